@@ -1,0 +1,18 @@
+"""Machines. Nothing above this package knows which one it runs on; a backend is imported when it is asked for."""
+
+from __future__ import annotations
+
+from gpuboost.backends.protocol import Backend
+
+__all__ = ["Backend", "get"]
+
+
+def get(name: str, threads: int = 1) -> Backend:
+    """The backend of that name: "cpu", or "reference", the slow definition that the others are held to."""
+    if name == "reference":
+        from gpuboost.backends.reference import Reference
+
+        return Reference()
+    from gpuboost.backends.cpu import Cpu
+
+    return Cpu(threads)

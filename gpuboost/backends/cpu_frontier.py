@@ -1,0 +1,293 @@
+"""A tree while it grows on the CPU: the table of its nodes, its rows in node order, and the histograms in use.
+
+Every step is one kernel over a list of nodes. Work is parted by rows (histograms, partition) or by features (split
+search), never by what a thread happens to get: sums are integers and searches are reduced in feature order, so the
+number of threads leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Columns, Layout, even
+from gpuboost.backends.team import Team, share
+from gpuboost.kernels import columns, histogram, partition, split
+from gpuboost.kernels import nodes as table
+from gpuboost.types import Array, Bins, Cuts, DenseBins, Limits, Nodes
+
+ROWS_PER_THREAD = 8_192  # below this many (row, feature / 8) pairs a thread is not worth waking
+CELLS_PER_THREAD = 4_096
+NARROW_ROWS = histogram.TILE  # nodes of up to so many rows have narrow histograms
+
+
+class CpuFrontier:
+    """See the protocol's Frontier. ``rows`` (m,) int32 are the target's rows as the bins number them."""
+
+    def __init__(
+        self,
+        bins: Bins,
+        cuts: Cuts,
+        layout: Layout,
+        by_column: Columns | None,
+        rows: NDArray[np.int32],
+        packed: NDArray[np.int64],
+        weight: int,
+        totals: tuple[int, int],
+        units: tuple[float, float],
+        limits: Limits,
+        output: int,
+        team: Team,
+    ) -> None:
+        self.output, self.n_leaves = output, 1
+        self._bins, self._layout, self._limits, self._team = bins, layout, limits, team
+        self._by_column = by_column
+        self._kinds, self._n_bins = cuts.is_categorical.astype(np.uint8), cuts.n_bins
+        self._rows, self._scratch_rows = rows, np.empty_like(rows)
+        self._packed, self._units = packed, np.array(units)
+        rows_per_h = weight / max(totals[1], 1)
+        own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
+        self._rule = np.array([*own, rows_per_h], np.float64)
+        most_nodes = 2 * min(limits.max_leaves, 2 ** min(limits.max_depth, 62), max(len(rows), 1)) - 1
+        self._node = np.zeros((most_nodes, table.COLUMNS), np.int64)
+        self._gain = np.zeros(most_nodes)
+        self._left_set = np.zeros((most_nodes, 8), np.uint32)
+        self._n_nodes = self._n_slots = 1
+        self._sow_root(totals)
+        self._shared = np.full((1, team.size), -1, np.int64)
+        if by_column is None:
+            self._make_room(most_nodes)
+
+    def _make_room(self, most_nodes: int) -> None:
+        """Histograms for all nodes that are open at once, and what threads need beside them. Unused pages are free."""
+        limits, cells, threads = self._limits, self._layout.n_cells, self._team.size
+        slots = max(1, min(limits.max_leaves, 2 ** min(max(limits.max_depth - 1, 0), 62), (most_nodes + 1) // 2))
+        self._narrow_rows = NARROW_ROWS
+        self._histograms = np.empty((slots, 2 * cells), np.int64)
+        self._counts = np.empty((slots, cells) if limits.min_samples_leaf > 1 else (1, 0), np.int32)
+        self._scratch = np.zeros((threads, cells), np.int64)
+        self._spare = np.empty((threads, 2 * cells if threads > 1 else 0), np.int64)
+
+    def _sow_root(self, totals: tuple[int, int]) -> None:
+        root, limits = self._node[0], self._limits
+        root[table.END] = len(self._rows)
+        root[table.FEATURE] = -1
+        root[table.SUM_G], root[table.SUM_H] = totals
+        heavy = totals[1] > 0 and totals[1] * self._units[1] >= 2.0 * limits.min_child_weight
+        can = limits.max_depth > 0 and len(self._rows) >= 2 * limits.min_samples_leaf and heavy
+        root[table.STATE] = table.FRESH if can else table.CLOSED
+        self._fresh = np.array([[0, -1, 0]] if can else [], np.int64).reshape(-1, 3)
+
+    def build_histograms(self) -> None:
+        """Sum the smaller node of every fresh pair. The siblings follow in ``seek_splits``."""
+        fresh, layout, node = self._fresh, self._layout, self._node
+        if not len(fresh) or self._by_column is not None:
+            return
+        total = partition.rows_in(node, fresh[:, 0])
+        parts = self._parts(total * (len(layout.features) + 7) // 8, ROWS_PER_THREAD)
+        self._shared = shared = np.full((len(fresh), parts if parts > 1 else 0), -1, np.int64)
+
+        def sum_rows(part: int) -> None:
+            if part >= parts:
+                return
+            first, last = share(total, part, parts)
+            at = histogram.build(
+                layout.rows, layout.features, layout.starts, layout.row_start, layout.cells, self._packed, self._rows,
+                node, fresh, self._narrow_rows, first, last, self._scratch[part], self._histograms, self._spare[part],
+            )  # fmt: skip
+            if at >= 0:
+                shared[at, part] = part
+
+        self._run(parts, sum_rows)
+        if self._limits.min_samples_leaf > 1:
+            self._count_rows()
+
+    def seek_splits(self) -> None:
+        """Complete the histograms of every fresh pair and find the best split of each of its nodes."""
+        fresh, layout = self._fresh, self._layout
+        if not len(fresh):
+            return
+        if self._by_column is not None:
+            self._seek_by_column(self._by_column)
+            return
+        t = len(layout.features)
+        gains, found = np.zeros((2 * len(fresh), t)), np.empty((2 * len(fresh), t, 4), np.int64)
+        left_sets = np.empty((2 * len(fresh), t if layout.kinds.any() else 0, 8), np.uint32)
+        parts = min(self._parts(layout.n_cells * 2 * len(fresh), CELLS_PER_THREAD), t)
+        bounds = [0, t] if parts == 1 else even(layout.starts, parts)
+
+        def search(part: int) -> None:
+            if part < parts:
+                split.search(
+                    self._histograms, self._counts, self._spare, self._shared, fresh, self._node, layout.starts,
+                    layout.n_bins, layout.kinds, layout.defaults, self._units, self._rule, self._narrow_rows,
+                    bounds[part], bounds[part + 1], gains, found, left_sets,
+                )  # fmt: skip
+
+        self._run(parts, search)
+        split.pick(
+            fresh, self._node, self._gain, self._left_set, layout.features, layout.kinds, gains, found, left_sets
+        )
+        self._fresh = fresh[:0]
+
+    def _seek_by_column(self, stored: Columns) -> None:
+        """The same without histograms: every column is read once for all fresh nodes."""
+        node, layout = self._node, self._layout
+        fresh = np.sort(self._fresh[:, :2].ravel())
+        fresh = fresh[fresh >= 0]
+        fresh = fresh[node[fresh, table.STATE] == table.FRESH]
+        line_of_row = np.empty(self._bins.shape[0], np.int32)
+        columns.lines_of_rows(node, fresh, self._rows, line_of_row)
+        totals = node[fresh][:, [table.SUM_G, table.SUM_H]]
+        parents = (totals[:, 0] * self._units[0]) ** 2 / (totals[:, 1] * self._units[1] + self._limits.reg_lambda)
+        entries = stored.start[layout.features + 1] - stored.start[layout.features]
+        bounds = even(np.concatenate([[0], np.cumsum(entries)]), self._team.size)
+        gains = np.tile(np.maximum(self._limits.min_split_gain, split.NOISE * parents), (self._team.size, 1))
+        found = np.full((self._team.size, len(fresh), 4), -1, np.int64)
+
+        def search(part: int) -> None:
+            columns.search(
+                stored.start, stored.row, stored.bin, stored.default, layout.features, bounds[part], bounds[part + 1],
+                self._packed, line_of_row, totals, self._units, self._rule, gains[part], found[part],
+            )  # fmt: skip
+
+        self._team.run(search)
+        columns.pick(fresh, node, self._gain, layout.features, gains, found)
+        self._fresh = self._fresh[:0]
+
+    def split(self, most: int | None) -> bool:
+        """Split the best open nodes and send their rows on."""
+        room = self._limits.max_leaves - self.n_leaves
+        chosen = np.empty(self._n_nodes, np.int64)
+        count = partition.choose(
+            self._node, self._n_nodes, self._gain, room if most is None else min(most, room), chosen
+        )
+        if count == 0:
+            return False
+        chosen = chosen[:count]
+        counts = np.zeros((self._team.size, count), np.int64)
+        deeper = self._node[chosen, table.DEPTH] + 1 < self._limits.max_depth
+        if deeper.any():
+            counts[:, deeper] = self._sort_rows(chosen[deeper])
+        fresh = np.empty((count, 3), np.int64)
+        limits = self._limits
+        self._n_nodes, self._n_slots, pairs = partition.bear(
+            chosen, self._node, self._n_nodes, self._n_slots, counts, limits.max_depth, limits.min_samples_leaf,
+            limits.min_child_weight, self._units[1], fresh,
+        )  # fmt: skip
+        self._fresh = fresh[:pairs]
+        self.n_leaves += count
+        return True
+
+    def _sort_rows(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of the chosen nodes in the order of their children; (threads, c) how many of each went left."""
+        total = partition.rows_in(self._node, chosen)
+        parts = self._parts(total, ROWS_PER_THREAD)
+        counts = np.zeros((self._team.size, len(chosen)), np.int64)
+        bounds = np.array([share(total, part, parts)[0] for part in range(parts)] + [total], np.int64)
+
+        def sort(part: int) -> None:
+            if part < parts:
+                partition.sort_stretches(
+                    *self._columns(), chosen, self._node, self._left_set, self._n_bins, self._kinds, self._rows,
+                    self._scratch_rows, bounds[part], bounds[part + 1], counts[part],
+                )  # fmt: skip
+
+        def copy(part: int) -> None:
+            if part < parts:
+                partition.copy_stretches(chosen, self._node, self._rows, self._scratch_rows, bounds, part, counts)
+
+        self._run(parts, sort)
+        self._run(parts, copy)
+        return counts
+
+    def settle(self) -> NDArray[np.int32]:
+        """(m,) the leaf of every row. Ends the growth: the last level's children learn here how many rows they have."""
+        node = self._node[: self._n_nodes]
+        made = node[:, table.STATE] == table.SPLIT
+        last = made & (node[:, table.DEPTH] + 1 == self._limits.max_depth)
+        leaves = ~made
+        leaves[node[last, table.LEFT]] = leaves[node[last, table.RIGHT]] = False
+        settled = np.flatnonzero(leaves | last)
+        out = np.empty(len(self._rows) if isinstance(self._bins, DenseBins) else self._bins.shape[0], np.int32)
+        total = len(self._rows)
+        parts = self._parts(total, ROWS_PER_THREAD)
+        counts = np.zeros((parts, len(settled)), np.int64)
+
+        def settle(part: int) -> None:
+            if part < parts:
+                partition.settle_rows(
+                    *self._columns(), settled, node, self._left_set, self._n_bins, self._kinds, self._rows,
+                    *share(total, part, parts), out, counts[part],
+                )  # fmt: skip
+
+        self._run(parts, settle)
+        parents, lefts = settled[last[settled]], counts.sum(axis=0)[last[settled]]
+        left, right = node[parents, table.LEFT], node[parents, table.RIGHT]
+        node[left, table.BEGIN], node[right, table.END] = node[parents, table.BEGIN], node[parents, table.END]
+        node[left, table.END] = node[right, table.BEGIN] = node[parents, table.BEGIN] + lefts
+        return out
+
+    def nodes(self) -> Nodes:
+        """The finished tree, once its rows are settled. A split that was found but never made is not part of it."""
+        node = self._node[: self._n_nodes]
+        made = node[:, table.STATE] == table.SPLIT
+        left_set = np.where(made[:, None], self._left_set[: self._n_nodes], np.uint32(0))
+        for v in np.flatnonzero(made & (self._kinds[node[:, table.FEATURE]] == 1)):
+            missing = int(self._n_bins[node[v, table.FEATURE]])  # growing needs its bit, later missing_left tells
+            left_set[v, missing // 32] &= ~np.uint32(1 << missing % 32)
+        return Nodes(
+            feature=np.where(made, node[:, table.FEATURE], -1).astype(np.int32),
+            bin=np.where(made, node[:, table.BIN], 0).astype(np.int32),
+            missing_left=made & (node[:, table.MISSING_LEFT] == 1),
+            left=node[:, table.LEFT].astype(np.int32),
+            right=node[:, table.RIGHT].astype(np.int32),
+            gain=np.where(made, self._gain[: self._n_nodes], 0.0),
+            cover=node[:, table.SUM_H] * self._units[1],
+            count=node[:, table.END] - node[:, table.BEGIN],
+            left_set=left_set,
+        )
+
+    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(v,) G and H of every node."""
+        node = self._node[: self._n_nodes]
+        return node[:, table.SUM_G] * self._units[0], node[:, table.SUM_H] * self._units[1]
+
+    def _columns(self) -> tuple[Array, ...]:
+        """What ``sort_stretches`` reads the split features' bins from."""
+        bins = self._bins
+        if isinstance(bins, DenseBins):
+            return bins.columns, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, NO_BYTES
+        buffer = np.empty(bins.shape[0], np.uint8)
+        return NO_ROWS, bins.default, bins.column_start, bins.row, bins.column_bin, buffer
+
+    def _count_rows(self) -> None:
+        fresh, layout = self._fresh, self._layout
+        if layout.rows.shape[1] == 0:
+            histogram.count_sparse(
+                layout.row_start, layout.cells, layout.starts, layout.defaults, self._rows, self._node, fresh,
+                self._counts,
+            )  # fmt: skip
+            return
+        t = len(layout.features)
+        parts = min(self._parts(len(self._rows), ROWS_PER_THREAD), t)
+
+        def count(part: int) -> None:
+            if part < parts:
+                histogram.count(
+                    layout.rows, layout.features, layout.starts, self._rows, self._node, fresh,
+                    *share(t, part, parts), self._counts,
+                )  # fmt: skip
+
+        self._run(parts, count)
+
+    def _parts(self, size: int, per_thread: int) -> int:
+        return max(1, min(self._team.size, size // per_thread))
+
+    def _run(self, parts: int, work: Callable[[int], None]) -> None:
+        if parts == 1:
+            work(0)
+        else:
+            self._team.run(work)

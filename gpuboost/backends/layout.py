@@ -1,0 +1,96 @@
+"""Which cells of a histogram belong to which candidate feature, and where the bins are read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.team import Team, share
+from gpuboost.kernels import columns, histogram
+from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, SparseBins
+
+ENTRIES_PER_CELL = 5  # with fewer stored entries than that for each cell, columns are searched without histograms
+
+NO_ROWS = np.empty((0, 0), np.uint8)
+NO_BYTES, NO_INTS, NO_LONGS = np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int64)
+NO_CELLS = np.empty(0, np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Made once for a set of candidates; the same for every tree if all features compete."""
+
+    features: NDArray[np.int32]  # (t,)
+    starts: NDArray[np.uint64]  # (t + 1,) first cell of each; the last of a feature's cells is for missing values
+    n_bins: NDArray[np.int32]  # (t,)
+    kinds: NDArray[np.uint8]  # (t,) 1 if categorical
+    defaults: NDArray[np.int64]  # (t,) bin of an absent entry, -1 if dense
+    rows: Array  # (m, d) uint8, (0, 0) if sparse
+    row_start: Array  # (m + 1,) int64 and
+    cells: Array  # (entries,) uint32, both empty if dense or searched by column
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.starts[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The stored entries of sparse bins, each column's sorted by bin, for ``gpuboost.kernels.columns``."""
+
+    start: Array  # (d + 1,) int64
+    row: Array  # (nnz,) int32
+    bin: Array  # (nnz,) uint8
+    default: Array  # (d,) uint8
+
+
+def columns_of(bins: Bins, cuts: Cuts, team: Team) -> Columns | None:
+    """Columns to search without histograms, or None where histograms are the better way.
+
+    They are where entries are many for each cell; where values are missing or categorical, only histograms will do.
+    """
+    if not isinstance(bins, SparseBins) or cuts.is_categorical.any():
+        return None
+    if int((cuts.n_bins + 1).sum()) * ENTRIES_PER_CELL < len(bins.feature):
+        return None
+    if (bins.default == cuts.n_bins).any() or (bins.row_bin == cuts.n_bins[bins.feature]).any():
+        return None
+    row, by_bin = np.empty_like(bins.row), np.empty_like(bins.column_bin)
+    bounds = even(bins.column_start, team.size)
+
+    def sort(part: int) -> None:
+        columns.sort_by_bin(bins.column_start, bins.row, bins.column_bin, bounds[part], bounds[part + 1], row, by_bin)
+
+    team.run(sort)
+    return Columns(bins.column_start, row, by_bin, bins.default)
+
+
+def even(starts: Array, parts: int) -> Array:
+    """(parts + 1,) bounds between which about equally much lies. starts (t + 1,) ascending, from 0."""
+    inner = np.searchsorted(starts, [share(int(starts[-1]), part, parts)[0] for part in range(1, parts)])
+    return np.concatenate([[0], inner, [len(starts) - 1]]).astype(np.int64)
+
+
+def layout_of(bins: Bins, cuts: Cuts, candidates: Candidates, *, by_column: bool) -> Layout:
+    """The layout for one set of candidates; of sparse bins, only the candidates' entries are touched."""
+    features = candidates.features
+    n_bins = cuts.n_bins[features]
+    starts = np.zeros(len(features) + 1, np.uint64)
+    np.cumsum(n_bins + 1, out=starts[1:])
+    kinds = cuts.is_categorical[features].astype(np.uint8)
+    if isinstance(bins, DenseBins):
+        defaults = np.full(len(features), -1, np.int64)
+        return Layout(features, starts, n_bins, kinds, defaults, bins.rows, NO_LONGS, NO_CELLS)
+    defaults = bins.default[features].astype(np.int64)
+    if by_column:
+        return Layout(features, starts, n_bins, kinds, defaults, NO_ROWS, NO_LONGS, NO_CELLS)
+    if len(features) == cuts.n_features:
+        cells = np.empty(len(bins.feature), np.uint32)
+        histogram.cells_of(bins.feature, bins.row_bin, starts[:-1].astype(np.int64), cells)
+        return Layout(features, starts, n_bins, kinds, defaults, NO_ROWS, bins.row_start, cells)
+    row_start = np.zeros(len(bins.row_start), np.int64)
+    cells = np.empty(int((bins.column_start[features + 1] - bins.column_start[features]).sum()), np.uint32)
+    histogram.select_columns(bins.column_start, bins.row, bins.column_bin, features, starts, row_start, cells)
+    return Layout(features, starts, n_bins, kinds, defaults, NO_ROWS, row_start, cells)

@@ -1,0 +1,92 @@
+"""A team of threads for kernels that run without the GIL.
+
+numba's own parallel loops are not used: their default layer dies when two Python threads call them at once, and they
+spin or fork where a library must not. Here the caller does part 0 itself and wakes the others through locks; an
+uncontended hand-over costs some microseconds, and nothing spins.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from weakref import finalize
+
+
+class Team:
+    """``run(work)`` calls ``work(part)`` for part 0 .. size - 1 at once and returns when all are done."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._idle: list[list[_Member]] = []
+
+    def run(self, work: Callable[[int], object]) -> None:
+        """Raise what a part raised, once every part has come to an end."""
+        if self.size == 1:
+            work(0)
+            return
+        try:  # Taken for as long as they work: who comes meanwhile, or after an interrupt of a wait, has others.
+            members = self._idle.pop()
+        except IndexError:
+            members = self._recruit()
+        for member in members:
+            member.start(work)
+        failure: BaseException | None = None
+        try:
+            work(0)
+        except BaseException as error:  # also KeyboardInterrupt: the others must be waited for
+            failure = error
+        for member in members:
+            failure = member.wait() or failure
+        self._idle.append(members)
+        if failure is not None:
+            raise failure
+
+    def _recruit(self) -> list[_Member]:
+        members = [_Member(part) for part in range(1, self.size)]
+        finalize(self, _dismiss, members)
+        return members
+
+
+class _Member:
+    """One daemon thread, asleep on a lock between two pieces of work."""
+
+    def __init__(self, part: int) -> None:
+        self._part = part
+        self._work: Callable[[int], object] | None = None
+        self._failure: BaseException | None = None
+        self._go, self._done = threading.Lock(), threading.Lock()
+        self._go.acquire()
+        self._done.acquire()
+        threading.Thread(target=self._live, name=f"gpuboost-{part}", daemon=True).start()
+
+    def start(self, work: Callable[[int], object] | None) -> None:
+        self._work = work
+        self._go.release()
+
+    def wait(self) -> BaseException | None:
+        self._done.acquire()
+        failure, self._failure = self._failure, None
+        return failure
+
+    def _live(self) -> None:
+        while True:
+            self._go.acquire()
+            work = self._work
+            if work is None:
+                return
+            try:
+                work(self._part)
+            except BaseException as error:  # handed to the caller, who raises it
+                self._failure = error
+            self._work = work = None
+            self._done.release()
+
+
+def _dismiss(members: list[_Member]) -> None:
+    for member in members:
+        member.start(None)
+
+
+def share(total: int, part: int, parts: int) -> tuple[int, int]:
+    """The part'th of ``parts`` equal stretches of range(total)."""
+    return total * part // parts, total * (part + 1) // parts

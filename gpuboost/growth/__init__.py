@@ -1,0 +1,7 @@
+"""How a tree finds its shape."""
+
+from gpuboost.growth.depthwise import DepthWise
+from gpuboost.growth.leafwise import LeafWise
+from gpuboost.growth.protocol import Growth
+
+__all__ = ["DepthWise", "Growth", "LeafWise"]

@@ -1,0 +1,38 @@
+"""Names for streams of random numbers.
+
+Number ``i`` of stream ``key`` is a pure function of ``(key, i)``: no state, no order. So a draw is the same on a
+CPU and on a GPU, for one thread or many, and can be replayed without being stored. The numbers are Philox4x32-10
+(Salmon, Moraes, Dror, Shaw, SC 2011): the seed is its key, and ``(i // 4, iteration, stream)`` its counter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from zlib import crc32
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A path such as ``Key.root(7) / "tree" / 12 / "learners"``.
+
+    Names fold into ``stream``. The first number of a path is ``iteration``, a word of its own, so that a device
+    can advance from round to round without being told; a later number folds into ``stream`` like a name.
+    """
+
+    seed: int  # 64 bits
+    stream: int = 0  # 32 bits
+    iteration: int = -1  # -1: not named yet; drawn from as 0
+
+    @classmethod
+    def root(cls, seed: int) -> Key:
+        return cls(int(seed) & 0xFFFF_FFFF_FFFF_FFFF)
+
+    def __truediv__(self, name: str | int) -> Key:
+        if not isinstance(name, str) and self.iteration < 0:
+            return replace(self, iteration=int(name) & 0x7FFF_FFFF)
+        return replace(self, stream=crc32(f"/{name}".encode(), self.stream))
+
+    @property
+    def words(self) -> tuple[int, int, int, int]:
+        """(seed low, seed high, iteration, stream), each 32 bits: all that a kernel needs to draw."""
+        return self.seed & 0xFFFF_FFFF, self.seed >> 32, max(self.iteration, 0), self.stream

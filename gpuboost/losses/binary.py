@@ -1,0 +1,124 @@
+"""Losses of two classes: y is 0 or 1, and the score is positive where class 1 is the likelier.
+
+Both are written in t, the score counted towards the wrong class, so that exchanging the classes mirrors every score
+to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpuboost.elementary import bounded, exp, expit, expit_array, log, log1pexp
+from gpuboost.errors import RecipeError
+from gpuboost.losses.averages import constant, rising_root, weighted_mean
+from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.target import number, zero_or_one
+from gpuboost.types import Array
+
+_RAREST = 2.0**-23  # a class that is absent is taken to be this frequent, so that F_0 is finite
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """log(1 + e^t) + (ridge / 2) f^2 with t = -f if y = 1, f if y = 0: the negative log-likelihood.
+
+    The score is the log-odds. A positive ridge makes the loss strongly convex (RGBM, section 5.1).
+
+    Raises:
+        RecipeError: if ridge is negative.
+    """
+
+    ridge: float = 0.0
+
+    name: ClassVar[str] = "logistic"
+    task: ClassVar[str] = "binary"
+    n_outputs: ClassVar[int] = 1
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ridge", number("Logistic", "ridge", self.ridge))
+        if self.ridge < 0.0:
+            raise RecipeError(f"ridge: Logistic needs a number that is not negative; got {self.ridge!r}.")
+
+    @property
+    def parameter(self) -> float:
+        return self.ridge
+
+    @property
+    def smoothness(self) -> float | None:
+        return 0.25 + self.ridge
+
+    @property
+    def strong_convexity(self) -> float:
+        return self.ridge
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        return log1pexp(-f if y > 0.5 else f) + 0.5 * a * f * f
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        p = expit(bounded(-f if y > 0.5 else f))  # of the wrong class
+        return (-p if y > 0.5 else p) + a * f, p * (1.0 - p) + a
+
+    def check_target(self, y: Array) -> None:
+        zero_or_one(y, "Logistic")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        mean = weighted_mean(y, weight)
+        if self.ridge == 0.0:
+            return constant(_log_odds(mean))
+        return constant(rising_root(lambda f: expit(f) - mean + self.ridge * f, -40.0, 40.0))
+
+    def inverse_link(self, scores: Array) -> Array:
+        return expit_array(scores[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """e^t with t = -f if y = 1, f if y = 0: the loss of AdaBoost. The score is half the log-odds.
+
+    (Friedman, Hastie and Tibshirani 2000.) Where |f| > 40 it goes on as its tangent.
+    """
+
+    name: ClassVar[str] = "exponential"
+    task: ClassVar[str] = "binary"
+    parameter: ClassVar[float] = 0.0
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        t = -f if y > 0.5 else f
+        c = bounded(t)
+        return exp(c) * (1.0 + (t - c))
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        e = exp(bounded(-f if y > 0.5 else f))
+        return (-e if y > 0.5 else e), e
+
+    def check_target(self, y: Array) -> None:
+        zero_or_one(y, "Exponential")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return constant(0.5 * _log_odds(weighted_mean(y, weight)))
+
+    def inverse_link(self, scores: Array) -> Array:
+        return expit_array(2.0 * scores[0])
+
+
+def _log_odds(mean: float) -> float:
+    p = min(max(mean, _RAREST), 1.0 - _RAREST)
+    return log(p) - log(1.0 - p)

@@ -1,0 +1,231 @@
+"""A user's loss, from scalar Python functions of (y, f)."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
+
+import numpy as np
+
+from gpuboost.errors import RecipeError
+from gpuboost.losses.averages import constant
+from gpuboost.losses.protocol import Derivatives, Undefined, Value, undefined
+from gpuboost.losses.target import finite
+from gpuboost.types import Array
+
+Formula: TypeAlias = Callable[[float, float], float]
+"""(y, f) -> number, in the Python that numba compiles: arithmetic, comparisons, ``math``."""
+
+Start: TypeAlias = float | Literal["minimise"] | Callable[[Array, Array], float]
+
+_SEARCH_ROWS = 10_000
+_GOLDEN = 0.6180339887498949
+
+
+def custom(
+    value: Formula,
+    gradient: Formula,
+    hessian: Formula | None,
+    *,
+    name: str | None = None,
+    inverse_link: Callable[[Array], Array] | None = None,
+    start: Start | None = None,
+    smoothness: float | None = None,
+    convex: bool = False,
+) -> Custom:
+    """A loss from its value and its first two derivatives with respect to the score f.
+
+    Args:
+        value: (y, f) -> the loss of one row.
+        gradient: (y, f) -> its first derivative.
+        hessian: (y, f) -> its second derivative, or any curvature that is not negative; None if there is none.
+        name: what the loss is called; the name of ``value`` if not given.
+        inverse_link: (n,) scores to (n,) predictions; the scores themselves if not given.
+        start: the score before the first tree, 0 if not given; "minimise" searches for the constant of least loss
+            (on at most 10,000 rows); a function (y, weight) -> number computes it.
+        smoothness: the largest second derivative, if known: permits the constant step.
+        convex: whether the loss is convex in f.
+
+    The machines compile the functions as they stand; a model file keeps only the name. There is no promise of
+    equal bits on every machine, as the functions may call what differs between machines (``math.exp``).
+
+    Raises:
+        RecipeError: if a function does not take two arguments, or the name is that of a built-in loss.
+    """
+    for role, function in (("value", value), ("gradient", gradient), ("hessian", hessian or flat)):
+        _check_takes_two(role, function)
+    if inverse_link is not None and not callable(inverse_link):
+        raise RecipeError(f"inverse_link: must be a function of an array of scores; got {inverse_link!r}.")
+    if not (start is None or start == "minimise" or callable(start) or _is_number(start)):
+        raise RecipeError(f"start: must be a number, 'minimise' or a function of (y, weight); got {start!r}.")
+    called = name or getattr(value, "__name__", "custom").strip("<>")
+    functions = (value, gradient, hessian or flat)
+    return Custom(called, functions, inverse_link, 0.0 if start is None else start, smoothness, convex)
+
+
+def flat(y: float, f: float) -> float:
+    """The hessian of a loss that has none."""
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Custom:
+    """What ``custom`` makes. ``functions`` holds value, gradient and hessian, for a backend to compile."""
+
+    name: str
+    functions: tuple[Formula, Formula, Formula]
+    link: Callable[[Array], Array] | None = None
+    first_score: Start = 0.0
+    smoothness: float | None = None
+    convex: bool = False
+
+    task: ClassVar[str] = "any"
+    parameter: ClassVar[float] = 0.0
+    n_outputs: ClassVar[int] = 1
+    strong_convexity: ClassVar[float] = 0.0
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def __repr__(self) -> str:
+        return f"custom({self.name!r})"
+
+    @property
+    def has_curvature(self) -> bool:
+        return self.functions[2] is not flat
+
+    @property
+    def value(self) -> Value:
+        return _value(self.functions[0])
+
+    @property
+    def derivatives(self) -> Derivatives:
+        return _derivatives(self.functions[1], self.functions[2])
+
+    def check_target(self, y: Array) -> None:
+        finite(y, self.name)
+
+    def start(self, y: Array, weight: Array) -> Array:
+        """F_0. Raises RecipeError if the search finds no minimum."""
+        if self.first_score == "minimise":
+            return constant(self._least_constant(np.asarray(y), np.asarray(weight)))
+        if callable(self.first_score):
+            return constant(float(self.first_score(y, weight)))
+        return constant(float(self.first_score))
+
+    def inverse_link(self, scores: Array) -> Array:
+        return scores[0] if self.link is None else self.link(scores[0])
+
+    def _least_constant(self, y: Array, weight: Array) -> float:
+        by = max(1, math.ceil(len(y) / _SEARCH_ROWS))
+        rows = list(zip(y[::by].tolist(), weight[::by].tolist(), strict=True))
+        value = self.functions[0]
+
+        def total(f: float) -> float:
+            found = math.fsum(w * value(t, f) for t, w in rows)
+            if math.isnan(found):
+                raise RecipeError(f"start: {self.name} is not a number at the score {f!r}; give start a number.")
+            return found
+
+        return _least(total, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCustom:
+    """A custom loss as a model file knows it: its name. The model predicts raw scores; it cannot be trained on."""
+
+    name: str
+
+    task: ClassVar[str] = "any"
+    parameter: ClassVar[float] = 0.0
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = False
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def value(self, y: float, f: float, a: float) -> float:
+        self._refuse()
+
+    def derivatives(self, y: float, f: float, a: float) -> tuple[float, float]:
+        self._refuse()
+
+    def check_target(self, y: Array) -> None:
+        self._refuse()
+
+    def start(self, y: Array, weight: Array) -> Array:
+        self._refuse()
+
+    def inverse_link(self, scores: Array) -> Array:
+        return scores[0]
+
+    def _refuse(self) -> NoReturn:
+        raise RecipeError(
+            f"loss: {self.name!r} was read from a model file, which keeps a custom loss by name only. "
+            "Pass loss=gpuboost.losses.custom(...) with its functions again to train or to evaluate."
+        )
+
+
+@cache
+def _value(value: Formula) -> Value:
+    """One function object per user function, so that a backend compiles it once."""
+
+    def formula(y: float, f: float, a: float) -> float:
+        return value(y, f)
+
+    return formula
+
+
+@cache
+def _derivatives(gradient: Formula, hessian: Formula) -> Derivatives:
+    def formula(y: float, f: float, a: float) -> tuple[float, float]:
+        return gradient(y, f), hessian(y, f)
+
+    return formula
+
+
+def _check_takes_two(role: str, function: Any) -> None:
+    if not callable(function):
+        raise RecipeError(f"{role}: must be a function of (y, f), two numbers; got {function!r}.")
+    try:
+        inspect.signature(function).bind(1.0, 0.0)
+    except TypeError as error:
+        raise RecipeError(f"{role}: must be a function of (y, f), two numbers; {function!r}: {error}.") from None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _least(total: Callable[[float], float], name: str) -> float:
+    """Where a function of one number with one valley is least: downhill by doubled steps, then golden section."""
+    low, high = _bracket(total, name)
+    while abs(high - low) > 1e-9 * (1.0 + abs(low)):
+        third = (1.0 - _GOLDEN) * (high - low)
+        if total(low + third) < total(high - third):
+            high -= third
+        else:
+            low += third
+    return 0.5 * (low + high)
+
+
+def _bracket(total: Callable[[float], float], name: str) -> tuple[float, float]:
+    here, step = 0.0, 1.0
+    least = total(here)
+    if total(step) >= least:
+        if total(-step) >= least:
+            return -step, step
+        step = -step
+    before = here
+    for _ in range(100):
+        before, here, step = here, here + step, 2.0 * step
+        if total(here + step) >= total(here):
+            return min(before, here + step), max(before, here + step)
+    raise RecipeError(f"start: {name} falls without end as the score goes to {here:g}; give start a number.")

@@ -1,0 +1,167 @@
+"""Losses with a logarithmic link, e^f being the predicted mean: counts, amounts, and amounts with many zeros.
+
+Where |f| > 40 a loss goes on as its tangent, l(c) + l'(c) (f - c) with c the nearer of -40 and 40, and h stays what
+it is at c. So no score makes a gradient overflow, and a fit that strayed there is still pulled back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gpuboost.elementary import bounded, exp, exp_array, log
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.losses.averages import constant, weighted_mean
+from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.target import LARGEST_POSITIVE, finite, number, require
+from gpuboost.types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """e^f - y f: half the Poisson deviance, up to a term without f. Counts, y >= 0."""
+
+    name: ClassVar[str] = "poisson"
+    task: ClassVar[str] = "regression"
+    parameter: ClassVar[float] = 0.0
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        c = bounded(f)
+        mean = exp(c)
+        return mean - y * c + (mean - y) * (f - c)
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        mean = exp(bounded(f))
+        return mean - y, mean
+
+    def check_target(self, y: Array) -> None:
+        _not_negative(y, "Poisson")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return _log_mean(y, weight)
+
+    def inverse_link(self, scores: Array) -> Array:
+        return _means(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Gamma:
+    """y e^-f + f: half the Gamma deviance, up to a term without f. Amounts, y > 0, with error in proportion to size."""
+
+    name: ClassVar[str] = "gamma"
+    task: ClassVar[str] = "regression"
+    parameter: ClassVar[float] = 0.0
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        c = bounded(f)
+        ratio = y * exp(-c)
+        return ratio + c + (1.0 - ratio) * (f - c)
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        ratio = y * exp(-bounded(f))
+        return 1.0 - ratio, ratio
+
+    def check_target(self, y: Array) -> None:
+        y = finite(y, "Gamma", LARGEST_POSITIVE)
+        require(y > 0.0, y, "Gamma needs positive numbers", "Drop those rows, or use Tweedie, which takes zeros.")
+        rule = f"Gamma needs numbers of at least {1.0 / LARGEST_POSITIVE:g}"
+        require(y >= 1.0 / LARGEST_POSITIVE, y, rule, "Rescale y.")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return _log_mean(y, weight)
+
+    def inverse_link(self, scores: Array) -> Array:
+        return _means(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Tweedie:
+    """e^((2 - p) f) / (2 - p) - y e^((1 - p) f) / (1 - p): half the Tweedie deviance, up to a term without f.
+
+    Amounts, y >= 0, many of them zero; p = ``power`` lies between Poisson (1) and Gamma (2).
+
+    Raises:
+        RecipeError: if power is not between 1 and 2.
+    """
+
+    power: float = 1.5
+
+    name: ClassVar[str] = "tweedie"
+    task: ClassVar[str] = "regression"
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "power", number("Tweedie", "power", self.power))
+        if not 1.0 < self.power < 2.0:
+            raise RecipeError(
+                f"power: Tweedie needs a number between 1 and 2; got {self.power!r}. For 1 use Poisson, for 2 Gamma."
+            )
+
+    @property
+    def parameter(self) -> float:
+        return self.power
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        c = bounded(f)
+        rising, falling = exp((2.0 - a) * c), y * exp((1.0 - a) * c)
+        return rising / (2.0 - a) - falling / (1.0 - a) + (rising - falling) * (f - c)
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        c = bounded(f)
+        rising, falling = exp((2.0 - a) * c), y * exp((1.0 - a) * c)
+        return rising - falling, (2.0 - a) * rising + (a - 1.0) * falling
+
+    def check_target(self, y: Array) -> None:
+        _not_negative(y, "Tweedie")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return _log_mean(y, weight)
+
+    def inverse_link(self, scores: Array) -> Array:
+        return _means(scores)
+
+
+def _not_negative(y: Array, loss: str) -> None:
+    y = finite(y, loss, LARGEST_POSITIVE)
+    require(y >= 0.0, y, f"{loss} needs numbers that are not negative", "Drop those rows, or use SquaredError.")
+    if not y.any():
+        raise InputError(f"y: {loss} needs a positive mean; all {len(y)} values are 0. There is nothing to learn.")
+
+
+def _log_mean(y: Array, weight: Array) -> Array:
+    return constant(bounded(log(weighted_mean(y, weight))))
+
+
+def _means(scores: Array) -> Array:
+    return exp_array(np.minimum(scores[0], 700.0))  # finite, whatever the score

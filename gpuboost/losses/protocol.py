@@ -1,0 +1,92 @@
+"""What a loss must say of itself. Formulas are scalar Python, so that one text serves every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+from gpuboost.types import Array
+
+Value: TypeAlias = Callable[[float, float, float], float]
+"""(y, f, a) -> l"""
+
+Derivatives: TypeAlias = Callable[[float, float, float], tuple[float, float]]
+"""(y, f, a) -> g, h"""
+
+RowValue: TypeAlias = Callable[[float, Array, float], float]
+"""(y, f, a) -> l, f being n_outputs numbers"""
+
+RowDerivatives: TypeAlias = Callable[[float, Array, Array, Array, float], None]
+"""(y, f, g, h, a); writes g and h, n_outputs float64 numbers each"""
+
+Undefined: TypeAlias = Callable[..., Any]
+"""What ``undefined`` stands for."""
+
+
+def undefined(*_: Any) -> NoReturn:
+    """Stands for the pair of formulas that a loss does not have."""
+    raise TypeError("a loss of one output has value and derivatives, one of several row_value and row_derivatives.")
+
+
+class Loss(Protocol):
+    """l(y, f): the price of the score f when the truth is y, for one row of weight 1.
+
+    The three formulas use only arithmetic, comparisons, ``abs``, and the scalar functions of
+    ``gpuboost.elementary``: the Reference backend calls them as they are, numba compiles the same text. ``a`` is
+    ``parameter``, handed in so that one compiled kernel serves every value of it.
+
+    Losses of one output define ``value`` and ``derivatives``; those of several (``n_outputs > 1``) define
+    ``row_value`` and ``row_derivatives``. The other pair is ``undefined``. For every finite f, g and h are finite
+    and h is not negative.
+    """
+
+    @property
+    def name(self) -> str: ...  # as it stands in a model file
+
+    @property
+    def task(self) -> str: ...  # "regression", "binary", "multiclass", or "any": what kind of target it is for
+
+    @property
+    def parameter(self) -> float: ...  # delta, alpha, power, ridge ...; 0.0 if the loss has none
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    @property
+    def smoothness(self) -> float | None: ...  # sigma >= sup h; None if unbounded or not differentiable (RGBM, 4.1)
+
+    @property
+    def strong_convexity(self) -> float: ...  # mu >= 0
+
+    @property
+    def convex(self) -> bool: ...
+
+    @property
+    def has_curvature(self) -> bool: ...  # False where h may be 0 over a whole leaf: Newton steps make no sense
+
+    @property
+    def leaf_quantile(self) -> float | None: ...  # leaves are this quantile of the residuals, not -G / (H + lambda)
+
+    @property
+    def value(self) -> Value: ...
+
+    @property
+    def derivatives(self) -> Derivatives: ...
+
+    @property
+    def row_value(self) -> RowValue: ...
+
+    @property
+    def row_derivatives(self) -> RowDerivatives: ...
+
+    def check_target(self, y: Array) -> None:
+        """Raise InputError, naming the rule, the row and its value, if y is outside the loss's domain."""
+        ...
+
+    def start(self, y: Array, weight: Array) -> Array:
+        """F_0, (n_outputs,) float64: the constant with the least loss, rounded to float32 precision."""
+        ...
+
+    def inverse_link(self, scores: Array) -> Array:
+        """(k, n) scores to what is predicted: (n,) means or probabilities of class 1, or (n, classes)."""
+        ...

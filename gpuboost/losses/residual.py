@@ -1,0 +1,187 @@
+"""Losses of the residual r = f - y, for targets of any sign. The score is the prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpuboost.errors import RecipeError
+from gpuboost.losses.averages import constant, lower_quantile, weighted_mean
+from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.target import finite, number
+from gpuboost.types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredError:
+    """r^2 / 2: the mean."""
+
+    name: ClassVar[str] = "squared_error"
+    task: ClassVar[str] = "regression"
+    parameter: ClassVar[float] = 0.0
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = 1.0
+    strong_convexity: ClassVar[float] = 1.0
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        return 0.5 * (f - y) * (f - y)
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        return f - y, 1.0
+
+    def check_target(self, y: Array) -> None:
+        finite(y, "SquaredError")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return constant(weighted_mean(y, weight))
+
+    def inverse_link(self, scores: Array) -> Array:
+        return scores[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Huber:
+    """r^2 / 2 where |r| <= delta, delta (|r| - delta / 2) beyond (Huber 1964): the mean, less moved by outliers.
+
+    h is 0 where |r| > delta, so a leaf of outliers has none: the automatic step is the gradient step, h = 1 = sigma.
+    The start is the lower median, not the exact minimiser, as is usual (Friedman 2001).
+
+    Raises:
+        RecipeError: if delta is not positive.
+    """
+
+    delta: float = 1.0
+
+    name: ClassVar[str] = "huber"
+    task: ClassVar[str] = "regression"
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = 1.0
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = False
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", number("Huber", "delta", self.delta))
+        if not self.delta > 0.0:
+            raise RecipeError(f"delta: Huber needs a positive number; got {self.delta!r}.")
+
+    @property
+    def parameter(self) -> float:
+        return self.delta
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        r = abs(f - y)
+        return 0.5 * r * r if r <= a else a * (r - 0.5 * a)
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        r = f - y
+        g = a if r > a else r
+        return (-a if g < -a else g), (1.0 if abs(r) <= a else 0.0)
+
+    def check_target(self, y: Array) -> None:
+        finite(y, "Huber")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return constant(lower_quantile(y, weight, 0.5))
+
+    def inverse_link(self, scores: Array) -> Array:
+        return scores[0]
+
+
+@dataclass(frozen=True, slots=True)
+class AbsoluteError:
+    """|r|: the (lower) median. Its derivative at r = 0 is taken as 0, the middle of the subgradient."""
+
+    name: ClassVar[str] = "absolute_error"
+    task: ClassVar[str] = "regression"
+    parameter: ClassVar[float] = 0.0
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = False
+    leaf_quantile: ClassVar[float | None] = 0.5
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        return abs(f - y)
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        g = 1.0 if f > y else 0.0
+        return (-1.0 if f < y else g), 0.0
+
+    def check_target(self, y: Array) -> None:
+        finite(y, "AbsoluteError")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return constant(lower_quantile(y, weight, 0.5))
+
+    def inverse_link(self, scores: Array) -> Array:
+        return scores[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """alpha (y - f) below the target, (1 - alpha) (f - y) above (Koenker and Bassett 1978): the lower alpha-quantile.
+
+    Raises:
+        RecipeError: if alpha is not between 0 and 1.
+    """
+
+    alpha: float = 0.5
+
+    name: ClassVar[str] = "quantile"
+    task: ClassVar[str] = "regression"
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = False
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", number("Quantile", "alpha", self.alpha))
+        if not 0.0 < self.alpha < 1.0:
+            raise RecipeError(f"alpha: Quantile needs a number between 0 and 1; got {self.alpha!r}.")
+
+    @property
+    def parameter(self) -> float:
+        return self.alpha
+
+    @property
+    def leaf_quantile(self) -> float | None:
+        return self.alpha
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        return a * (y - f) if f < y else (1.0 - a) * (f - y)
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        g = 1.0 - a if f > y else 0.0
+        return (-a if f < y else g), 0.0
+
+    def check_target(self, y: Array) -> None:
+        finite(y, "Quantile")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return constant(lower_quantile(y, weight, self.alpha))
+
+    def inverse_link(self, scores: Array) -> Array:
+        return scores[0]

@@ -1,0 +1,106 @@
+"""The loss of several classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpuboost.elementary import bounded, exp, exp_array, log
+from gpuboost.errors import RecipeError
+from gpuboost.losses.averages import constant, exact_sum
+from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.target import finite, require
+from gpuboost.types import Array
+
+_RAREST = 2.0**-23  # a class that is absent is taken to be this frequent, so that F_0 is finite
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """log(sum over c of e^(f_c)) - f_y, y in 0 .. K - 1: the negative log-likelihood of K classes, K scores a row.
+
+    g_c = p_c - [c = y], and h_c = K / (K - 1) p_c (1 - p_c). The second derivatives alone would be p_c (1 - p_c); but
+    the K trees of a round move all scores at once, and a class gains both by its own rise and by the others' fall.
+    The factor is Friedman's (2001, algorithm 6; LightGBM has it too). With two classes it makes one round the very
+    Newton step of ``Logistic``. XGBoost takes 2, which is the factor of K = 2 for every K.
+
+    ``smoothness`` is 1/2, the largest eigenvalue of diag(p) - p p^T: it bounds all scores moving together.
+
+    Raises:
+        RecipeError: if n_classes is not a whole number, 2 or more.
+    """
+
+    n_classes: int
+
+    name: ClassVar[str] = "softmax"
+    task: ClassVar[str] = "multiclass"
+    parameter: ClassVar[float] = 0.0
+    smoothness: ClassVar[float | None] = 0.5
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    value: ClassVar[Undefined] = staticmethod(undefined)
+    derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def __post_init__(self) -> None:
+        given: Any = self.n_classes
+        if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 2:
+            raise RecipeError(f"n_classes: Softmax needs a whole number, 2 or more; got {given!r}.")
+        object.__setattr__(self, "n_classes", int(given))
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_classes
+
+    @staticmethod
+    def row_value(y: float, f: Array, a: float) -> float:
+        top = f[0]
+        for c in range(1, len(f)):
+            top = f[c] if f[c] > top else top
+        total = 0.0
+        for c in range(len(f)):
+            total += exp(f[c] - top)
+        cost: float = log(total) + (top - f[int(y)])
+        return cost
+
+    @staticmethod
+    def row_derivatives(y: float, f: Array, g: Array, h: Array, a: float) -> None:
+        k = len(f)
+        top = f[0]
+        for c in range(1, k):
+            top = f[c] if f[c] > top else top
+        total = 0.0
+        for c in range(k):
+            e = exp(bounded(f[c] - top))
+            g[c] = e
+            total += e
+        factor = k / (k - 1.0)
+        for c in range(k):
+            p = g[c] / total
+            h[c] = factor * (p * (1.0 - p))
+            g[c] = p
+        g[int(y)] -= 1.0
+
+    def check_target(self, y: Array) -> None:
+        y = finite(y, "Softmax")
+        rule = f"Softmax(n_classes={self.n_classes}) needs labels 0 to {self.n_classes - 1}"
+        whole = y == np.rint(y)
+        many = bool(np.all(whole & (y >= 0.0)))
+        advice = f"Use Softmax(n_classes={int(y.max()) + 1})." if many else "Code the classes as 0, 1, 2, ..."
+        require(whole & (y >= 0.0) & (y < self.n_classes), y, rule, advice)
+
+    def start(self, y: Array, weight: Array) -> Array:
+        labels, weight = np.asarray(y).astype(np.int64), np.asarray(weight, dtype=np.float64)
+        total = exact_sum(weight)
+        share = [exact_sum(weight[labels == c]) / total for c in range(self.n_classes)]
+        return np.concatenate([constant(log(max(p, _RAREST))) for p in share])
+
+    def inverse_link(self, scores: Array) -> Array:
+        e = exp_array(scores - np.max(scores, axis=0))
+        total = e[0].copy()
+        for c in range(1, self.n_classes):  # in this order on every machine
+            total += e[c]
+        return np.ascontiguousarray((e / total).T)

@@ -1,0 +1,65 @@
+"""What targets losses accept, and the errors that say why one is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError, RecipeError
+
+LARGEST = 1e30  # gradients are float32
+LARGEST_POSITIVE = 1e17  # below e**40, up to where the losses with a logarithmic link are computed as they stand
+
+
+def require(ok: Any, values: Any, rule: str, advice: str, argument: str = "y") -> None:
+    """Raise InputError for the first row that is not ok."""
+    if np.all(ok):
+        return
+    rows = np.flatnonzero(np.logical_not(ok))
+    more = f" ({len(rows)} such rows)" if len(rows) > 1 else ""
+    raise InputError(f"{argument}: {rule}; row {rows[0]} holds {float(values[rows[0]])!r}{more}. {advice}")
+
+
+def finite(y: Any, loss: str, largest: float = LARGEST) -> NDArray[np.float64]:
+    """y as (n,) float64.
+
+    Raises:
+        InputError: if it has another shape, no rows, or values that are nan, infinite or beyond ``largest``.
+    """
+    found: NDArray[np.float64] = np.asarray(y, dtype=np.float64)
+    if found.ndim != 1 or len(found) == 0:
+        raise InputError(f"y: must hold one number per row, at least one; its shape is {found.shape}. Pass a vector.")
+    require(np.isfinite(found), found, f"{loss} needs finite numbers", "Drop or fill those rows.")
+    require(np.abs(found) <= largest, found, f"{loss} needs numbers of size at most {largest:g}", "Rescale y.")
+    return found
+
+
+def zero_or_one(y: Any, loss: str) -> None:
+    """Raise InputError unless every label is 0 or 1."""
+    ok = (y == 0.0) | (y == 1.0)
+    if np.all(ok) and np.size(y) > 0:
+        return
+    y = finite(y, loss)
+    distinct = len(np.unique(y))
+    rule = f"{loss} needs labels 0 and 1"
+    if distinct > 2:
+        rule += f" ({distinct} distinct values were given)"
+    many = distinct > 2 and bool(np.all((y >= 0.0) & (y == np.rint(y))))
+    require(ok, y, rule, f"Use Softmax(n_classes={int(y.max()) + 1})." if many else "Code the classes as 0 and 1.")
+
+
+def number(loss: str, argument: str, value: Any) -> float:
+    """A loss's parameter as a float.
+
+    Raises:
+        RecipeError: if it is not a finite number.
+    """
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        found = np.nan
+    if not np.isfinite(found) or isinstance(value, (bool, str)):
+        raise RecipeError(f"{argument}: {loss} needs a finite number; got {value!r}.")
+    return found

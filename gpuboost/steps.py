@@ -1,0 +1,97 @@
+"""How far to go along a tree: what stands in the denominator of its leaf values, and what refines them.
+
+A leaf value is -G / (D + lambda), G being the sum of gradients in the leaf. The rules differ in D alone, so each is
+"Newton, with another curvature" (specification R-2 of RGBM: the constant step is Newton with every h set to sigma).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import Array, TrainingSet, Tree
+
+
+class Step(Protocol):
+    """``curvature`` says what stands for h; ``refine`` may replace the leaf values of a finished tree."""
+
+    def curvature(self, loss: Loss) -> float | None:
+        """None for the loss's own second derivative, or the constant that takes its place."""
+        ...
+
+    def refine(
+        self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> Tree: ...
+
+
+class _AsItIs:
+    """Leaf values that need no refinement."""
+
+    __slots__ = ()
+
+    def refine(
+        self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> Tree:
+        return tree
+
+
+@dataclass(frozen=True, slots=True)
+class NewtonStep(_AsItIs):
+    """D = sum of h: one Newton step per leaf."""
+
+    def curvature(self, loss: Loss) -> float | None:
+        if not loss.has_curvature:
+            raise RecipeError(
+                f"step: a Newton step divides by the second derivative, which is 0 for loss {loss.name!r}; "
+                "use step='gradient', or 'auto' for leaves that are quantiles of the residuals."
+            )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class GradientStep(_AsItIs):
+    """D = number of rows (sum of weights): the leaf value is the mean negative gradient."""
+
+    def curvature(self, loss: Loss) -> float | None:
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantStep(_AsItIs):
+    """D = sigma times the number of rows, sigma the loss's smoothness: the step 1 / sigma of RGBM, section 2.1."""
+
+    def curvature(self, loss: Loss) -> float | None:
+        if loss.smoothness is None:
+            raise RecipeError(
+                f"step: a constant step needs a finite smoothness constant; loss {loss.name!r} has none. "
+                "Use step='newton' or 'gradient'."
+            )
+        return loss.smoothness
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileStep:
+    """The structure of a gradient step; leaf values are the loss's quantile of the residuals y - F.
+
+    Exact line search per leaf for the absolute and the quantile loss (Friedman 2001, algorithm 3).
+    """
+
+    def curvature(self, loss: Loss) -> float | None:
+        if loss.leaf_quantile is None:
+            raise RecipeError(f"step: loss {loss.name!r} has no quantile; use step='newton' or 'gradient'.")
+        return 1.0
+
+    def refine(
+        self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> Tree:
+        return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
+
+
+def automatic(loss: Loss) -> Step:
+    """Quantiles where the loss is a quantile, Newton where it has curvature, the mean gradient elsewhere."""
+    if loss.leaf_quantile is not None:
+        return QuantileStep()
+    return NewtonStep() if loss.has_curvature else GradientStep()

@@ -1,0 +1,257 @@
+"""The nouns. Plain frozen records of arrays; every shape and dtype is written once, here.
+
+Letters: n rows, m rows drawn for one tree, d features, t candidate features, k outputs (1, or one per class),
+b value bins of a feature, v nodes of a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = Any  # numpy.ndarray on the host, cupy.ndarray on the device: same calls, same names
+
+EVERY_VALUE = float(np.finfo(np.float64).max)
+"""The threshold of a split that sends every value left and only missing ones right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Where each feature is cut into at most 255 value bins. One more bin, number b, holds what is missing.
+
+    A numeric feature has ``thresholds[f]``: bin c holds ``thresholds[f][c - 1] < x <= thresholds[f][c]``.
+    A categorical one has ``categories[f]``: bin c holds the category code ``categories[f][c]``; a code that is not
+    listed (rare in training, or never seen) counts as missing. A column of more categories than there are bins is
+    spread over several features that share them out, the frequent ones first.
+    """
+
+    thresholds: tuple[NDArray[np.float64], ...]  # d arrays, increasing, at most 254 values; empty if categorical
+    categories: tuple[NDArray[np.int64] | None, ...]  # d entries; None if numeric
+    source: NDArray[np.int32] | None = None  # (d,) column each feature reads, not decreasing; None: each its own
+
+    @property
+    def n_features(self) -> int:
+        return len(self.thresholds)
+
+    @property
+    def columns(self) -> NDArray[np.int32]:
+        """(d,) the column of X that each feature reads."""
+        return np.arange(self.n_features, dtype=np.int32) if self.source is None else self.source
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of X; every one is read by some feature."""
+        return self.n_features if self.source is None else int(self.source[-1]) + 1
+
+    @property
+    def n_bins(self) -> NDArray[np.int32]:
+        """(d,) value bins of each feature, the one for missing values not counted."""
+        pairs = zip(self.thresholds, self.categories, strict=True)
+        return np.array([len(t) + 1 if c is None else len(c) for t, c in pairs], dtype=np.int32)
+
+    @property
+    def is_categorical(self) -> NDArray[np.bool_]:
+        """(d,)"""
+        return np.array([c is not None for c in self.categories], dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class DenseBins:
+    """The bin of every value, twice: by row for histograms, by column for routing."""
+
+    rows: Array  # (n, d) uint8, C order
+    columns: Array  # (d, n) uint8, C order
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.shape[0], self.rows.shape[1]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseBins:
+    """Only the entries whose bin differs from ``default``, by row and by column."""
+
+    default: Array  # (d,) uint8: the bin of an absent entry (the bin that holds 0)
+    row_start: Array  # (n + 1,) int64
+    feature: Array  # (nnz,) int32, increasing within a row
+    row_bin: Array  # (nnz,) uint8
+    column_start: Array  # (d + 1,) int64
+    row: Array  # (nnz,) int32, increasing within a column
+    column_bin: Array  # (nnz,) uint8
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.row_start.shape[0] - 1, self.default.shape[0]
+
+
+Bins: TypeAlias = DenseBins | SparseBins
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSet:
+    """What is learned from. Never written to.
+
+    Weights that are whole numbers are held as ``multiplicity`` (a row of weight 3 is three equal rows, to the
+    last bit); any other weights are held as ``weight``. At most one of the two is given.
+    """
+
+    bins: Bins
+    cuts: Cuts
+    y: Array  # (n,) float64
+    weight: Array | None = None  # (n,) float64, positive
+    multiplicity: Array | None = None  # (n,) int32, 1 to 4096
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.y.shape[0])
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights; n if there are none."""
+        given = self.weight if self.weight is not None else self.multiplicity
+        return float(self.n_rows if given is None else given.sum())
+
+    def row_weight(self) -> Array:
+        """(n,) float64, whichever way the weights are held."""
+        if self.weight is not None:
+            return self.weight
+        return np.ones(self.n_rows) if self.multiplicity is None else self.multiplicity.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Gradients:
+    """First derivative and curvature of the loss with respect to the scores, times ``weight`` if there is one."""
+
+    g: Array  # (k, m) float32
+    h: Array  # (k, m) float32
+    multiplicity: Array | None = None  # (m,) int32
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Rows with q_i = 1, and 1 / p_i for each: what makes a sampled sum unbiased. None stands for every row."""
+
+    rows: Array | None = None  # (m,) int32, increasing
+    inverse_probability: Array | None = None  # (m,) float32
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """All a worker may see of the state: the gradients at the scores of ``version``, on the rows drawn."""
+
+    version: int
+    rows: Array | None  # (m,) int32, or None for every row
+    gradients: Gradients
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """RGBM's J: the features whose cuts compete in one tree."""
+
+    features: NDArray[np.int32]  # (t,) increasing
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a split and a leaf must satisfy. ``reg_lambda`` is the L2 term in -G / (H + lambda)."""
+
+    max_leaves: int
+    max_depth: int = 6
+    min_samples_leaf: int = 1
+    min_child_weight: float = 1e-3
+    reg_lambda: float = 1.0
+    min_split_gain: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """A tree without values: node 0 is the root, children come after their parent.
+
+    Row x goes left at an inner node if its bin is at most ``bin`` (numeric) or in ``left_set`` (categorical);
+    if the value is missing, ``missing_left`` decides.
+    """
+
+    feature: NDArray[np.int32]  # (v,) -1 at a leaf
+    bin: NDArray[np.int32]  # (v,) 0 where unused
+    missing_left: NDArray[np.bool_]  # (v,)
+    left: NDArray[np.int32]  # (v,) 0 at a leaf
+    right: NDArray[np.int32]  # (v,) 0 at a leaf
+    gain: NDArray[np.float64]  # (v,) 0 at a leaf
+    cover: NDArray[np.float64]  # (v,) sum of the curvature of the rows that reached the node
+    count: NDArray[np.int64]  # (v,) rows that reached the node in training
+    left_set: NDArray[np.uint32]  # (v, 8) 256 bits, bin c is bit c % 32 of word c // 32; zeros if numeric
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        return np.asarray(self.feature < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A tree shape, with what its builder knows about it."""
+
+    nodes: Nodes
+    output: int  # the score it is for, 0 .. k - 1
+    version: int  # of the target it was fitted to
+    leaf_of_row: Array | None  # (n,) int32 node id, if every row took part; None if only a sample did
+    sums: tuple[NDArray[np.float64], NDArray[np.float64]] | None  # (v,) G and H per node, under the same condition
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A weak learner: a step function of the bins."""
+
+    nodes: Nodes
+    value: NDArray[np.float64]  # (v,) 0 except at leaves; before the learning rate
+    output: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ensemble:
+    """F(x) = bias + scale * sum of factor * tree(x); shrinking touches one number, not every tree."""
+
+    bias: NDArray[np.float64]  # (k,)
+    cuts: Cuts
+    trees: tuple[Tree, ...] = ()  # round by round, output by output
+    factors: tuple[float, ...] = ()
+    scale: float = 1.0
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.bias)
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.trees) // len(self.bias)
+
+    def scaled(self, by: float) -> Ensemble:
+        return self if by == 1.0 else replace(self, scale=self.scale * by)
+
+    def plus(self, trees: tuple[Tree, ...], factor: float) -> Ensemble:
+        more = (factor / self.scale,) * len(trees)
+        return replace(self, trees=self.trees + trees, factors=self.factors + more)
+
+    def first(self, rounds: int) -> Ensemble:
+        """The ensemble as it was after that many rounds, if it was never shrunk."""
+        stop = rounds * self.n_outputs
+        return replace(self, trees=self.trees[:stop], factors=self.factors[:stop])
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a watcher sees after each round."""
+
+    round: int  # 0 for the first
+    ensemble: Ensemble
+    trees: tuple[Tree, ...]  # of this round
+    factor: float
+    scores: Array  # (k, n) float64, of the training rows; not to be written to
+
+
+Watch: TypeAlias = Callable[[Progress], bool]
+"""Called after each round; True asks for a stop after it."""

@@ -1,0 +1,1 @@
+"""The inner loops: one file per verb of the backend protocol, and nothing that imports gpuboost."""

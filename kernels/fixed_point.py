@@ -1,0 +1,87 @@
+"""Gradients as integers, so that a sum of them has no order.
+
+Each row's pair is one int64, ``g * 2**32 + h``: integers add lane by lane, so one addition sums both, as long as the
+sum of g stays within 31 bits and a sign and that of h within 32 bits. The scales are powers of two, hence exact, and
+see to that (``gpuboost.backends.reference.fixed_point_scale`` is the definition and holds the proof).
+"""
+
+import numpy as np
+
+from gpuboost.kernels.jit import kernel
+
+LANES = 16  # partial sums that a block keeps side by side
+BLOCK = 1 << 16  # rows summed by one call; blocks are then summed in order
+
+
+@kernel
+def extent(values, multiplicity, start, stop, out):
+    """max and sum of |value| * multiplicity over rows [start, stop), and the largest multiplicity.
+
+    values (m,) float32; multiplicity (m,) int32 or (0,) for all ones; out (3,) float64. Row i adds to lane
+    (i - start) % 16; lanes are then summed in order, so the result does not depend on the machine.
+    """
+    lanes = np.zeros(LANES, np.float64)
+    tops = np.zeros(LANES, np.float64)
+    most = 1.0
+    values = values[start:stop]
+    lines = values.size // LANES
+    if multiplicity.shape[0] == 0:
+        table = values[: lines * LANES].reshape(lines, LANES)
+        for i in range(lines):
+            for lane in range(LANES):
+                size = np.float64(abs(table[i, lane]))
+                lanes[lane] += size
+                tops[lane] = max(tops[lane], size)
+        for i in range(lines * LANES, values.size):
+            size = np.float64(abs(values[i]))
+            lanes[i % LANES] += size
+            tops[i % LANES] = max(tops[i % LANES], size)
+    else:
+        multiplicity = multiplicity[start:stop]
+        for i in range(values.size):
+            size = np.float64(abs(values[i])) * multiplicity[i]
+            lanes[i % LANES] += size
+            tops[i % LANES] = max(tops[i % LANES], size)
+            most = max(most, np.float64(multiplicity[i]))
+    total, top = 0.0, 0.0
+    for lane in range(LANES):
+        total += lanes[lane]
+        top = max(top, tops[lane])
+    out[0], out[1], out[2] = top, total, most
+
+
+@kernel
+def pack(g, h, multiplicity, scale_g, scale_h, start, stop, out, totals):
+    """out[i] = rint(g * scale_g) * m * 2**32 + rint(h * scale_h) * m; adds the sums of both to ``totals``.
+
+    g, h (m,) float32; out (m,) int64; totals (2,) int64.
+    """
+    sum_g, sum_h = np.int64(0), np.int64(0)
+    g, h, out = g[start:stop], h[start:stop], out[start:stop]
+    if multiplicity.shape[0] == 0:
+        for i in range(g.size):
+            a = np.int64(np.rint(np.float64(g[i]) * scale_g))
+            b = np.int64(np.rint(np.float64(h[i]) * scale_h))
+            sum_g += a
+            sum_h += b
+            out[i] = (a << 32) + b
+    else:
+        multiplicity = multiplicity[start:stop]
+        for i in range(g.size):
+            a = np.int64(np.rint(np.float64(g[i]) * scale_g)) * multiplicity[i]
+            b = np.int64(np.rint(np.float64(h[i]) * scale_h)) * multiplicity[i]
+            sum_g += a
+            sum_h += b
+            out[i] = (a << 32) + b
+    totals[0] += sum_g
+    totals[1] += sum_h
+
+
+@kernel
+def leaf_sums(g, h, multiplicity, scale_g, scale_h, leaf_of_row, start, stop, sums):
+    """sums[leaf] += the integers of each row in it. sums (v, 2) int64, leaf_of_row (n,) int32."""
+    for i in range(start, stop):
+        m = np.int64(1) if multiplicity.shape[0] == 0 else np.int64(multiplicity[i])
+        leaf = leaf_of_row[i]
+        sums[leaf, 0] += np.int64(np.rint(np.float64(g[i]) * scale_g)) * m
+        sums[leaf, 1] += np.int64(np.rint(np.float64(h[i]) * scale_h)) * m

@@ -1,0 +1,30 @@
+"""How every CPU kernel is compiled: without the GIL, cached on disk, IEEE arithmetic as written.
+
+No ``fastmath`` and no contraction: the bits are part of the contract. No ``parallel``: a kernel covers the range of
+rows, nodes or features that it is given, and the backend's team of threads decides who gets which.
+"""
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+kernel = numba.njit(nogil=True, cache=True, error_model="numpy")
+
+for_this_process = numba.njit(nogil=True, error_model="numpy")
+"""The same without the disk: for functions that read what their source does not show, such as a user's globals."""
+
+
+@intrinsic
+def prefetch(typing_context, address):
+    """Ask for the cache line at an address. Has no effect but on time."""
+
+    def codegen(context, builder, signature, args):
+        pointer, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [pointer, word, word, word]), "llvm.prefetch.p0"
+        )
+        builder.call(function, [builder.inttoptr(args[0], pointer), word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), codegen

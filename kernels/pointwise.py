@@ -1,0 +1,105 @@
+"""gradients and loss_value: a loss's scalar formula, run over rows.
+
+A formula is compiled into its own kernel by closing over it; ``stamp`` names the text of everything that is inlined,
+so that a kernel cached on disk is not used after that text has changed. ``jit`` is ``jit.kernel``, or
+``jit.for_this_process`` where no text can tell.
+"""
+
+import numpy as np
+
+from gpuboost.kernels.jit import kernel
+
+
+def gradients_of(derivatives, stamp, jit):
+    """(y, f, a) -> (g, h) as a kernel over rows [start, stop) of one output.
+
+    y, f (n,) float64; weight (n,) float64 or (0,); curvature: what stands for h, or a negative number for h itself;
+    g, h (n,) float32.
+    """
+
+    @jit
+    def gradients(y, f, weight, a, curvature, start, stop, g, h):
+        _ = stamp
+        y, f, g, h = y[start:stop], f[start:stop], g[start:stop], h[start:stop]  # indices from 0 vectorise
+        if weight.shape[0] > 0:
+            weight = weight[start:stop]
+            for i in range(y.size):
+                first, second = derivatives(y[i], f[i], a)
+                second = second if curvature < 0.0 else curvature
+                g[i], h[i] = np.float32(first * weight[i]), np.float32(second * weight[i])
+        elif curvature < 0.0:
+            for i in range(y.size):
+                first, second = derivatives(y[i], f[i], a)
+                g[i], h[i] = np.float32(first), np.float32(second)
+        else:
+            for i in range(y.size):
+                first, _ = derivatives(y[i], f[i], a)
+                g[i], h[i] = np.float32(first), np.float32(curvature)
+
+    return gradients
+
+
+def row_gradients_of(row_derivatives, stamp, jit):
+    """(y, f, g, h, a) for all outputs of a row, as a kernel. f (k, n) float64; g, h (k, n) float32."""
+
+    @jit
+    def gradients(y, f, weight, a, curvature, start, stop, g, h):
+        _ = stamp
+        k = f.shape[0]
+        scores, first, second = np.empty(k), np.empty(k), np.empty(k)
+        for i in range(start, stop):
+            for c in range(k):
+                scores[c] = f[c, i]
+            row_derivatives(y[i], scores, first, second, a)
+            for c in range(k):
+                by = weight[i] if weight.shape[0] > 0 else 1.0
+                g[c, i] = np.float32(first[c] * by)
+                h[c, i] = np.float32((curvature if curvature >= 0.0 else second[c]) * by)
+
+    return gradients
+
+
+def values_of(value, stamp, jit):
+    """(y, f, a) -> l as a kernel: out[i] = l for rows [start, stop)."""
+
+    @jit
+    def values(y, f, a, start, stop, out):
+        _ = stamp
+        y, f, out = y[start:stop], f[0, start:stop], out[start:stop]
+        for i in range(y.size):
+            out[i] = value(y[i], f[i], a)
+
+    return values
+
+
+def row_values_of(row_value, stamp, jit):
+    """The same where a loss has several outputs."""
+
+    @jit
+    def values(y, f, a, start, stop, out):
+        _ = stamp
+        k = f.shape[0]
+        scores = np.empty(k)
+        for i in range(start, stop):
+            for c in range(k):
+                scores[c] = f[c, i]
+            out[i] = row_value(y[i], scores, a)
+
+    return values
+
+
+@kernel
+def add_leaves(scores, steps, leaf_of_row, start, stop):
+    """scores[i] += steps[leaf_of_row[i]]. scores (n,) float64, steps (v,) float64, leaf_of_row (n,) int32."""
+    scores, leaf_of_row = scores[start:stop], leaf_of_row[start:stop]
+    for i in range(scores.size):
+        scores[i] += steps[np.uint64(leaf_of_row[i])]
+
+
+@kernel
+def sum_in_order(x):
+    """First to last."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i]
+    return total
