@@ -1,0 +1,220 @@
+"""What a model knows of its columns: their names, and the categories of those that are categorical."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.data.categories import Category, category_codes, learn_categories, numbers
+from gpuboost.data.tables import Table, as_floats, as_table, fits_float32, refuse_infinite
+from gpuboost.errors import InputError
+
+FROM_DTYPE = "from_dtype"
+_EXACT_IN_FLOAT32 = 2**24
+_MOST_FEATURES = 2**24  # that a file may claim
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Learned from the training data, saved with the model, and asked at every prediction.
+
+    A numeric column is passed on as it is, a categorical one as codes: the place of each value among its categories,
+    NaN for a missing value or one that was not there in training. Values decide, not the codes that pandas gave.
+    """
+
+    n_features: int
+    names: tuple[str, ...] | None  # None if the training data had no names
+    categories: tuple[tuple[Category, ...] | None, ...]  # d entries in code order; None if numeric
+
+    @classmethod
+    def learn(cls, X: Any, categorical_features: Any = FROM_DTYPE) -> Columns:
+        """The columns of X.
+
+        X: whatever ``tables.as_table`` takes. categorical_features: "from_dtype" (pandas categories), None, a mask
+        (d,), indices, or names.
+
+        Raises
+        ------
+        InputError
+            If X cannot be learned from, or ``categorical_features`` does not fit it.
+        """
+        table = as_table(X)
+        wanted = _wanted(table, categorical_features)
+        if table.is_sparse and wanted.any():
+            raise InputError(
+                f"categorical_features: columns of a sparse matrix cannot be categorical, since what is not stored "
+                f"is 0; got {table.label(int(np.argmax(wanted)))}. Give the data dense, or one-hot encoded."
+            )
+        categories = tuple(
+            learn_categories(table.column(f), table.label(f)) if wanted[f] else None for f in range(table.shape[1])
+        )
+        return cls(table.shape[1], table.names, categories)
+
+    @property
+    def is_categorical(self) -> NDArray[np.bool_]:
+        """(d,)"""
+        return np.array([known is not None for known in self.categories], dtype=np.bool_)
+
+    def check(self, X: Any) -> None:
+        """Raise InputError unless X has the number of columns, and the names in the order, that were learned.
+
+        Data without names is taken by position.
+        """
+        table = as_table(X)
+        if self.names is not None and table.names is not None and table.names != self.names:
+            _refuse_names(table.names, self.names)
+        if table.shape[1] != self.n_features:
+            raise InputError(
+                f"X: must have the {self.n_features} features of the training data; got {table.shape[1]}. Give the "
+                "same columns in the same order."
+            )
+
+    def encode(self, X: Any) -> Any:
+        """X as numbers: (n, d) float32 or float64, C or F contiguous, or scipy CSR of either in canonical form.
+
+        Such an array passes through untouched. NaN is missing.
+
+        Raises
+        ------
+        InputError
+            If names or numbers of columns differ from training, text is found in a numeric column, or an infinity.
+        """
+        table = as_table(X)
+        self.check(table)
+        if table.matrix is not None and not any(known is not None for known in self.categories):
+            x = table.matrix if table.is_sparse else as_floats(table.matrix)
+        else:
+            x = self._assemble(table)
+        refuse_infinite(x, table)
+        return x
+
+    def _assemble(self, table: Table) -> NDArray[Any]:
+        if table.is_sparse:
+            raise InputError("X: the model has categorical columns, which a sparse matrix cannot hold; give it dense.")
+        parts = [
+            numbers(table.column(f), table.label(f))
+            if known is None
+            else category_codes(table.column(f), known, table.label(f))
+            for f, known in enumerate(self.categories)
+        ]
+        narrow = all(
+            fits_float32(part.dtype) if known is None else len(known) <= _EXACT_IN_FLOAT32
+            for part, known in zip(parts, self.categories, strict=True)
+        )
+        x = np.empty(table.shape, dtype=np.float32 if narrow else np.float64, order="F")
+        for f, part in enumerate(parts):
+            x[:, f] = part
+        return x
+
+    def to_json(self) -> dict[str, Any]:
+        """For ``json.dumps``; categories by the number of their column."""
+        listed = {str(f): list(known) for f, known in enumerate(self.categories) if known is not None}
+        names = None if self.names is None else list(self.names)
+        return {"n_features": self.n_features, "names": names, "categories": listed}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Columns:
+        """What ``to_json`` gave.
+
+        Raises
+        ------
+        InputError
+            If it is anything else.
+        """
+        if not isinstance(value, dict) or set(value) != {"n_features", "names", "categories"}:
+            raise InputError('columns: must be an object of "n_features", "names" and "categories".')
+        d, names, listed = value["n_features"], value["names"], value["categories"]
+        if not isinstance(d, int) or isinstance(d, bool) or not 1 <= d <= _MOST_FEATURES:
+            raise InputError(f"columns: n_features must be an integer from 1 to {_MOST_FEATURES}; got {d!r}.")
+        if names is not None and not _is_list_of_text(names, d):
+            raise InputError(f"columns: names must be null or a list of {d} strings.")
+        if not isinstance(listed, dict):
+            raise InputError("columns: categories must be an object.")
+        categories: list[tuple[Category, ...] | None] = [None] * d
+        for key, known in listed.items():
+            f = int(key) if isinstance(key, str) and key.isascii() and key.isdecimal() else -1
+            if not 0 <= f < d or str(f) != key or not _is_list_of_categories(known):
+                raise InputError(
+                    f"columns: categories must map a column number below {d} to distinct strings, or to distinct "
+                    f"finite numbers; the entry {key!r} does not."
+                )
+            categories[f] = tuple(known)
+        return cls(d, None if names is None else tuple(names), tuple(categories))
+
+
+def _wanted(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
+    """(d,) which columns are categorical."""
+    d = table.shape[1]
+    wanted = np.zeros(d, dtype=np.bool_)
+    if categorical_features is None:
+        return wanted
+    if isinstance(categorical_features, str):
+        if categorical_features != FROM_DTYPE:
+            raise InputError(
+                f'categorical_features: must be "{FROM_DTYPE}", None, a mask, indices or names; got '
+                f"{categorical_features!r}. One name goes into a list: [{categorical_features!r}]."
+            )
+        return np.array([column.levels is not None for column in table.columns] or wanted, dtype=np.bool_)
+    listed = np.asarray(categorical_features)
+    if listed.ndim != 1:
+        raise InputError(f"categorical_features: must be a flat list; got shape {listed.shape}.")
+    if listed.dtype.kind == "b":
+        if len(listed) != d:
+            raise InputError(
+                f"categorical_features: a mask needs one entry for each of {d} columns; got {len(listed)}."
+            )
+        return listed
+    wanted[[_place(item, table) for item in listed.tolist()]] = True
+    return wanted
+
+
+def _place(item: Any, table: Table) -> int:
+    d = table.shape[1]
+    if isinstance(item, str):
+        if table.names is None:
+            raise InputError(f"categorical_features: X has no column names to find {item!r} in; give indices.")
+        if item not in table.names:
+            raise InputError(f"categorical_features: X has no column {item!r}{_hint(item, table.names)}.")
+        return table.names.index(item)
+    if not isinstance(item, int) or not 0 <= item < d:
+        raise InputError(f"categorical_features: an index must be an integer from 0 to {d - 1}; got {item!r}.")
+    return item
+
+
+def _hint(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(name, names)
+    return f"; close to it: {', '.join(map(repr, close))}" if close else ""
+
+
+def _refuse_names(seen: tuple[str, ...], learned: tuple[str, ...]) -> None:
+    missing = [name for name in learned if name not in set(seen)]
+    extra = [name for name in seen if name not in set(learned)]
+    parts = [
+        f"{what} {', '.join(map(repr, some[:5]))}{' ...' if len(some) > 5 else ''}"
+        for what, some in (("missing:", missing), ("not in training:", extra))
+        if some
+    ]
+    if not parts:
+        f = next(f for f, pair in enumerate(zip(seen, learned, strict=False)) if pair[0] != pair[1])
+        parts = [f"the order differs from column {f} on: {seen[f]!r} instead of {learned[f]!r}"]
+    raise InputError(
+        f"X: must have the columns of the training data in the same order; {'; '.join(parts)}. "
+        "Select them with X[model.feature_names_in_]."
+    )
+
+
+def _is_list_of_text(value: Any, length: int) -> bool:
+    return isinstance(value, list) and len(value) == length and all(isinstance(item, str) for item in value)
+
+
+def _is_list_of_categories(value: Any) -> bool:
+    if not isinstance(value, list):
+        return False
+    text = all(isinstance(item, str) for item in value)
+    finite = all(isinstance(item, (bool, int, float)) and abs(item) < float("inf") for item in value)
+    return (text or finite) and len(set(value)) == len(value)

@@ -1,0 +1,158 @@
+"""Data cut into bins once and reused by many fits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.data.columns import FROM_DTYPE, Columns
+from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
+from gpuboost.data.tables import as_table
+from gpuboost.data.targets import as_numbers, check_group, check_target
+from gpuboost.data.weights import check_weight, kept_rows, split_weights
+from gpuboost.errors import InputError
+from gpuboost.types import Bins, Cuts, TrainingSet
+
+
+class Dataset:
+    """Features, target, weights and queries, checked, with the cuts chosen. Never written to.
+
+    Parameters
+    ----------
+    X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table
+        NaN is missing; entries that a sparse matrix does not store are 0. Kept by reference where no conversion is
+        needed, so it must not be changed later.
+    y : (n,) numbers or labels, optional
+    weight : (n,) not negative, optional
+        A row of weight 3 counts as three rows, one of weight 0 as none.
+    group : (n,) query ids or (queries,) sizes, optional
+        For ranking.
+    max_bins : int, 2 to 255
+        Most bins of a feature, not counting the one for missing values.
+    categorical_features : "from_dtype", None, mask, indices or names
+        "from_dtype" takes the columns of pandas dtype ``category``.
+    n_jobs : int, optional
+        Threads to choose cuts with; None for all that there are. The result does not depend on it.
+
+    Raises
+    ------
+    InputError
+        If one of them is not as it should be; the message says what was seen, and where.
+    """
+
+    __slots__ = ("_bins", "columns", "cuts", "group", "max_bins", "weight", "x", "y")
+
+    columns: Columns
+    cuts: Cuts
+    x: Any  # (n, d) numbers, as Columns.encode gives them
+    y: NDArray[Any] | None
+    weight: NDArray[np.float64] | None
+    group: NDArray[Any] | None
+    max_bins: int
+    _bins: dict[str, Bins]
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        weight: Any = None,
+        group: Any = None,
+        max_bins: int = MOST_BINS,
+        categorical_features: Any = FROM_DTYPE,
+        n_jobs: int | None = None,
+    ) -> None:
+        check_max_bins(max_bins)
+        n_threads = _threads(n_jobs)
+        table = as_table(X)
+        n = table.shape[0]
+        target = None if y is None else check_target(y, n)
+        checked_weight = check_weight(weight, n, "weight")
+        queries = check_group(group, n)
+        columns = Columns.learn(table, categorical_features)
+        x = columns.encode(table)
+        cuts = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
+        self._set(columns, cuts, x, target, checked_weight, queries, int(max_bins))
+
+    def _set(self, *values: Any) -> None:
+        names = ("columns", "cuts", "x", "y", "weight", "group", "max_bins")
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_bins", {})
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        for name, value in state[1].items():
+            object.__setattr__(self, name, {} if name == "_bins" else value)  # bins are made again where they are used
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Dataset is never written to; make a new one with another {name}")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, features)"""
+        return self.x.shape[0], self.x.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        categorical = int(self.columns.is_categorical.sum())
+        parts = [f"{self.shape[0]:,} rows", f"{self.shape[1]:,} features"]
+        parts += [f"{categorical} of them categorical"] if categorical else []
+        parts += ["sparse"] if not isinstance(self.x, np.ndarray) else []
+        held = [name for name in ("y", "weight", "group") if getattr(self, name) is not None]
+        parts += [f"with {', '.join(held)}"] if held else []
+        return f"Dataset({', '.join(parts)}, max_bins={self.max_bins})"
+
+    def binned(self, quantise: Callable[[Any, Cuts], Bins], where: str = "host") -> Bins:
+        """The bins of all rows, made at the first call; ``where`` tells apart the memories they may lie in."""
+        if where not in self._bins:
+            self._bins[where] = quantise(self.x, self.cuts)
+        return self._bins[where]
+
+    def training_set(
+        self,
+        quantise: Callable[[Any, Cuts], Bins],
+        y: NDArray[np.float64] | None = None,
+        weight: NDArray[np.float64] | None = None,
+        where: str = "host",
+    ) -> TrainingSet:
+        """What the loop learns from: the rows whose weight is above zero.
+
+        y: (n,) the target as the loss wants it, if it is not the one given as it stands. weight: (n,) the same.
+
+        Raises
+        ------
+        InputError
+            If there is no target, or it does not hold numbers.
+        """
+        if y is None:
+            if self.y is None:
+                raise InputError("y: a Dataset to fit needs a target; make it with Dataset(X, y).")
+            y = as_numbers(self.y)
+        weight = self.weight if weight is None else weight
+        rows = kept_rows(weight)
+        if rows is None:
+            return TrainingSet(self.binned(quantise, where), self.cuts, y, *split_weights(weight))
+        assert weight is not None
+        return TrainingSet(quantise(self.x[rows], self.cuts), self.cuts, y[rows], *split_weights(weight[rows]))
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> Dataset:
+        """Some of the rows, with the cuts of all."""
+        part = object.__new__(Dataset)
+        y, weight, group = (None if held is None else held[rows] for held in (self.y, self.weight, self.group))
+        part._set(self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins)
+        return part
+
+
+def _threads(n_jobs: Any) -> int:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return usable
+    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise InputError(f"n_jobs: must be None, a number of threads, or -1 for all; got {n_jobs!r}.")
+    return int(n_jobs) if n_jobs > 0 else max(1, usable + 1 + int(n_jobs))

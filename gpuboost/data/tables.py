@@ -1,0 +1,207 @@
+"""What a user hands in as X, seen as one of two: a matrix of numbers, or columns of several kinds.
+
+Nothing is copied that need not be, and nothing of the user's is written to. Libraries are recognised by what has been
+imported already: no pandas object exists in a process that has not imported pandas.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+
+NUMBERS = "biuf"  # numpy's letters for bool, int, unsigned, float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of mixed data: numbers (n,), or Python objects (n,) with None for missing.
+
+    With ``levels``, the numbers are positions in that list of distinct values, and -1 is missing.
+    """
+
+    values: NDArray[Any]
+    levels: tuple[Any, ...] | None = None
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.levels is None and self.values.dtype.kind in NUMBERS
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """X, recognised. Either ``matrix`` or ``columns`` is given."""
+
+    shape: tuple[int, int]
+    names: tuple[str, ...] | None = None
+    matrix: Any = None  # (n, d) numpy array of numbers, or scipy CSR in canonical form
+    columns: tuple[Column, ...] = ()
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.matrix is not None and not isinstance(self.matrix, np.ndarray)
+
+    def column(self, f: int) -> Column:
+        """Column f of dense data."""
+        return self.columns[f] if self.matrix is None else Column(self.matrix[:, f])
+
+    def label(self, f: int) -> str:
+        """How an error message names column f."""
+        return f"column {f}" if self.names is None else f"column {self.names[f]!r}"
+
+
+def as_table(X: Any) -> Table:
+    """Recognise X: a Table, numpy array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table.
+
+    Raises
+    ------
+    InputError
+        If X is not two-dimensional, is empty, is ragged, or holds complex numbers or dates.
+    """
+    if isinstance(X, Table):
+        return X
+    scipy_sparse, pandas = sys.modules.get("scipy.sparse"), sys.modules.get("pandas")
+    if scipy_sparse is not None and scipy_sparse.issparse(X):
+        return _from_sparse(X)
+    if pandas is not None and isinstance(X, pandas.DataFrame):
+        return _from_pandas(X)
+    if hasattr(X, "to_pandas"):  # Arrow, polars
+        return _from_pandas(X.to_pandas())
+    return _from_numpy(X)
+
+
+def refuse_infinite(x: Any, table: Table) -> None:
+    """Raise InputError naming the first row with an infinity, and its column. x: as ``encode`` returns it."""
+    dense = isinstance(x, np.ndarray)
+    values = x if dense else x.data
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # cheaper than looking at each; may fail for other reasons
+            return
+    height = max(1, 2**20 // values[0].size) if dense else 2**20
+    for top in range(0, len(values), height):
+        infinite = np.isinf(values[top : top + height])
+        if infinite.any():
+            if dense:
+                row, f = (int(place[0]) for place in np.nonzero(infinite))
+                row += top
+            else:
+                entry = top + int(np.argmax(infinite))
+                row, f = int(np.searchsorted(x.indptr, entry, side="right")) - 1, int(x.indices[entry])
+            raise InputError(
+                f"X: infinity (inf) is neither a number nor missing; row {row} of {table.label(f)} holds "
+                f"{'-' if x[row, f] < 0 else ''}inf. Use NaN for missing, or a large finite number."
+            )
+
+
+def as_floats(matrix: NDArray[Any]) -> NDArray[Any]:
+    """As float32 or float64, C or F contiguous; the same object if it is so already."""
+    kind = matrix.dtype
+    if kind not in (np.float32, np.float64) or not kind.isnative:
+        matrix = matrix.astype(np.float32 if fits_float32(kind) else np.float64)
+    if matrix.flags.c_contiguous or matrix.flags.f_contiguous:
+        return matrix
+    return np.ascontiguousarray(matrix)
+
+
+def fits_float32(kind: np.dtype[Any]) -> bool:
+    """Whether float32 holds every number of the dtype."""
+    return bool(np.can_cast(kind, np.float32))
+
+
+def _check_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    if len(shape) != 2:
+        raise InputError(
+            f"X: must have two dimensions, rows and features; got shape {shape}. Reshape your data: X.reshape(-1, 1) "
+            "if it is one feature, X.reshape(1, -1) if it is one row."
+        )
+    for size, what in zip(shape[::-1], ("feature(s)", "sample(s)"), strict=True):
+        if size == 0:
+            raise InputError(f"X: must not be empty; got 0 {what} (shape={shape}) while a minimum of 1 is required.")
+    return shape[0], shape[1]
+
+
+def _check_real(dtype: np.dtype[Any], where: str = "X") -> None:
+    if dtype.kind == "c":
+        raise InputError(f"{where}: must hold real numbers; got {dtype}. Complex data not supported.")
+    if dtype.kind in "Mm":
+        raise InputError(
+            f"{where}: dates and time spans are not numbers; got {dtype}. Give what matters about them, such as the "
+            "year, the weekday, or the days since a fixed date."
+        )
+
+
+def _from_numpy(X: Any) -> Table:
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+    try:
+        values = np.asarray(X)
+        if values.dtype.kind in "US" and not isinstance(X, np.ndarray):
+            values = np.asarray(X, dtype=object)  # numpy made strings of the numbers too
+    except ValueError as error:
+        raise InputError(f"X: rows must be of equal length; numpy says: {error}.") from None
+    shape = _check_shape(values.shape)
+    _check_real(values.dtype)
+    if values.dtype.kind in NUMBERS:
+        return Table(shape, matrix=values)
+    return Table(shape, columns=tuple(Column(column.astype(object)) for column in values.T))
+
+
+def _from_sparse(X: Any) -> Table:
+    shape = _check_shape(X.shape)
+    _check_real(X.dtype)
+    csr = X.tocsr()
+    if csr.dtype not in (np.float32, np.float64):
+        csr = csr.astype(np.float32 if csr.dtype.itemsize <= 2 else np.float64)
+    if not csr.has_canonical_format:
+        csr = csr.copy() if csr is X else csr
+        csr.sum_duplicates()
+    return Table(shape, matrix=csr)
+
+
+def _from_pandas(frame: Any) -> Table:
+    shape = _check_shape(frame.shape)
+    names = _names(list(frame.columns))
+    kinds = set(frame.dtypes)
+    if kinds <= {np.dtype(np.float32)} or kinds <= {np.dtype(np.float64)}:
+        return Table(shape, names, matrix=frame.to_numpy())
+    if all(str(kind).startswith("Sparse") and kind.fill_value == 0 for kind in kinds):
+        return Table(shape, names, matrix=_from_sparse(frame.sparse.to_coo()).matrix)
+    return Table(shape, names, columns=tuple(_pandas_column(frame.iloc[:, f]) for f in range(shape[1])))
+
+
+def _names(labels: list[Any]) -> tuple[str, ...] | None:
+    text = [isinstance(label, str) for label in labels]
+    if all(text):
+        return tuple(str(label) for label in labels)
+    if any(text):
+        f = text.index(False)
+        raise InputError(
+            f"X: column names must be all strings or none; column {f} is called {labels[f]!r}. Rename it, for all "
+            "columns: X.columns = X.columns.astype(str)."
+        )
+    return None
+
+
+def _pandas_column(series: Any) -> Column:
+    import pandas as pd
+
+    kind = series.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        return Column(series.cat.codes.to_numpy(), tuple(kind.categories.tolist()))
+    where = f"X, column {series.name!r}"
+    if isinstance(kind, np.dtype):
+        _check_real(kind, where)
+    elif isinstance(kind, (pd.DatetimeTZDtype, pd.PeriodDtype)):
+        _check_real(np.dtype("datetime64[ns]"), where)
+    elif isinstance(kind, pd.SparseDtype):
+        return Column(np.asarray(series))
+    if pd.api.types.is_numeric_dtype(kind):  # bool as well
+        if isinstance(kind, np.dtype):
+            return Column(series.to_numpy())
+        return Column(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return Column(series.to_numpy(dtype=object, na_value=None))

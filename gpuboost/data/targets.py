@@ -1,0 +1,81 @@
+"""The target and the query of each row, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.data.categories import is_missing
+from gpuboost.errors import InputError
+
+
+def check_target(y: Any, n_rows: int) -> NDArray[Any]:
+    """(n,) of any dtype: numbers or labels.
+
+    Raises
+    ------
+    InputError
+        If there is not one value for each row, or one is missing or infinite.
+    """
+    values = np.asarray(y)
+    if values.ndim != 1:
+        hint = " Use y.ravel()." if values.shape in ((n_rows, 1), (1, n_rows)) else ""
+        raise InputError(f"y: must have one dimension; got shape {values.shape}.{hint}")
+    if len(values) != n_rows:
+        raise InputError(f"y: needs one value for each row of X; got {len(values)} for {n_rows} rows.")
+    if values.dtype.kind == "f":
+        wrong = ~np.isfinite(values)
+    elif values.dtype.kind == "O":
+        wrong = np.array([is_missing(value) for value in values.tolist()], dtype=np.bool_)
+    else:
+        return values
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"y: must not hold NaN, infinity or None; row {row} holds {values[row]!r}. Leave such rows out."
+        )
+    return values
+
+
+def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
+    """(n,) float64.
+
+    Raises
+    ------
+    InputError
+        If y holds something else than real numbers.
+    """
+    if y.dtype.kind == "c":
+        raise InputError(f"y: must hold real numbers; got {y.dtype}. Complex data not supported.")
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"y: must hold numbers; {error}.") from None
+
+
+def check_group(group: Any, n_rows: int) -> NDArray[Any] | None:
+    """(n,) the query of each row; None stays None.
+
+    group: one query id for each row, equal ids side by side, or the sizes of the queries in the order of the rows.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    if group is None:
+        return None
+    given = np.asarray(group)
+    if given.ndim == 1 and len(given) == n_rows:
+        starts = np.flatnonzero(np.concatenate([[True], given[1:] != given[:-1]]))
+        if len(np.unique(given[starts])) < len(starts):
+            raise InputError("group: the rows of a query must stand together; sort the data by query.")
+        return given
+    if given.ndim == 1 and given.dtype.kind in "iu" and bool((given > 0).all()) and int(given.sum()) == n_rows:
+        return np.repeat(np.arange(len(given)), given)
+    raise InputError(
+        f"group: must be one query id for each of {n_rows} rows, or positive query sizes that sum to it; got shape "
+        f"{given.shape}" + (f", sum {given.sum()}." if given.dtype.kind in "iu" else ".")
+    )

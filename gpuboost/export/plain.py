@@ -1,0 +1,155 @@
+"""What all exports start from: trees with thresholds and category codes in place of bins, ready scaled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+from gpuboost.types import EVERY_VALUE, Cuts, Ensemble, Nodes
+
+_LINKS = {
+    "logistic": ("logistic", 1.0),
+    "exponential": ("logistic", 2.0),  # its score is half the log-odds
+    "softmax": ("softmax", 1.0),
+    "poisson": ("log", 1.0),
+    "gamma": ("log", 1.0),
+    "tweedie": ("log", 1.0),
+}
+"""Of each loss that has one: how scores become predictions, and by what they are multiplied first."""
+
+
+_MOST_CODE = 2**24  # integers below it are float32
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTree:
+    """x goes left at a numeric node if x <= threshold, or if it is missing and ``missing_left``.
+
+    At a categorical one, the codes of ``listed`` go one way, and all else, what is missing included, the other.
+    """
+
+    output: int
+    column: NDArray[np.int32]  # (v,) -1 at a leaf
+    threshold: NDArray[np.float64]  # (v,)
+    missing_left: NDArray[np.bool_]  # (v,)
+    left: NDArray[np.int32]  # (v,)
+    right: NDArray[np.int32]  # (v,)
+    value: NDArray[np.float64]  # (v,) what a leaf adds to the score
+    gain: NDArray[np.float64]  # (v,)
+    rows: NDArray[np.float64]  # (v,) of the training data; a millionth where there were none, as readers divide by it
+    listed: dict[int, list[int]]  # codes of each categorical node
+    listed_left: dict[int, bool]  # whether they go left
+
+
+@dataclass(frozen=True, slots=True)
+class PlainModel:
+    """score = bias + sum of trees; prediction = link(score)."""
+
+    trees: list[PlainTree]
+    bias: NDArray[np.float64]  # (k,)
+    n_columns: int
+    is_categorical: NDArray[np.bool_]  # (n_columns,)
+    link: str  # "identity", "logistic", "softmax" or "log"
+    loss: str
+    names: list[str] | None
+    classes: NDArray[Any] | None
+
+
+def plain(model: Any) -> PlainModel:
+    """The model of a fitted estimator, or of an ensemble, whose scores are then what is predicted.
+
+    Without trees there are leaves of value 0 all the same, as readers refuse a forest without trees.
+
+    Raises:
+        InputError: if it is neither, or splits by a category code that float32 or an index does not hold.
+    """
+    ensemble = model if isinstance(model, Ensemble) else getattr(model, "ensemble_", None)
+    if not isinstance(ensemble, Ensemble):
+        raise InputError(f"model: a fitted gpuboost estimator or an Ensemble can be exported; got {model!r}. Fit it.")
+    loss = getattr(getattr(model, "loss_", None), "name", "")
+    link, by = _LINKS.get(loss, ("identity", 1.0))
+    names, classes = getattr(model, "feature_names_in_", None), getattr(model, "classes_", None)
+    is_categorical = np.zeros(ensemble.cuts.n_columns, np.bool_)
+    is_categorical[ensemble.cuts.columns] = ensemble.cuts.is_categorical
+    trees = [
+        _tree(tree.nodes, by * (ensemble.scale * (factor * tree.value)), tree.output, ensemble.cuts)
+        for tree, factor in zip(ensemble.trees, ensemble.factors, strict=True)
+    ]
+    return PlainModel(
+        trees=trees or [_nothing(output) for output in range(ensemble.n_outputs)],
+        bias=by * ensemble.bias,
+        n_columns=ensemble.cuts.n_columns,
+        is_categorical=is_categorical,
+        link=link,
+        loss=loss,
+        names=None if names is None else [str(name) for name in names],
+        classes=classes,
+    )
+
+
+def float32_below(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The largest float32 that are not above: x <= value is the same for every float32 x."""
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32)
+    return np.where(rounded > values, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+
+
+def required(package: str, function: str) -> Any:
+    """The package, imported.
+
+    Raises:
+        ImportError: if it is not installed; the message says how to install it.
+    """
+    try:
+        return import_module(package)
+    except ImportError as error:
+        name = package.partition(".")[0]
+        raise ImportError(f"{function}: needs the package {name!r}; install it with: pip install {name}") from error
+
+
+def _tree(nodes: Nodes, value: NDArray[np.float64], output: int, cuts: Cuts) -> PlainTree:
+    column, threshold = np.full(len(nodes.feature), -1, np.int32), np.zeros(len(nodes.feature))
+    listed, listed_left = {}, {}
+    for i in np.flatnonzero(nodes.feature >= 0).tolist():
+        f = int(nodes.feature[i])
+        codes, cut = cuts.categories[f], int(nodes.bin[i])
+        column[i] = cuts.columns[f] if cuts.source is not None else f
+        if codes is None:
+            threshold[i] = cuts.thresholds[f][cut] if cut < len(cuts.thresholds[f]) else EVERY_VALUE
+            continue
+        bins = np.arange(len(codes))
+        goes_left = (nodes.left_set[i][bins // 32] >> (bins % 32).astype(np.uint32) & 1).astype(np.bool_)
+        listed_left[i] = not bool(nodes.missing_left[i])  # unknown codes are missing ones: they go with the rest
+        listed[i] = _checked(sorted(codes[goes_left == listed_left[i]].tolist()), int(column[i]))
+    return PlainTree(
+        output=output,
+        column=column,
+        threshold=threshold,
+        missing_left=nodes.missing_left,
+        left=nodes.left,
+        right=nodes.right,
+        value=value,
+        gain=nodes.gain,
+        rows=np.maximum(nodes.count.astype(np.float64), 1e-6),
+        listed=listed,
+        listed_left=listed_left,
+    )
+
+
+def _checked(codes: list[int], column: int) -> list[int]:
+    if codes and not 0 <= codes[0] <= codes[-1] < _MOST_CODE:
+        raise InputError(
+            f"model: other libraries know category codes of 0 to {_MOST_CODE - 1}; column {column} has {codes[0]} to "
+            f"{codes[-1]}. Train on codes counted from 0."
+        )
+    return codes
+
+
+def _nothing(output: int) -> PlainTree:
+    zero, none = np.zeros(1), np.zeros(1, np.int32)
+    return PlainTree(output, none - 1, zero, zero > 0, none, none, zero, zero, zero + 1.0, {}, {})

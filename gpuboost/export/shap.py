@@ -1,0 +1,51 @@
+"""The dictionary that ``shap.TreeExplainer`` takes for an ensemble of trees it does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuboost.errors import InputError
+from gpuboost.export.plain import PlainTree, plain
+
+
+def to_shap_dict(model: Any) -> dict[str, Any]:
+    """``shap.TreeExplainer(to_shap_dict(model))`` explains the scores of the model.
+
+    For plots and for the interventional and interaction values of shap; ``predict_contributions`` needs no other
+    package, is faster, and knows categories.
+
+    Raises:
+        InputError: if a tree splits by category, which shap reads wrongly (shap issues 1644 and 5079).
+    """
+    found = plain(model)
+    if any(tree.listed for tree in found.trees):
+        raise InputError("model: shap reads categorical splits wrongly. Use model.predict_contributions(X).")
+    k = len(found.bias)
+    binary = found.link == "logistic"
+    return {
+        "trees": [_tree(tree, k) for tree in found.trees],
+        "base_offset": found.bias.copy() if k > 1 else float(found.bias[0]),
+        "tree_output": "log_odds" if binary else "raw_value",
+        "objective": "binary_crossentropy" if binary else "squared_error",
+        "input_dtype": np.float64,
+        "internal_dtype": np.float64,
+    }
+
+
+def _tree(tree: PlainTree, k: int) -> dict[str, Any]:
+    """shap writes into these arrays, so that they are copies."""
+    leaf = tree.column < 0
+    values = np.zeros((len(leaf), k))
+    values[:, tree.output] = tree.value
+    left, right = np.where(leaf, -1, tree.left).astype(np.int32), np.where(leaf, -1, tree.right).astype(np.int32)
+    return {
+        "children_left": left,
+        "children_right": right,
+        "children_default": np.where(tree.missing_left, left, right),
+        "features": tree.column.copy(),
+        "thresholds": tree.threshold.copy(),
+        "values": values,
+        "node_sample_weight": tree.rows.copy(),
+    }

@@ -1,0 +1,163 @@
+"""The model format of XGBoost, as JSON: read by every XGBoost from 1.7 on, by treelite, FIL (nvForest) and shap.
+
+What its readers expect, and what is therefore done here:
+
+* x < c goes left, so that c is the float32 after the threshold. Categories of a node's list go right.
+* Some versions never read the number of the right child: it is the left one's plus one.
+* ``base_score`` means something else for each objective and version: it is neutral, and single-leaf trees in the
+  first round hold the bias.
+* ``sum_hessian`` holds numbers of rows, so that contributions are those of ``predict_contributions``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpuboost.errors import InputError
+from gpuboost.export.plain import PlainModel, PlainTree, float32_below, plain
+
+_NO_PARENT = 2**31 - 1
+
+_LOG_OBJECTIVES: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
+    "poisson": ("count:poisson", {"poisson_regression_param": {"max_delta_step": "0.7"}}),
+    "gamma": ("reg:gamma", {"gamma_regression_param": {}}),
+    "tweedie": ("reg:tweedie", {"tweedie_regression_param": {"tweedie_variance_power": "1.5"}}),
+}
+
+
+def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write the model as an XGBoost model file.
+
+    Load it with ``xgboost.Booster(model_file=path)``. Predictions agree to float32 rounding; a float64 value between a
+    threshold and the float32 next to it may be sent the other way, as XGBoost reads values as float32.
+
+    Args:
+        model: a fitted estimator, or an ``Ensemble``: a regression that predicts the scores.
+        path: ends with ``.json``, by which XGBoost knows the format.
+
+    Raises:
+        InputError: if the path ends otherwise, or a category code is negative or 2**24 or more.
+    """
+    place = Path(path)
+    if place.suffix != ".json":
+        raise InputError(f"path: must end with '.json', by which XGBoost knows the format; got {str(place)!r}.")
+    place.write_text(json.dumps(_document(plain(model)), separators=(",", ":")), encoding="ascii")
+
+
+def _document(model: PlainModel) -> dict[str, Any]:
+    k, trees = len(model.bias), [_leaf(float(bias)) for bias in model.bias]
+    trees += [_tree(tree) for tree in model.trees]
+    for i, tree in enumerate(trees):
+        tree["id"] = i
+        tree["tree_param"]["num_feature"] = str(model.n_columns)
+    objective, parameters, neutral = _objective(model)
+    kinds = ["c" if categorical else "q" for categorical in model.is_categorical]
+    named = model.names is not None and not any(set(name) & set("[]<") for name in model.names)
+    forest = {
+        "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees)), "size_leaf_vector": "0"},
+        "iteration_indptr": list(range(0, len(trees) + 1, k)),
+        "tree_info": [*range(k), *(tree.output for tree in model.trees)],
+        "trees": trees,
+    }
+    return {
+        "learner": {
+            "attributes": {},
+            "feature_names": model.names if named else [],
+            "feature_types": kinds if model.is_categorical.any() else [],
+            "gradient_booster": {"model": forest, "name": "gbtree"},
+            "learner_model_param": {
+                "base_score": f"{neutral:.8E}",
+                "boost_from_average": "1",
+                "num_class": str(k if model.link == "softmax" else 0),
+                "num_feature": str(model.n_columns),
+                "num_target": str(1 if model.link == "softmax" else k),
+            },
+            "objective": {"name": objective, **parameters},
+        },
+        "version": [2, 1, 0],
+    }
+
+
+def _objective(model: PlainModel) -> tuple[str, dict[str, dict[str, str]], float]:
+    """Its name, its parameters, and the base score that adds nothing."""
+    if model.link == "logistic":
+        return "binary:logistic", {"reg_loss_param": {"scale_pos_weight": "1"}}, 0.5
+    if model.link == "softmax":
+        return "multi:softprob", {"softmax_multiclass_param": {"num_class": str(len(model.bias))}}, 0.0
+    if model.link == "log":
+        return *_LOG_OBJECTIVES[model.loss], 1.0
+    return "reg:squarederror", {"reg_loss_param": {"scale_pos_weight": "1"}}, 0.0
+
+
+def _leaf(value: float) -> dict[str, Any]:
+    none, held, nothing = np.full(1, -1), np.full(1, value), np.zeros(1)
+    return _columns(none, none, nothing > 0, held, held, nothing, np.ones(1), {})
+
+
+def _tree(tree: PlainTree) -> dict[str, Any]:
+    """The tree, its nodes numbered level by level."""
+    order, left, right = [0], [], []
+    for i in order:  # grows as it is read
+        if tree.column[i] < 0:
+            left.append(-1)
+            right.append(-1)
+            continue
+        ways = (int(tree.left[i]), int(tree.right[i]))
+        order += ways[::-1] if tree.listed_left.get(i) else ways
+        left.append(len(order) - 2)
+        right.append(len(order) - 1)
+    old = np.array(order)
+    number = {node: new for new, node in enumerate(order)}
+    listed = {number[i]: codes for i, codes in tree.listed.items()}
+    listed = dict(sorted(listed.items()))  # XGBoost reads them in step with the nodes
+    missing_left = tree.missing_left[old]
+    missing_left[list(listed)] = True  # all that is not listed goes left
+    with np.errstate(over="ignore"):  # after the largest float32 comes infinity: every value goes left
+        after = np.nextafter(float32_below(tree.threshold[old]), np.float32(np.inf))
+    condition = np.where(tree.column[old] < 0, tree.value[old], after)
+    for i, codes in listed.items():
+        condition[i] = 0.0 if codes else np.inf  # none listed: all go left, which takes a numeric split to say
+    return _columns(
+        np.array(left), tree.column[old], missing_left, condition, tree.value[old], tree.gain[old], tree.rows[old],
+        {i: codes for i, codes in listed.items() if codes},
+    )  # fmt: skip
+
+
+def _columns(
+    left: Any, column: Any, missing_left: Any, condition: Any, value: Any, gain: Any, rows: Any, listed: dict[int, Any]
+) -> dict[str, Any]:
+    """A tree as XGBoost lists it; a right child is its left sibling's number plus one."""
+    right, parents = np.where(left < 0, -1, left + 1), np.full(len(left), _NO_PARENT)
+    inner = np.flatnonzero(left >= 0)
+    parents[left[inner]] = parents[right[inner]] = inner
+    sizes = [len(codes) for codes in listed.values()]
+    kinds = np.zeros(len(left), np.int64)
+    kinds[list(listed)] = 1
+    return {
+        "base_weights": _floats(np.where(left < 0, value, 0.0)),
+        "categories": [code for codes in listed.values() for code in codes],
+        "categories_nodes": list(listed),
+        "categories_segments": [sum(sizes[:i]) for i in range(len(sizes))],
+        "categories_sizes": sizes,
+        "default_left": missing_left.astype(np.int64).tolist(),
+        "left_children": left.tolist(),
+        "loss_changes": _floats(gain),
+        "parents": parents.tolist(),
+        "right_children": right.tolist(),
+        "split_conditions": _floats(condition),
+        "split_indices": np.maximum(column, 0).tolist(),
+        "split_type": kinds.tolist(),
+        "sum_hessian": _floats(rows),
+        "tree_param": {"num_deleted": "0", "num_nodes": str(len(left)), "size_leaf_vector": "1"},
+    }
+
+
+def _floats(values: Any) -> list[float]:
+    """Rounded to float32, as XGBoost holds them."""
+    rounded: list[float] = values.astype(np.float32).tolist()
+    return rounded

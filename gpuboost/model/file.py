@@ -1,0 +1,141 @@
+"""The model file: JSON of one documented format (docs/model_file.md), the same bytes for the same model.
+
+Floats are written as the shortest text that reads back to the same bits, so a loaded model predicts the same bits and
+is saved again as the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuboost.errors import InputError
+from gpuboost.model import strict_json as strict
+from gpuboost.model.tree_json import Columns, cuts_from, cuts_lines, tree_from, tree_line
+from gpuboost.types import Ensemble
+
+FORMAT, VERSION = "gpuboost", 1
+
+KEYS = ("format", "version", "loss", "columns", "parameters", "extra", "bias", "scale", "features", "trees")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """What a model file holds."""
+
+    ensemble: Ensemble
+    loss: dict[str, Any]
+    columns: dict[str, Any]
+    parameters: dict[str, Any]
+    extra: dict[str, Any]
+
+
+def to_json(
+    ensemble: Ensemble,
+    loss: dict[str, Any],
+    columns: dict[str, Any],
+    parameters: dict[str, Any],
+    extra: dict[str, Any],
+) -> str:
+    """The text of a model file, one line per feature and per tree, in ASCII.
+
+    The four dictionaries hold JSON values and are written with their keys sorted.
+
+    Raises:
+        InputError: if a number of the model is not finite, or a dictionary holds what JSON cannot.
+    """
+    heads = [("format", FORMAT), ("version", VERSION)]
+    heads += [("loss", loss), ("columns", columns), ("parameters", parameters), ("extra", extra)]
+    heads += [("bias", ensemble.bias.tolist()), ("scale", float(ensemble.scale))]
+    lines = [f'"{name}": {_written(name, value)}' for name, value in heads]
+    lines.append('"features": ' + _list([_written("features", line) for line in cuts_lines(ensemble.cuts)]))
+    pairs = zip(ensemble.trees, ensemble.factors, strict=True)
+    lines.append('"trees": ' + _list([_written("trees", tree_line(tree, factor)) for tree, factor in pairs]))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def from_json(text: str | bytes) -> ModelRecord:
+    """The content of a model file.
+
+    Raises:
+        InputError: if the text is not exactly what ``to_json`` writes, or was written by a newer gpuboost. The message
+            says where. The dictionaries are not looked into: whoever wrote them checks them.
+    """
+    try:
+        decoded = text.decode() if isinstance(text, bytes) else text
+    except UnicodeDecodeError as error:
+        strict.refuse("", f"the file is text in UTF-8; byte {error.start} is {error.object[error.start]}")
+    found = strict.parse(decoded)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        strict.refuse("format", 'a model file begins with {"format": "gpuboost", ...}; this one does not')
+    version = strict.integer(found.get("version"), "version", 1, 2**31)
+    if version > VERSION:
+        advice = "Load it with a gpuboost at least as new as the one that saved it."
+        strict.refuse(
+            "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", None, advice
+        )
+    strict.record(found, "", KEYS)
+    ensemble = _ensemble(found)
+    return ModelRecord(
+        ensemble, *(strict.free(found[name], name) for name in ("loss", "columns", "parameters", "extra"))
+    )
+
+
+def save(path: str | os.PathLike[str], text: str) -> None:
+    """Write a model file: first beside its place, then moved there, so that no reader ever meets half of one."""
+    place = Path(path)
+    handle, aside = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(aside, _usual_mode())
+        os.replace(aside, place)
+    except BaseException:
+        Path(aside).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str]) -> ModelRecord:
+    """Read a model file; see ``from_json``. Errors of the file system are left as they are."""
+    return from_json(Path(path).read_bytes())
+
+
+def _ensemble(found: dict[str, Any]) -> Ensemble:
+    bias = strict.numbers(found["bias"], "bias")
+    scale = strict.number(found["scale"], "scale")
+    if not len(bias):
+        strict.refuse("bias", "there is one number for each output, so at least one")
+    if scale <= 0.0:
+        strict.refuse("scale", "it is greater than 0", scale)
+    cuts = cuts_from(found["features"])
+    trees, columns = strict.items(found["trees"], "trees"), Columns.of(cuts)
+    if len(trees) % len(bias):
+        strict.refuse("trees", f"there is one for each of the {len(bias)} outputs in every round", len(trees))
+    pairs = [tree_from(tree, f"trees[{i}]", i % len(bias), columns) for i, tree in enumerate(trees)]
+    return Ensemble(bias, cuts, tuple(tree for tree, _ in pairs), tuple(factor for _, factor in pairs), scale)
+
+
+def _written(name: str, value: Any) -> str:
+    try:
+        return json.dumps(value, sort_keys=name not in ("features", "trees"), allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{name}: a model file holds finite numbers, text, lists and dictionaries; {error}."
+        ) from error
+
+
+def _list(lines: list[str]) -> str:
+    return "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
+
+
+def _usual_mode() -> int:
+    """The permissions that ``open`` would have given; a temporary file's are narrower."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,47 @@
+"""How much each feature matters to an ensemble, by what its splits did in training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+from gpuboost.types import Ensemble, Nodes
+
+KINDS = ("gain", "split", "cover", "mean_gain", "mean_cover")
+
+
+def feature_importances(ensemble: Ensemble, kind: str = "gain", *, normalise: bool = True) -> NDArray[np.float64]:
+    """(d,) float64, one number per feature.
+
+    Args:
+        ensemble: the model; shrinking and step lengths do not count, as the gain is that of the unscaled tree.
+        kind: "gain", the loss that the feature's splits took away; "split", how many there are; "cover", how many
+            training rows came by them; "mean_gain" and "mean_cover", the same per split.
+        normalise: divide by the sum, so that the numbers sum to 1. All are 0 if no tree has a split.
+
+    Raises:
+        InputError: if the kind is not one of these.
+    """
+    if kind not in KINDS:
+        raise InputError(f"kind: importances are {', '.join(map(repr, KINDS))}; got {kind!r}.")
+    splits, total = np.zeros(ensemble.cuts.n_columns), np.zeros(ensemble.cuts.n_columns)
+    columns = ensemble.cuts.columns
+    for tree in ensemble.trees:
+        inner = ~tree.nodes.is_leaf
+        feature = columns[tree.nodes.feature[inner]]
+        np.add.at(splits, feature, 1.0)
+        np.add.at(total, feature, _counted(tree.nodes, kind)[inner])
+    if kind.startswith("mean_"):
+        total = np.divide(total, splits, out=np.zeros_like(total), where=splits > 0)
+    whole = total.sum()
+    return total / whole if normalise and whole > 0 else total
+
+
+def _counted(nodes: Nodes, kind: str) -> NDArray[Any]:
+    """(v,) what one split of the kind is worth."""
+    if kind == "split":
+        return np.ones(len(nodes.feature))
+    return nodes.gain if kind.endswith("gain") else nodes.count.astype(np.float64)

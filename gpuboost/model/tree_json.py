@@ -1,0 +1,171 @@
+"""Cuts and trees as JSON, and back with every rule of ``gpuboost.types`` checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.model import strict_json as strict
+from gpuboost.types import Cuts, Nodes, Tree
+
+_COLUMNS = ("feature", "bin", "missing_left", "left", "right", "gain", "cover", "count", "value")
+_TREE = ("output", "version", "factor", *_COLUMNS, "sets")
+_MOST_THRESHOLDS, _MOST_CATEGORIES = 254, 255
+_INT64 = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What a tree must fit to: cuts, and how many value bins each feature has, and whether it is categorical."""
+
+    cuts: Cuts
+    n_bins: NDArray[np.int32]
+    is_categorical: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, cuts: Cuts) -> Columns:
+        return cls(cuts, cuts.n_bins, cuts.is_categorical)
+
+
+def cuts_lines(cuts: Cuts) -> list[dict[str, Any]]:
+    """One object per feature: "thresholds" or "categories", and its "column" if some column has several features."""
+    columns = [{}] * cuts.n_features if cuts.source is None else [{"column": int(column)} for column in cuts.source]
+    triples = zip(columns, cuts.thresholds, cuts.categories, strict=True)
+    return [
+        {**c, "thresholds": t.tolist()} if codes is None else {**c, "categories": codes.tolist()}
+        for c, t, codes in triples
+    ]
+
+
+def cuts_from(value: Any) -> Cuts:
+    """The inverse of ``cuts_lines``."""
+    thresholds: list[NDArray[np.float64]] = []
+    categories: list[NDArray[np.int64] | None] = []
+    lines = strict.items(value, "features")
+    spread = any(isinstance(line, dict) and "column" in line for line in lines)
+    source: list[int] = []
+    for f, line in enumerate(lines):
+        where = f"features[{f}]"
+        kind = "categories" if isinstance(line, dict) and "categories" in line else "thresholds"
+        strict.record(line, where, ("column", kind) if spread else (kind,))
+        if spread:
+            last = source[-1] if source else -1
+            again = kind == "categories" and last >= 0 and categories[-1] is not None
+            source.append(strict.integer(line["column"], f"{where}.column", last if again else last + 1, last + 1))
+        if kind == "categories":
+            codes = strict.integers(line[kind], f"{where}.{kind}", -_INT64, _INT64 - 1)
+            if len(codes) > _MOST_CATEGORIES or len(np.unique(codes)) < len(codes):
+                strict.refuse(f"{where}.{kind}", f"up to {_MOST_CATEGORIES} different codes were expected")
+            thresholds.append(np.empty(0))
+            categories.append(codes)
+        else:
+            values = strict.numbers(line[kind], f"{where}.{kind}")
+            if len(values) > _MOST_THRESHOLDS or not (values[1:] > values[:-1]).all():
+                strict.refuse(f"{where}.{kind}", f"up to {_MOST_THRESHOLDS} increasing numbers were expected")
+            thresholds.append(values)
+            categories.append(None)
+    return Cuts(tuple(thresholds), tuple(categories), np.array(source, dtype=np.int32) if spread else None)
+
+
+def tree_line(tree: Tree, factor: float) -> dict[str, Any]:
+    """One object per tree: a list per column of ``types.Nodes``, and the bins that categorical nodes send left."""
+    nodes = tree.nodes
+    columns = {name: getattr(nodes, name).tolist() for name in _COLUMNS if name not in ("missing_left", "value")}
+    columns["missing_left"], columns["value"] = nodes.missing_left.astype(int).tolist(), tree.value.tolist()
+    head = {"output": int(tree.output), "version": int(tree.version), "factor": float(factor)}
+    return {**head, **{name: columns[name] for name in _COLUMNS}, "sets": _sets(nodes.left_set)}
+
+
+def tree_from(value: Any, where: str, output: int, columns: Columns) -> tuple[Tree, float]:
+    """The inverse of ``tree_line``, for the tree of one output of one round."""
+    found = strict.record(value, where, _TREE)
+    strict.integer(found["output"], f"{where}.output", output, output)
+    version = strict.integer(found["version"], f"{where}.version", -1, _INT64 - 1)
+    feature = strict.integers(found["feature"], f"{where}.feature", -1, columns.cuts.n_features - 1)
+    v = len(feature)
+    if not v:
+        strict.refuse(f"{where}.feature", "a tree has at least one node")
+    integer = {
+        name: strict.integers(found[name], f"{where}.{name}", 0, high, v)
+        for name, high in (("bin", 255), ("missing_left", 1), ("left", v - 1), ("right", v - 1), ("count", _INT64 - 1))
+    }
+    real = {name: strict.numbers(found[name], f"{where}.{name}", v) for name in ("gain", "cover", "value")}
+    _check_shape(where, feature, integer["left"], integer["right"])
+    _check_columns(where, feature, integer, real, columns)
+    nodes = Nodes(
+        feature=feature.astype(np.int32),
+        bin=integer["bin"].astype(np.int32),
+        missing_left=integer["missing_left"].astype(np.bool_),
+        left=integer["left"].astype(np.int32),
+        right=integer["right"].astype(np.int32),
+        gain=real["gain"],
+        cover=real["cover"],
+        count=integer["count"],
+        left_set=_left_set(found["sets"], f"{where}.sets", feature, columns),
+    )
+    return Tree(nodes, real["value"], output, version), strict.number(found["factor"], f"{where}.factor")
+
+
+def _check_shape(where: str, feature: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]) -> None:
+    """Children after their parent, and every node but the root the child of exactly one: a tree, whole."""
+    inner = np.flatnonzero(feature >= 0)
+    for name, child in (("left", left), ("right", right)):
+        _demand(child[inner] > inner, inner, f"{where}.{name}", "a child comes after its parent", child)
+        leaf = np.flatnonzero(feature < 0)
+        _demand(child[leaf] == 0, leaf, f"{where}.{name}", "a leaf has no child, written 0", child)
+    parents = np.bincount(np.concatenate([left[inner], right[inner]]), minlength=len(feature))
+    every = np.arange(1, len(feature))
+    _demand(parents[1:] == 1, every, where, "every node but the first is the child of one other", parents)
+
+
+def _check_columns(
+    where: str,
+    feature: NDArray[np.int64],
+    integer: dict[str, NDArray[np.int64]],
+    real: dict[str, NDArray[np.float64]],
+    columns: Columns,
+) -> None:
+    inner, leaf, every = np.flatnonzero(feature >= 0), np.flatnonzero(feature < 0), np.arange(len(feature))
+    numeric = inner[~columns.is_categorical[feature[inner]]]
+    in_cuts = integer["bin"][numeric] < columns.n_bins[feature[numeric]]
+    _demand(in_cuts, numeric, f"{where}.bin", "a split is at one of its feature's bins", integer["bin"])
+    for name in ("bin", "missing_left"):
+        _demand(integer[name][leaf] == 0, leaf, f"{where}.{name}", "it is 0 at a leaf", integer[name])
+    _demand(real["gain"][leaf] == 0, leaf, f"{where}.gain", "it is 0 at a leaf", real["gain"])
+    _demand(real["cover"] >= 0, every, f"{where}.cover", "it is not negative", real["cover"])
+    _demand(real["value"][inner] == 0, inner, f"{where}.value", "it is 0 but at leaves", real["value"])
+
+
+def _demand(holds: NDArray[Any], nodes: NDArray[Any], where: str, rule: str, column: NDArray[Any]) -> None:
+    if not holds.all():
+        node = int(nodes[np.argmin(holds)])
+        strict.refuse(f"{where}[{node}]", rule, column[node].item())
+
+
+def _sets(left_set: NDArray[np.uint32]) -> list[list[Any]]:
+    """[node, [bins that go left]] of every categorical node."""
+    some = np.flatnonzero(left_set.any(axis=1))
+    bits = np.unpackbits(np.ascontiguousarray(left_set[some].astype("<u4")).view(np.uint8), axis=1, bitorder="little")
+    return [[int(node), np.flatnonzero(row).tolist()] for node, row in zip(some, bits, strict=True)]
+
+
+def _left_set(value: Any, where: str, feature: NDArray[np.int64], columns: Columns) -> NDArray[np.uint32]:
+    """The inverse of ``_sets``: every categorical node in turn, with bins of its feature in increasing order."""
+    words = np.zeros((len(feature), 8), np.uint32)
+    inner = np.flatnonzero(feature >= 0)
+    expected = inner[columns.is_categorical[feature[inner]]].tolist()
+    pairs = strict.items(value, where)
+    if len(pairs) != len(expected):
+        strict.refuse(where, f"there are {len(expected)} categorical nodes in this tree", len(pairs))
+    for i, (pair, node) in enumerate(zip(pairs, expected, strict=True)):
+        if len(strict.items(pair, f"{where}[{i}]")) != 2:
+            strict.refuse(f"{where}[{i}]", "a pair of a node and a list of bins was expected")
+        strict.integer(pair[0], f"{where}[{i}][0]", node, node)
+        bins = strict.integers(pair[1], f"{where}[{i}][1]", 0, int(columns.n_bins[feature[node]]) - 1)
+        if not len(bins) or not (bins[1:] > bins[:-1]).all():
+            strict.refuse(f"{where}[{i}][1]", "one or more increasing bins were expected")
+        np.bitwise_or.at(words[node], bins // 32, np.uint32(1) << (bins % 32).astype(np.uint32))
+    return words

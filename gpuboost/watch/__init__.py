@@ -1,0 +1,1 @@
+"""What follows a fit: history, progress, early stopping, checkpoints."""

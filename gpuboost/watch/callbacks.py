@@ -1,0 +1,92 @@
+"""Callbacks for ``callbacks=[...]``, and the one function the loop calls with them all.
+
+A callback is any function of one ``Round`` that returns True to stop; or a ``Watcher``, which also learns when the
+fit begins and ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from itertools import count
+from typing import Any
+
+from gpuboost.errors import RecipeError
+from gpuboost.types import Progress, Watch
+from gpuboost.watch.checkpoint import Checkpoint
+from gpuboost.watch.early_stopping import EarlyStopping
+from gpuboost.watch.evaluation import Evaluation
+from gpuboost.watch.history import History
+from gpuboost.watch.progress import ProgressBar
+from gpuboost.watch.record import Callback, Plan, Round, Watcher
+
+__all__ = ["Checkpoint", "EarlyStopping", "History", "Plan", "ProgressBar", "Round", "Watcher", "Watchers"]
+
+
+class Function:
+    """A plain function as a watcher."""
+
+    def __init__(self, function: Callback) -> None:
+        self.function = function
+
+    def begin(self, plan: Plan) -> None:
+        """A function has nothing to forget."""
+
+    def __call__(self, record: Round) -> bool:
+        return bool(self.function(record))
+
+    def end(self) -> None:
+        """Nothing is held open."""
+
+
+def as_watcher(callback: Any) -> Watcher:
+    """The callback itself if it is a watcher, else wrapped. Raises RecipeError if it cannot be called."""
+    if isinstance(callback, type) or not callable(callback):
+        raise RecipeError(f"callbacks: each must be callable with one Round; got {callback!r}.")
+    return callback if isinstance(callback, Watcher) else Function(callback)
+
+
+class Watchers:
+    """All that follows one fit.
+
+    Used as a context: ``begin`` of each on the way in, ``end`` of each that has begun on the way out, whatever happens.
+    """
+
+    def __init__(self, plan: Plan, watchers: Iterable[Watcher]) -> None:
+        self.plan = plan
+        self.watchers = tuple(watchers)
+        self._open = ExitStack()
+
+    def __enter__(self) -> Watchers:
+        self._start = time.perf_counter()
+        with ExitStack() as opening:
+            for watcher in self.watchers:
+                watcher.begin(self.plan)
+                opening.callback(watcher.end)
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def follow(self, evaluation: Evaluation, training_loss: Callable[[Progress], float]) -> Watch:
+        """The function that the loop calls after each round.
+
+        It evaluates, and calls every watcher in every round, also when an earlier one has asked for a stop.
+        """
+        rounds = count()
+
+        def watch(progress: Progress) -> bool:
+            record = Round(
+                round=next(rounds),
+                rounds=self.plan.rounds,
+                evals=evaluation(progress),
+                ensemble=progress.ensemble,
+                seconds=time.perf_counter() - self._start,
+                training_loss=lambda: training_loss(progress),
+            )
+            stops = [bool(watcher(record)) for watcher in self.watchers]
+            return any(stops)
+
+        return watch

@@ -1,0 +1,47 @@
+"""The scores of the eval sets, kept up to date tree by tree, and what the metrics make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gpuboost.types import Array, Bins, Cuts, Progress, TrainingSet, Tree
+
+AddTree: TypeAlias = Callable[[Array, Tree, float, Bins, Cuts], None]
+"""A backend's ``add_tree``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A metric, bound to the loss whose scores it is to judge."""
+
+    name: str
+    greater_is_better: bool
+    of: Callable[[Array, TrainingSet], float]  # (k, n) scores, and the rows they are of
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSet:
+    """Rows that are watched, not learned from."""
+
+    name: str
+    data: TrainingSet
+    scores: Array  # (k, n) float64 of the ensemble so far; written to
+
+
+class Evaluation:
+    """Call it once a round: it adds the round's trees to the scores and measures them."""
+
+    def __init__(self, sets: Sequence[EvalSet], measures: Sequence[Measure], add_tree: AddTree) -> None:
+        self.sets = tuple(sets)
+        self.measures = tuple(measures)
+        self._add_tree = add_tree
+
+    def __call__(self, progress: Progress) -> dict[str, dict[str, float]]:
+        return {one.name: self._evaluate(one, progress) for one in self.sets}
+
+    def _evaluate(self, one: EvalSet, progress: Progress) -> dict[str, float]:
+        for tree in progress.trees:
+            self._add_tree(one.scores, tree, progress.factor, one.data.bins, one.data.cuts)
+        return {measure.name: measure.of(one.scores, one.data) for measure in self.measures}

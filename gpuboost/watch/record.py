@@ -1,0 +1,53 @@
+"""What a watcher is told, and what it must be able to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from gpuboost.types import Ensemble
+
+Evals: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Set -> metric -> value, in the order in which they were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is known before the first round."""
+
+    rounds: int  # at most so many more
+    metrics: Mapping[str, bool]  # metric -> whether greater is better, in the order of ``eval_metric``
+    eval_sets: tuple[str, ...]  # their names, in the order of ``eval_set``
+    write_model: Callable[[Ensemble, str], None]  # its model file to a path, whole or not at all
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round, after it is done: the only argument of a callback."""
+
+    round: int  # 0 for the first of this fit
+    rounds: int  # at most so many in this fit
+    evals: Evals
+    ensemble: Ensemble  # all trees so far, those of ``init_model`` included; a view that cannot be written to
+    seconds: float  # since the fit began
+    training_loss: Callable[[], float]  # computed when called: one pass over the training rows
+
+
+Callback: TypeAlias = Callable[[Round], bool | None]
+"""Called after each round; True asks for a stop after it."""
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """A callback that also learns when a fit begins and ends."""
+
+    def begin(self, plan: Plan) -> None:
+        """Forget any earlier fit."""
+        ...
+
+    def __call__(self, record: Round) -> bool | None: ...
+
+    def end(self) -> None:
+        """The fit is over, well or not; called once for each ``begin``."""
+        ...
