@@ -1,0 +1,7 @@
+"""The scikit-learn surface."""
+
+from gpuboost.api.classifier import GradientBoostingClassifier
+from gpuboost.api.loading import load_model
+from gpuboost.api.regressor import GradientBoostingRegressor
+
+__all__ = ["GradientBoostingClassifier", "GradientBoostingRegressor", "load_model"]

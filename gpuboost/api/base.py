@@ -1,0 +1,309 @@
+"""What the two estimators share: scikit-learn's surface over ``training.train`` and a finished ensemble."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gpuboost.api import files, parameters, preparation
+from gpuboost.api.continuing import starting_point
+from gpuboost.api.goals import Goal
+from gpuboost.api.html import summary
+from gpuboost.api.machines import machine_of
+from gpuboost.api.policies import fields_of, replaced
+from gpuboost.api.report import FitReport, Verdict, refused, verdict
+from gpuboost.api.rows import Labelled, labelled, labelled_dataset, numbers
+from gpuboost.api.training import train
+from gpuboost.backends.devices import choose
+from gpuboost.backends.protocol import Backend
+from gpuboost.data.columns import Columns
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.tables import as_table
+from gpuboost.errors import RecipeError
+from gpuboost.losses.protocol import Loss
+from gpuboost.model.importance import feature_importances
+from gpuboost.types import Array, Ensemble
+
+FITTED = (
+    "best_iteration_",
+    "best_score_",
+    "classes_",
+    "columns_",
+    "ensemble_",
+    "evals_result_",
+    "feature_names_in_",
+    "fit_report_",
+    "loss_",
+    "n_features_in_",
+    "n_iter_",
+)
+"""What ``fit`` sets; everything else on an estimator is a parameter."""
+
+
+class GradientBoosting(BaseEstimator):
+    """Abstract: ``GradientBoostingRegressor`` and ``GradientBoostingClassifier`` are final."""
+
+    ensemble_: Ensemble
+    columns_: Columns
+    loss_: Loss
+    fit_report_: FitReport
+    evals_result_: dict[str, dict[str, list[float]]]
+    best_iteration_: int | None
+    best_score_: float | None
+    n_iter_: int
+    n_features_in_: int
+
+    @abstractmethod
+    def _goal(self, rows: Labelled) -> Goal:
+        """What the target means to this kind of estimator."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's parameters; with ``deep`` the fields of policies too, such as ``sampling__rate``."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        return params | fields_of(params) if deep else params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters by name, those of policies as ``sampling__rate``."""
+        nested = {name: value for name, value in params.items() if "__" in name}
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})
+        if nested:
+            super().set_params(**replaced(self.get_params(deep=False), nested))
+        return self
+
+    # fitting
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        init_model: Any = None,
+    ) -> Self:
+        """Learn from rows.
+
+        Parameters
+        ----------
+        X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table, or a ``gb.Dataset``
+            NaN is missing; what a sparse matrix does not store is 0. A Dataset brings its bins, and its target and
+            weights if it holds them.
+        y : (n,) numbers, or labels of any kind for a classifier
+        sample_weight : (n,) not negative, optional
+            A row of weight 3 is three equal rows, to the last bit; a row of weight 0 is not there.
+        eval_set : (X, y), (X, y, weight), a ``gb.Dataset``, a list of these, or a mapping from names to them, optional
+            Judged after each round by ``eval_metric``, see ``evals_result_``. In a list they are called
+            ``validation_0``, ``validation_1`` ... Early stopping looks at the last one.
+        init_model : fitted estimator of the same kind, or path of a saved one, optional
+            A model to continue with ``n_estimators`` more rounds, in its own bins.
+
+        Returns
+        -------
+        self
+            As it was before, if the fit fails.
+
+        Raises
+        ------
+        InputError
+            If the data cannot be learned from.
+        RecipeError
+            If a parameter is out of its range, or two contradict each other.
+        DeviceError
+            If the device is not there.
+        """
+        started = time.perf_counter()
+        fresh = self._unfitted()
+        rows = fresh._rows(X, y, sample_weight)
+        goal = fresh._goal(rows)
+        start = None if init_model is None else starting_point(_saved_model(init_model), goal)
+        job, untrained = preparation.job(self.get_params(deep=False), rows, goal, eval_set, start, started)
+        trained = train(job)
+        best_iteration, best_score = trained.best_iteration, trained.best_score
+        fresh._restore(
+            replace(untrained, ensemble=trained.ensemble, best_iteration=best_iteration, best_score=best_score)
+        )
+        fresh.fit_report_ = trained.report
+        fresh.evals_result_ = trained.evals_result
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verdict:
+        """What theory says of this composition on these data, before any work.
+
+        Returns
+        -------
+        Verdict
+            "sound", "heuristic" or "refused", with reasons.
+
+        Raises
+        ------
+        InputError
+            If the data cannot be learned from.
+        """
+        fresh = self._unfitted()
+        rows = fresh._rows(X, y, sample_weight)
+        try:
+            goal = fresh._goal(rows)
+            return verdict(parameters.recipe(self.get_params(deep=False), goal.loss, len(goal.y)))
+        except RecipeError as error:
+            return refused(error)
+
+    def _unfitted(self) -> Self:
+        fresh = copy.copy(self)
+        for name in FITTED:
+            fresh.__dict__.pop(name, None)
+        return fresh
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> Labelled:
+        """The training rows, checked; notes number and names of the features."""
+        if isinstance(X, Dataset):
+            rows = labelled_dataset(X, y, sample_weight)
+            self.n_features_in_ = X.columns.n_features
+            if X.columns.names is not None:
+                self.feature_names_in_ = np.array(X.columns.names, dtype=object)
+            return rows
+        table = as_table(X)
+        validate_data(self, X, y, skip_check_array=True)
+        return labelled(table, y, sample_weight, table.shape[0])
+
+    # model files
+
+    def save_model(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file: documented JSON, no pickle; ``gb.load_model`` reads it.
+
+        Raises
+        ------
+        InputError
+            If a class label or the loss cannot be written.
+        """
+        check_is_fitted(self)
+        files.write(self._saved(), path)
+
+    def _saved(self) -> files.Saved:
+        return files.Saved(
+            params=self.get_params(deep=False),
+            ensemble=self.ensemble_,
+            loss=self.loss_,
+            columns=self.columns_,
+            classes=getattr(self, "classes_", None),
+            best_iteration=self.best_iteration_,
+            best_score=self.best_score_,
+        )
+
+    def _restore(self, saved: files.Saved) -> None:
+        """Be fitted, with this model."""
+        self.ensemble_ = saved.ensemble
+        self.columns_ = saved.columns
+        self.loss_ = saved.loss
+        self.best_iteration_ = saved.best_iteration
+        self.best_score_ = saved.best_score
+        self.evals_result_ = {}
+        self.n_iter_ = saved.ensemble.n_rounds
+        self.n_features_in_ = saved.columns.n_features
+        if saved.columns.names is not None:
+            self.feature_names_in_ = np.array(saved.columns.names, dtype=object)
+        if saved.classes is not None:
+            self.classes_ = saved.classes
+
+    # prediction
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """(n, trees): the leaf, by its node number, in which each row comes to rest."""
+        x, machine = self._asked(X)
+        return np.asarray(machine.leaves(self.ensemble_, x))
+
+    def predict_contributions(self, X: Any) -> NDArray[np.float64]:
+        """What each feature contributes to the score of each row: exact (path-dependent) Shapley values.
+
+        Returns
+        -------
+        (n, d + 1) float64, or (n, K, d + 1) for K classes
+            A row sums to its score; the last number is the score expected before any feature is known.
+        """
+        x, machine = self._asked(X)
+        values = np.asarray(machine.contributions(self.ensemble_, x))
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def _scores(self, X: Any) -> Array:
+        """(k, n) float64"""
+        x, machine = self._asked(X)
+        return machine.predict(self.ensemble_, x)
+
+    def _staged_scores(self, X: Any) -> Iterator[Array]:
+        x, machine = self._asked(X)
+        return machine.staged_predict(self.ensemble_, x)
+
+    def _asked(self, X: Any) -> tuple[Any, Backend]:
+        """The rows as numbers, and the machine to ask."""
+        check_is_fitted(self)
+        machine = machine_of(self, choose(self.device).name, parameters.threads(self.n_jobs))
+        if isinstance(X, Dataset):
+            return numbers(X, self.columns_), machine
+        table = as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.columns_.encode(table), machine
+
+    # inspection
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """(d,) share of each feature in the gain of all splits; all 0 if there is none."""
+        return self.feature_importance("gain")
+
+    def feature_importance(self, kind: str = "gain", *, normalise: bool = True) -> NDArray[np.float64]:
+        """How much each feature matters to the model.
+
+        Parameters
+        ----------
+        kind : "gain", "split", "cover", "mean_gain" or "mean_cover"
+            The loss that its splits took away; how many there are; how many training rows came by; the same per split.
+        normalise : bool
+            Divide by the sum.
+
+        Returns
+        -------
+        (d,) float64
+        """
+        check_is_fitted(self)
+        return feature_importances(self.ensemble_, kind, normalise=normalise)
+
+    # in Jupyter
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._summary()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return {kind: text + self._summary() if kind == "text/html" else text for kind, text in bundle.items()}
+
+    def _summary(self) -> str:
+        """Of a fitted estimator; a loaded one has no report."""
+        if "fit_report_" not in vars(self):
+            return ""
+        return summary(self.fit_report_, self.evals_result_, self.best_iteration_)
+
+
+def _saved_model(init_model: Any) -> files.Saved:
+    """What is known of a fitted estimator, or of the model file at a path."""
+    if isinstance(init_model, (str, os.PathLike)):
+        return files.read(init_model)
+    if not isinstance(init_model, GradientBoosting):
+        raise RecipeError(f"init_model: must be a fitted estimator or the path of a model file; got {init_model!r}.")
+    check_is_fitted(init_model)
+    return init_model._saved()

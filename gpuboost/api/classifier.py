@@ -1,0 +1,204 @@
+"""The classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from gpuboost.api.base import GradientBoosting
+from gpuboost.api.goals import Goal, classification
+from gpuboost.api.rows import Labelled
+from gpuboost.data.columns import FROM_DTYPE
+from gpuboost.errors import InputError
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import Array
+
+
+class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
+    """Gradient boosting of trees, for classes: two, or more with one tree for each in every round.
+
+    Parameters
+    ----------
+    loss : str or loss object
+        "logistic" (and softmax where there are more than two classes), "exponential", "softmax", or an object of
+        ``gb.losses``, such as ``gb.losses.Logistic(ridge=0.1)``.
+    n_estimators : int
+        Rounds of boosting at most; 0 gives the best constant.
+    learning_rate : float
+        Share of each tree's values that is added.
+    growth : "depthwise" or "leafwise"
+        Level by level, or the leaf that gains most first.
+    max_depth : int or None
+        None: as deep as ``max_leaves`` allows.
+    max_leaves : int or None
+        None: as many as ``max_depth`` allows.
+    min_samples_leaf : int
+        Rows that a leaf holds at least.
+    min_child_weight : float
+        Sum of second derivatives that a leaf holds at least.
+    reg_lambda : float
+        L2 term in the leaf value -G / (H + lambda) and in the gain.
+    min_split_gain : float
+        A split that gains less is not made.
+    max_bins : int, 2 to 255
+        Bins of a feature, the one for missing values not counted.
+    categorical_features : "from_dtype", None, mask, indices or names
+        "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets; a category that was not
+        there in training counts as missing.
+    sampling : None, float, or policy
+        Rows of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
+        are always those of all rows.
+    learners : None, int, float, or policy
+        Features of each tree: all, a number or a share drawn at random, or an object such as ``gb.RandomGroups(10)``.
+    step : "auto", "newton", "gradient", "constant", or policy
+        What a leaf's -G is divided by: the sum of second derivatives, the weight, or the weight times the loss's
+        smoothness. "auto" is Newton; the exact quantile for losses that are quantiles; the gradient where there is no
+        curvature.
+    early_stopping_rounds : int or None
+        Stop after that many rounds in a row without a new best of the first metric of the last eval set, and keep the
+        trees up to the best round. ``gb.callbacks.EarlyStopping`` in ``callbacks`` has a ``min_delta`` too.
+    validation_fraction : float or None
+        Share of the training rows to set aside as the eval set.
+    eval_metric : str, callable, list of these, or None
+        What to watch on the eval sets, see ``gb.metrics``; None is the metric that goes with the loss.
+    callbacks : list of callables
+        Each is called after each round with one ``gb.callbacks.Round``, and stops the fit by returning True.
+    class_weight : "balanced", mapping from classes, or None
+        Multiplies the weights of the rows of a class; "balanced" gives all classes the same total.
+    device : "auto", "cpu", "cuda" or "cuda:N"
+        See ``gb.devices()``. ``fit_report_`` says which was taken, and why.
+    random_state : int, RandomState or None
+        Seed of row and feature sampling and of ``validation_fraction``; nothing else is random.
+    n_jobs : int or None
+        Threads; None and -1 for all. The model does not depend on it, to the last bit.
+    verbose : int
+        0 is silent. Otherwise a live progress bar in a terminal or notebook; elsewhere a line every ``verbose`` rounds.
+
+    Attributes
+    ----------
+    classes_ : (K,) ndarray
+        The labels, sorted.
+    n_features_in_ : int
+    feature_names_in_ : (d,) ndarray of str
+        Only if the training data had names.
+    n_iter_ : int
+        Rounds of the model.
+    evals_result_ : dict
+        ``{"validation_0": {"logloss": [...]}}``, one number a round, those after the best round included.
+    best_iteration_ : int or None
+        The best round, 0 for the first; None without early stopping. The model ends with it.
+    best_score_ : float or None
+        The metric there.
+    feature_importances_ : (d,) ndarray
+        Share of each feature in the gain of all splits; see ``feature_importance`` for other kinds.
+    fit_report_ : FitReport
+        Device and why, threads, rows, rounds, seconds, seed, and what theory says of the composition.
+    ensemble_, columns_, loss_
+        The model itself: trees and cuts, names and categories, loss.
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        loss: str | Loss = "logistic",
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        growth: str = "depthwise",
+        max_depth: int | None = 6,
+        max_leaves: int | None = None,
+        min_samples_leaf: int = 1,
+        min_child_weight: float = 1.0,
+        reg_lambda: float = 1.0,
+        min_split_gain: float = 0.0,
+        max_bins: int = 255,
+        categorical_features: Any = FROM_DTYPE,
+        sampling: Any = None,
+        learners: Any = None,
+        step: Any = "auto",
+        early_stopping_rounds: int | None = None,
+        validation_fraction: float | None = None,
+        eval_metric: Any = None,
+        callbacks: Sequence[Callable[..., Any]] = (),
+        class_weight: str | Mapping[Any, float] | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.growth = growth
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.min_child_weight = min_child_weight
+        self.reg_lambda = reg_lambda
+        self.min_split_gain = min_split_gain
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.sampling = sampling
+        self.learners = learners
+        self.step = step
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.eval_metric = eval_metric
+        self.callbacks = callbacks
+        self.class_weight = class_weight
+        self.device = device
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _goal(self, rows: Labelled) -> Goal:
+        return classification(self.loss, self.class_weight, rows)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores: (n,) of two classes, positive where the second is the likelier; (n, K) of more."""
+        return _decision(self._scores(X))
+
+    def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """``decision_function`` after each round."""
+        return map(_decision, self._staged_scores(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(n, K) probabilities, in the order of ``classes_``. Raises InputError if a custom loss has no link."""
+        return self._probabilities(self._scores(X))
+
+    def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """``predict_proba`` after each round."""
+        return map(self._probabilities, self._staged_scores(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(n,) the likeliest class; of equally likely ones the first."""
+        return self._labels(self._scores(X))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """``predict`` after each round."""
+        return map(self._labels, self._staged_scores(X))
+
+    def _probabilities(self, scores: Array) -> NDArray[np.float64]:
+        if self.loss_.task == "any" and getattr(self.loss_, "link", None) is None:
+            raise InputError(
+                f"predict_proba: the loss {self.loss_.name!r} does not say how scores become probabilities; make it "
+                "with gb.losses.custom(..., inverse_link=), or ask for decision_function."
+            )
+        p = np.asarray(self.loss_.inverse_link(scores))
+        return p if p.ndim == 2 else np.column_stack([1.0 - p, p])
+
+    def _labels(self, scores: Array) -> NDArray[Any]:
+        labels: NDArray[Any] = self.classes_[
+            scores.argmax(axis=0) if len(scores) > 1 else (scores[0] > 0.0).astype(int)
+        ]
+        return labels
+
+
+def _decision(scores: Array) -> NDArray[np.float64]:
+    if len(scores) > 2:
+        return np.ascontiguousarray(scores.T)
+    return np.asarray(scores[0] if len(scores) == 1 else scores[1] - scores[0])

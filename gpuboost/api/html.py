@@ -1,0 +1,25 @@
+"""A fitted estimator in Jupyter: scikit-learn's own picture, and a line of what came out."""
+
+from __future__ import annotations
+
+from html import escape
+
+from gpuboost.api.report import FitReport
+
+ROW = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{}</td></tr>'
+
+
+def summary(report: FitReport, evals: dict[str, dict[str, list[float]]], best_iteration: int | None) -> str:
+    """A small table of the fit."""
+    shown = {
+        "rounds": f"{report.rounds_kept}" + ("" if best_iteration is None else f" (the best of {report.rounds})"),
+        "learned from": f"{report.rows:,} rows, {report.features:,} features",
+        "device": f"{report.device}, {report.threads} threads",
+        "time": ", ".join(f"{name} {seconds:.2f} s" for name, seconds in report.seconds.items()),
+        "theory": str(report.verdict),
+    }
+    at = -1 if best_iteration is None else best_iteration
+    for name, metrics in evals.items():
+        shown[name] = ", ".join(f"{metric} {values[at]:.5g}" for metric, values in metrics.items() if values)
+    rows = "".join(ROW.format(escape(name), escape(text)) for name, text in shown.items())
+    return f"<table>{rows}</table>"

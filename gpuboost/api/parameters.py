@@ -1,0 +1,148 @@
+"""The constructor's parameters, checked, and put together to a recipe."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+from gpuboost.backends.devices import usable_threads
+from gpuboost.errors import RecipeError
+from gpuboost.growth import DepthWise, Growth, LeafWise
+from gpuboost.learners import AllLearners, RandomGroups, Selection
+from gpuboost.losses.protocol import Loss
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import EveryRow, Sampling, UniformSampling
+from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, Step, automatic
+from gpuboost.types import Limits
+
+GROWTHS: dict[str, Callable[[Limits], Growth]] = {"depthwise": DepthWise, "leafwise": LeafWise}
+STEPS: dict[str, Callable[[], Step]] = {"newton": NewtonStep, "gradient": GradientStep, "constant": ConstantStep}
+
+
+def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """The value as an int of the range, or RecipeError."""
+    rule = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    found = int(value)
+    if found < low or (high is not None and found > high):
+        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    return found
+
+
+def real(name: str, value: Any, *, positive: bool = False) -> float:
+    """The value as a finite float >= 0 (or > 0), or RecipeError."""
+    rule = "a finite number above 0" if positive else "a finite number, 0 or more"
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    found = float(value)
+    if not math.isfinite(found) or found < 0.0 or (positive and found == 0.0):
+        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    return found
+
+
+def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
+    """What the word stands for, or RecipeError."""
+    if not isinstance(value, str) or value not in options:
+        raise RecipeError(f"{name}: must be one of {', '.join(map(repr, options))}; got {value!r}.")
+    return options[value]
+
+
+def limits(params: Mapping[str, Any], n_rows: int) -> Limits:
+    """Where a tree stops. Without ``max_leaves`` the depth alone decides, and the other way round."""
+    depth = None if params["max_depth"] is None else integer("max_depth", params["max_depth"], 1)
+    leaves = None if params["max_leaves"] is None else integer("max_leaves", params["max_leaves"], 2)
+    if depth is None and leaves is None:
+        raise RecipeError("max_depth: a tree needs a limit, and max_leaves is None too; give one of the two.")
+    if params["growth"] == "leafwise" and depth is not None and leaves is not None and leaves > 2**depth:
+        warnings.warn(
+            f"max_leaves: {leaves} leaves cannot be reached, since max_depth={depth} allows {2**depth}; "
+            "pass max_depth=None to let max_leaves alone decide.",
+            stacklevel=2,
+        )
+    most = max(2, n_rows)  # a leaf holds a row
+    if depth is None:
+        depth = most
+    if depth < most.bit_length():
+        most = min(most, 2**depth)
+    return Limits(
+        max_leaves=most if leaves is None else min(leaves, most),
+        max_depth=min(depth, most),
+        min_samples_leaf=integer("min_samples_leaf", params["min_samples_leaf"], 1),
+        min_child_weight=real("min_child_weight", params["min_child_weight"]),
+        reg_lambda=real("reg_lambda", params["reg_lambda"]),
+        min_split_gain=real("min_split_gain", params["min_split_gain"]),
+    )
+
+
+def sampling(value: Any) -> Sampling:
+    """None, a rate, or a policy with ``draw``."""
+    if value is None:
+        return EveryRow()
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return UniformSampling(float(value))
+    rule = "None, a rate in (0, 1], or a policy such as UniformSampling(0.5)"
+    policy: Sampling = _policy("sampling", value, ("draw",), rule)
+    return policy
+
+
+def learners(value: Any) -> Selection:
+    """None, a count or share of the features, or a policy with ``draw``."""
+    if value is None:
+        return AllLearners()
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return RandomGroups(int(value))
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return RandomGroups(float(value))
+    rule = "None, a count or a share of the features, or a policy such as RandomGroups(10)"
+    policy: Selection = _policy("learners", value, ("draw",), rule)
+    return policy
+
+
+def step(value: Any, loss: Loss) -> Step:
+    """A word, or a policy with ``curvature`` and ``refine``."""
+    if isinstance(value, str):
+        made: Step = choice("step", value, {"auto": lambda: automatic(loss), **STEPS})()
+        return made
+    rule = "'auto', 'newton', 'gradient', 'constant', or a policy such as NewtonStep()"
+    policy: Step = _policy("step", value, ("curvature", "refine"), rule)
+    return policy
+
+
+def _policy(name: str, value: Any, methods: tuple[str, ...], rule: str) -> Any:
+    if isinstance(value, type) or not all(callable(getattr(value, method, None)) for method in methods):
+        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    return value
+
+
+def recipe(params: Mapping[str, Any], loss: Loss, n_rows: int) -> Recipe:
+    """The pieces that the parameters name.
+
+    Raises
+    ------
+    RecipeError
+        Naming the first parameter that is out of its range, or the pieces that contradict each other.
+    """
+    return Recipe(
+        loss=loss,
+        rounds=integer("n_estimators", params["n_estimators"], 0),
+        learning_rate=real("learning_rate", params["learning_rate"], positive=True),
+        growth=choice("growth", params["growth"], GROWTHS)(limits(params, n_rows)),
+        sampling=sampling(params["sampling"]),
+        learners=learners(params["learners"]),
+        step=step(params["step"], loss),
+    )
+
+
+def threads(n_jobs: Any) -> int:
+    """How many threads ``n_jobs`` means: None and -1 are all that this process may use, -2 all but one."""
+    usable = usable_threads()
+    if n_jobs is None:
+        return usable
+    asked = int(n_jobs) if isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) else 0
+    if asked == 0:
+        raise RecipeError(f"n_jobs: must be None, a number of threads, or -1 for all; got {n_jobs!r}.")
+    return asked if asked > 0 else max(1, usable + 1 + asked)

@@ -1,0 +1,159 @@
+"""The regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from gpuboost.api.base import GradientBoosting
+from gpuboost.api.goals import Goal, regression
+from gpuboost.api.rows import Labelled
+from gpuboost.data.columns import FROM_DTYPE
+from gpuboost.losses.protocol import Loss
+
+
+class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
+    """Gradient boosting of trees, for numbers.
+
+    Parameters
+    ----------
+    loss : str or loss object
+        "squared_error", "huber", "absolute_error", "quantile", "poisson", "gamma", "tweedie", or an object of
+        ``gb.losses`` for another parameter, such as ``gb.losses.Quantile(0.9)``.
+    n_estimators : int
+        Rounds of boosting at most; 0 gives the best constant.
+    learning_rate : float
+        Share of each tree's values that is added.
+    growth : "depthwise" or "leafwise"
+        Level by level, or the leaf that gains most first.
+    max_depth : int or None
+        None: as deep as ``max_leaves`` allows.
+    max_leaves : int or None
+        None: as many as ``max_depth`` allows.
+    min_samples_leaf : int
+        Rows that a leaf holds at least.
+    min_child_weight : float
+        Sum of second derivatives that a leaf holds at least.
+    reg_lambda : float
+        L2 term in the leaf value -G / (H + lambda) and in the gain.
+    min_split_gain : float
+        A split that gains less is not made.
+    max_bins : int, 2 to 255
+        Bins of a feature, the one for missing values not counted.
+    categorical_features : "from_dtype", None, mask, indices or names
+        "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets; a category that was not
+        there in training counts as missing.
+    sampling : None, float, or policy
+        Rows of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
+        are always those of all rows.
+    learners : None, int, float, or policy
+        Features of each tree: all, a number or a share drawn at random, or an object such as ``gb.RandomGroups(10)``.
+    step : "auto", "newton", "gradient", "constant", or policy
+        What a leaf's -G is divided by: the sum of second derivatives, the weight, or the weight times the loss's
+        smoothness. "auto" is Newton; the exact quantile for losses that are quantiles; the gradient where there is no
+        curvature.
+    early_stopping_rounds : int or None
+        Stop after that many rounds in a row without a new best of the first metric of the last eval set, and keep the
+        trees up to the best round. ``gb.callbacks.EarlyStopping`` in ``callbacks`` has a ``min_delta`` too.
+    validation_fraction : float or None
+        Share of the training rows to set aside as the eval set.
+    eval_metric : str, callable, list of these, or None
+        What to watch on the eval sets, see ``gb.metrics``; None is the metric that goes with the loss.
+    callbacks : list of callables
+        Each is called after each round with one ``gb.callbacks.Round``, and stops the fit by returning True.
+    device : "auto", "cpu", "cuda" or "cuda:N"
+        See ``gb.devices()``. ``fit_report_`` says which was taken, and why.
+    random_state : int, RandomState or None
+        Seed of row and feature sampling and of ``validation_fraction``; nothing else is random.
+    n_jobs : int or None
+        Threads; None and -1 for all. The model does not depend on it, to the last bit.
+    verbose : int
+        0 is silent. Otherwise a live progress bar in a terminal or notebook; elsewhere a line every ``verbose`` rounds.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : (d,) ndarray of str
+        Only if the training data had names.
+    n_iter_ : int
+        Rounds of the model.
+    evals_result_ : dict
+        ``{"validation_0": {"rmse": [...]}}``, one number a round, those after the best round included.
+    best_iteration_ : int or None
+        The best round, 0 for the first; None without early stopping. The model ends with it.
+    best_score_ : float or None
+        The metric there.
+    feature_importances_ : (d,) ndarray
+        Share of each feature in the gain of all splits; see ``feature_importance`` for other kinds.
+    fit_report_ : FitReport
+        Device and why, threads, rows, rounds, seconds, seed, and what theory says of the composition.
+    ensemble_, columns_, loss_
+        The model itself: trees and cuts, names and categories, loss.
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "squared_error",
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        growth: str = "depthwise",
+        max_depth: int | None = 6,
+        max_leaves: int | None = None,
+        min_samples_leaf: int = 1,
+        min_child_weight: float = 1.0,
+        reg_lambda: float = 1.0,
+        min_split_gain: float = 0.0,
+        max_bins: int = 255,
+        categorical_features: Any = FROM_DTYPE,
+        sampling: Any = None,
+        learners: Any = None,
+        step: Any = "auto",
+        early_stopping_rounds: int | None = None,
+        validation_fraction: float | None = None,
+        eval_metric: Any = None,
+        callbacks: Sequence[Callable[..., Any]] = (),
+        device: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.growth = growth
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.min_child_weight = min_child_weight
+        self.reg_lambda = reg_lambda
+        self.min_split_gain = min_split_gain
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.sampling = sampling
+        self.learners = learners
+        self.step = step
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.eval_metric = eval_metric
+        self.callbacks = callbacks
+        self.device = device
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _goal(self, rows: Labelled) -> Goal:
+        return regression(self.loss, rows)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """(n,) what the loss predicts: means, medians, quantiles ..."""
+        scores = self._scores(X)
+        return np.asarray(self.loss_.inverse_link(scores))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """``predict`` after each round."""
+        for scores in self._staged_scores(X):
+            yield np.asarray(self.loss_.inverse_link(scores))

@@ -1,0 +1,45 @@
+"""The command line: ``gpuboost train | predict | info | demo | bench``.
+
+Exit status: 0 if it worked; 1 if a check of ``demo`` or a run of ``bench`` failed; 2 for a wrong command or input,
+with one line that says what to do; 130 if interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from gpuboost.cli.parser import build_parser
+from gpuboost.errors import GpuBoostError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; ``arguments`` is what follows the program's name (``sys.argv`` by default).
+
+    Returns the exit status. A wrong command line ends in SystemExit, as argparse does it.
+    """
+    options = build_parser().parse_args(arguments)
+    run: Callable[..., int] = import_module(f"gpuboost.cli.{options.command}").run
+    try:
+        return run(options)
+    except KeyboardInterrupt:
+        print("\ngpuboost: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (GpuBoostError, OSError) as error:
+        if options.traceback:
+            raise
+        print(f"gpuboost {options.command}: {_one_line(error)}", file=sys.stderr)
+        return 2
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())

@@ -1,0 +1,133 @@
+"""Every command and option. Options of ``train`` carry the names of the estimators' parameters and no defaults of
+their own: what is not given is not passed on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from gpuboost._version import __version__
+
+LOSSES = {
+    "logistic": "classification",
+    "exponential": "classification",
+    "softmax": "classification",
+    "squared_error": "regression",
+    "huber": "regression",
+    "absolute_error": "regression",
+    "quantile": "regression",
+    "poisson": "regression",
+    "gamma": "regression",
+    "tweedie": "regression",
+}
+"""The losses that a name can stand for, and what each is for; here, so that ``--help`` imports nothing."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line. The chosen command is in ``command``."""
+    parser = argparse.ArgumentParser(prog="gpuboost", description="Gradient boosting for GPU and CPU.")
+    parser.add_argument("--version", action="version", version=f"gpuboost {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (text, add_options) in _COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("--traceback", action="store_true", help="show where an error was raised")
+        add_options(command)
+    return parser
+
+
+def _train(command: argparse.ArgumentParser) -> None:
+    command.add_argument("data", metavar="DATA", help="table: .csv, .tsv, .parquet or .libsvm/.svm/.txt, may be packed")
+    command.add_argument("--target", metavar="COLUMN", help="column to learn; LIBSVM files carry their own")
+    command.add_argument("--task", choices=("auto", "regression", "classification"), default="auto")
+    command.add_argument("--model", metavar="FILE", help="where to save the model (JSON)")
+    command.add_argument("--eval", metavar="FRACTION|FILE", help="share of the rows to hold out, or a file to score")
+    command.add_argument("--categorical", type=_names, metavar="A,B", help="columns to read as categories")
+    command.add_argument("--weight", metavar="COLUMN", help="column of row weights")
+    command.add_argument("--quiet", action="store_true", help="no progress, no table")
+    _add_parameters(command.add_argument_group("the model"))
+
+
+def _add_parameters(group: Any) -> None:
+    def add(flag: str, parse: Callable[[str], object], text: str, name: str | None = None) -> None:
+        destination = name or flag.removeprefix("--").replace("-", "_")
+        shown = destination.upper() if name is None else name.upper()
+        group.add_argument(flag, dest=destination, type=parse, default=argparse.SUPPRESS, metavar=shown, help=text)
+
+    add("--loss", str, f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9")
+    add("--n-estimators", int, "rounds of boosting")
+    add("--learning-rate", float, "how much of each tree is added")
+    add("--growth", str, "depthwise or leafwise")
+    add("--max-depth", _or_none(int), "levels of a tree, or none")
+    add("--max-leaves", _or_none(int), "leaves of a tree, or none")
+    add("--min-samples-leaf", int, "least rows of a leaf")
+    add("--min-child-weight", float, "least curvature of a leaf")
+    add("--reg-lambda", float, "L2 penalty on leaf values")
+    add("--min-split-gain", float, "least gain of a split")
+    add("--max-bins", int, "most bins of a feature, up to 255")
+    add("--sampling", float, "share of the rows drawn for each tree")
+    add("--learners", _count_or_share, "features drawn for each tree: a count, or a share such as 0.5")
+    add("--step", str, "auto, newton, gradient or constant")
+    add("--early-stopping-rounds", int, "stop after so many rounds without a better score; needs --eval")
+    add("--eval-metric", str, "the score that is watched on the held-out rows")
+    add("--device", str, "auto, cpu, cuda or cuda:N")
+    add("--threads", int, "threads to use; all by default", "n_jobs")
+    add("--seed", int, "seed of every random draw", "random_state")
+
+
+def _predict(command: argparse.ArgumentParser) -> None:
+    command.add_argument("data", metavar="DATA", help="table with the columns that the model was trained on")
+    command.add_argument("--model", metavar="FILE", required=True, help="a model saved by train")
+    command.add_argument("--output", metavar="FILE", help="CSV to write; standard output by default")
+    command.add_argument("--proba", action="store_true", help="the probability of each class, one column each")
+
+
+def _info(command: argparse.ArgumentParser) -> None:
+    """``info`` has no options."""
+
+
+def _demo(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--threads", type=int, metavar="N", help="threads to use; all by default")
+    command.add_argument("--quiet", action="store_true", help="no progress bars")
+
+
+def _bench(command: argparse.ArgumentParser) -> None:
+    command.add_argument("suite", metavar="SUITE", nargs="?", help="see --list")
+    command.add_argument("--list", action="store_true", help="the suites and their cases")
+    command.add_argument("--peers", action="store_true", help="run every installed peer as well")
+    command.add_argument("--peer", action="append", default=[], metavar="NAME", help="run this one; may be repeated")
+    command.add_argument("--case", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
+    command.add_argument("--size", choices=("full", "small"), default="full", help="small: a minute, not a result")
+    command.add_argument("--threads", type=int, default=0, metavar="N", help="of every library; all cores by default")
+    command.add_argument("--repeats", type=int, default=0, metavar="N", help="runs per library; the suite's by default")
+    command.add_argument(
+        "--wait", type=float, default=45.0, metavar="S", help="most seconds to wait for a quiet machine"
+    )
+    command.add_argument("--json", metavar="FILE", help="write every run; into a folder: <device>/<suite>.json")
+    command.add_argument("--plot", metavar="FILE", help="write a picture: .png, .svg or .pdf")
+
+
+_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "train": ("fit a model to a table, score it on held-out rows, save it", _train),
+    "predict": ("predict the rows of a table with a saved model", _predict),
+    "info": ("versions, devices and why one is not usable", _info),
+    "demo": ("train, score, save and reload models on data that comes with scikit-learn", _demo),
+    "bench": ("run a benchmark suite, alone or beside other libraries", _bench),
+}
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _or_none(parse: Callable[[str], object]) -> Callable[[str], object]:
+    def parsed(text: str) -> object:
+        return None if text.lower() == "none" else parse(text)
+
+    parsed.__name__ = f"{getattr(parse, '__name__', 'value')} or none"  # argparse quotes it in its message
+    return parsed
+
+
+def _count_or_share(text: str) -> int | float:
+    return int(text) if text.isdecimal() else float(text)

@@ -1,0 +1,51 @@
+"""``gpuboost predict``: a saved model and a table in, a CSV out."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any, TextIO
+
+from gpuboost.cli.tables import read
+from gpuboost.errors import InputError
+
+
+def run(options: argparse.Namespace) -> int:
+    import gpuboost
+
+    try:
+        model: Any = gpuboost.load_model(options.model)
+    except InputError as error:
+        raise InputError(f"{options.model}: {error}") from None
+    if options.proba and not hasattr(model, "classes_"):
+        raise InputError(f"--proba: {options.model} is a regression model, it has no classes; leave --proba out.")
+    x = _columns(model, read(options.data, n_features=model.n_features_in_).x, options.data)
+    if options.proba:
+        header = [f"p({label})" for label in model.classes_]
+        lines: Iterable[Sequence[Any]] = model.predict_proba(x).tolist()
+    else:
+        header = ["prediction"]
+        lines = ([value] for value in model.predict(x).tolist())
+    with open(options.output, "w", newline="", encoding="utf-8") if options.output else nullcontext(sys.stdout) as out:
+        _write(out, header, lines)
+    return 0
+
+
+def _columns(model: Any, x: Any, path: str) -> Any:
+    """The model's own columns of a table that may hold others, such as the target."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or not hasattr(x, "columns"):
+        return x
+    lacking = [name for name in names if name not in x.columns]
+    if lacking:
+        raise InputError(f"{path}: lacks {len(lacking)} of the model's columns: {', '.join(map(str, lacking[:5]))}.")
+    return x[list(names)]
+
+
+def _write(out: TextIO, header: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(lines)  # floats in as many digits as bring them back exactly

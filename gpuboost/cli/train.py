@@ -1,0 +1,118 @@
+"""``gpuboost train``: a table in, a scored and saved model out."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from gpuboost.cli.scores import baseline, scores, table
+from gpuboost.cli.tables import Rows, is_classification, read, split
+from gpuboost.errors import InputError
+
+EVERY = 10
+"""Rounds between two lines of progress where there is no terminal for a live bar."""
+
+PARAMETERS = (
+    "loss",
+    "n_estimators",
+    "learning_rate",
+    "growth",
+    "max_depth",
+    "max_leaves",
+    "min_samples_leaf",
+    "min_child_weight",
+    "reg_lambda",
+    "min_split_gain",
+    "max_bins",
+    "sampling",
+    "learners",
+    "step",
+    "early_stopping_rounds",
+    "eval_metric",
+    "device",
+    "n_jobs",
+    "random_state",
+)
+"""Options that are parameters of the estimators, by the same name."""
+
+
+def run(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    import gpuboost
+
+    given = {name: value for name, value in vars(options).items() if name in PARAMETERS}
+    _check(options, given)
+    rows = read(options.data, options.target, options.weight, options.categorical)
+    classify = is_classification(options.task, given.get("loss"), rows.y)
+    train, held_out = _held_out(rows, options, given.get("random_state") or 0, classify)
+    if ":" in given.get("loss", ""):
+        given["loss"] = _with_parameter(given["loss"])
+    kind = gpuboost.GradientBoostingClassifier if classify else gpuboost.GradientBoostingRegressor
+    model: Any = kind(verbose=0 if options.quiet else EVERY, **given)
+    start = time.perf_counter()
+    watched = None if held_out is None else {"held out": (held_out.x, held_out.y, held_out.weight)}
+    model.fit(train.x, train.y, sample_weight=train.weight, eval_set=watched)
+    seconds = time.perf_counter() - start
+    if options.model:
+        model.save_model(options.model)
+    if not options.quiet:
+        _report(Console(), options, model, train, held_out, seconds)
+    return 0
+
+
+def _check(options: argparse.Namespace, given: dict[str, Any]) -> None:
+    """Refuse before any work what could only fail at its end."""
+    if "early_stopping_rounds" in given and not options.eval:
+        raise InputError("--early-stopping-rounds: needs rows to watch; add --eval 0.2, or --eval FILE.")
+    if not options.model and not options.eval:
+        raise InputError("train: nothing would be left of it; add --model FILE, --eval FRACTION, or both.")
+    if options.model and not Path(options.model).resolve().parent.is_dir():
+        raise InputError(f"--model: the folder {Path(options.model).resolve().parent} does not exist.")
+
+
+def _with_parameter(loss: str) -> Any:
+    """The loss object that text such as quantile:0.9 stands for."""
+    from dataclasses import fields
+
+    from gpuboost.losses.registry import get
+
+    name, _, value = loss.partition(":")
+    kind: Any = type(get(name))
+    if len(fields(kind)) != 1:
+        raise InputError(f"--loss: {name} has no parameter; got {loss!r}.")
+    try:
+        return kind(float(value))
+    except ValueError as error:
+        raise InputError(f"--loss: the parameter of {name} in {loss!r}: {error}.") from None
+
+
+def _held_out(rows: Rows, options: argparse.Namespace, seed: int, classify: bool) -> tuple[Rows, Rows | None]:
+    if not options.eval:
+        return rows, None
+    try:
+        share = float(options.eval)
+    except ValueError:
+        n_features = rows.x.shape[1]
+        return rows, read(options.eval, options.target, options.weight, options.categorical, n_features)
+    if not 0.0 < share < 1.0:
+        raise InputError(f"--eval: a share of the rows is between 0 and 1; got {options.eval}.")
+    return split(rows, share, seed, classify=classify)
+
+
+def _report(
+    console: Any, options: argparse.Namespace, model: Any, train: Rows, held_out: Rows | None, seconds: float
+) -> None:
+    kind = type(model).__name__
+    console.print(f"{kind}: {train.n_rows:,} rows, {model.n_features_in_} features, {seconds:.2f} s", highlight=False)
+    if held_out is not None:
+        simple = baseline(train.y, train.weight, classify=hasattr(model, "classes_"))
+        columns = {
+            "gpuboost": scores(model, held_out.x, held_out.y, held_out.weight),
+            "baseline": scores(simple, held_out.x, held_out.y, held_out.weight),
+        }
+        console.print(table(f"{held_out.n_rows:,} held-out rows", columns))
+    if options.model:
+        console.print(f"saved to {options.model}", highlight=False, soft_wrap=True)
