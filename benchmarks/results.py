@@ -1,0 +1,137 @@
+"""From rows of runs to medians and ratios, and the JSON file that keeps them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuboost.benchmarks import machine
+from gpuboost.benchmarks.cases import OURS, Case, Size, Suite
+from gpuboost.benchmarks.scores import HIGHER_IS_BETTER
+
+Row = dict[str, Any]
+
+MEASURES = ("import", "bin", "train", "fit", "predict", "memory")
+"""Seconds of each phase, fit = bin + train; memory is the peak of the fit in MB beside data and library."""
+
+TOLERANCE = 0.01  # a held-out score may be this much worse, relatively, than the better of the two
+RIVALS = ("xgboost", "lightgbm")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One library on one case: medians over the repeats."""
+
+    case: str
+    peer: str
+    measures: Mapping[str, float]
+    ratios: Mapping[str, float]  # to the best peer: median of the ratios repeat by repeat; ours only
+    scores: Mapping[str, float]
+    clean: tuple[int, int]  # runs that nobody disturbed, and runs
+
+
+def measure(row: Row, name: str) -> float:
+    """One measure of one run."""
+    phases = row["phases"]
+    if name == "fit":
+        return float(phases["bin"]["seconds"] + phases["train"]["seconds"])
+    if name == "memory":
+        return float(max(phases["bin"]["peak_mb"], phases["train"]["peak_mb"]))
+    return float(phases[name]["seconds"])
+
+
+def lines(rows: Sequence[Row], case: Case) -> list[Line]:
+    """Medians of a case, ours first. Runs that failed are left out."""
+    good = [row for row in rows if row["case"] == case.name and "error" not in row]
+    peers = list(dict.fromkeys([OURS, *case.peers, *(row["peer"] for row in good)]))
+    by_peer = {peer: [row for row in good if row["peer"] == peer] for peer in peers}
+    by_peer = {peer: runs for peer, runs in by_peer.items() if runs}
+    return [
+        Line(
+            case.name,
+            peer,
+            {name: statistics.median(measure(run, name) for run in runs) for name in MEASURES},
+            _ratios(by_peer) if peer == OURS else {},
+            {name: statistics.median(run["scores"][name] for run in runs) for name in runs[0]["scores"]},
+            (sum(not _disturbed(run) for run in runs), len(runs)),
+        )
+        for peer, runs in by_peer.items()
+    ]
+
+
+def _disturbed(row: Row) -> bool:
+    return bool({"bin", "train", "predict"} & set(row["disturbed"]))
+
+
+def _ratios(by_peer: Mapping[str, Sequence[Row]]) -> dict[str, float]:
+    others = {peer: runs for peer, runs in by_peer.items() if peer != OURS}
+    found = {}
+    for name in MEASURES:
+        medians = {peer: statistics.median(measure(run, name) for run in runs) for peer, runs in others.items()}
+        positive = {peer: value for peer, value in medians.items() if value > 0}
+        if not positive:
+            continue
+        best = min(positive, key=positive.__getitem__)
+        if name == "memory" and "lightgbm" in positive:
+            best = "lightgbm"  # the lightest of the peers that bin by themselves, and the one we are held to
+        theirs = {run["repeat"]: measure(run, name) for run in others[best]}
+        pairs = [
+            measure(run, name) / theirs[run["repeat"]] for run in by_peer[OURS] if theirs.get(run["repeat"], 0.0) > 0
+        ]
+        if pairs:
+            found[name] = statistics.median(pairs)
+    return found
+
+
+def deciding(case: Case, scores: Mapping[str, float]) -> str:
+    """The score that decides: the case's, or the first of its task."""
+    return case.verdict or next(iter(scores))
+
+
+def shortfall(case: Case, found: Sequence[Line]) -> float | None:
+    """How much worse, relatively, our deciding score is than the better of XGBoost's and LightGBM's; None without."""
+    ours = next((line for line in found if line.peer == OURS), None)
+    theirs = [line for line in found if line.peer in RIVALS]
+    if ours is None or not theirs:
+        return None
+    name = deciding(case, ours.scores)
+    values = [line.scores[name] for line in theirs]
+    best = max(values) if name in HIGHER_IS_BETTER else min(values)
+    worse = best - ours.scores[name] if name in HIGHER_IS_BETTER else ours.scores[name] - best
+    return worse / abs(best) if best else worse
+
+
+def missed(case: Case, ours: Line) -> dict[str, float]:
+    """Targets that were not met: measure -> ratio."""
+    return {name: ours.ratios[name] for name, most in case.targets.items() if ours.ratios.get(name, 0.0) > most}
+
+
+def destination(where: str, suite: Suite) -> Path:
+    """A file as it is named; in a folder, <device>/<suite>.json."""
+    path = Path(where)
+    if path.is_dir() or where.endswith("/"):
+        return path / machine.slug(machine.describe()) / f"{suite.name.replace('-', '_')}.json"
+    return path
+
+
+def write(path: Path, suite: Suite, size: Size, threads: int, command: str, rows: Sequence[Row]) -> None:
+    """One JSON object, one run a line. What the file has of other cases, at the same size and threads, stays."""
+    about = {"suite": suite.name, "size": size, "threads": threads, "machine": machine.describe()}
+    kept: list[Row] = []
+    if path.exists():
+        old = json.loads(path.read_text())
+        if all(old[key] == about[key] for key in ("suite", "size", "threads")):
+            fresh = {row["case"] for row in rows}
+            kept = [row for row in old["runs"] if row["case"] not in fresh]
+    stamp = {"date": time.strftime("%Y-%m-%d"), "command": command}
+    order = [case.name for case in suite.cases]
+    every = sorted([*kept, *({**row, **stamp} for row in rows)], key=lambda row: order.index(row["case"]))
+    head = json.dumps({**about, **stamp}, indent=1).removesuffix("\n}")
+    runs = ",\n  ".join(json.dumps(row) for row in every)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'{head},\n "runs": [\n  {runs}\n ]\n}}\n')

@@ -1,0 +1,72 @@
+"""One run of one library on one case, in a process of its own: ``python -m gpuboost.benchmarks.worker JOB``.
+
+JOB is a JSON object (suite, case, size, peer, threads, folder). The last line of standard output is ``RESULT`` and a
+JSON object: phases, scores, version.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpuboost.benchmarks.cases import Case, suites
+from gpuboost.benchmarks.measure import Clock
+from gpuboost.benchmarks.peers import open_peer
+from gpuboost.benchmarks.scores import score
+from gpuboost.benchmarks.store import Data, load
+
+MARK = "RESULT "
+
+
+def run(case: Case, data: Data, peer_name: str, threads: int) -> dict[str, Any]:
+    """Phases import, warm_up, bin, train, predict of one library, and how good its held-out predictions are."""
+    clock = Clock()
+    with clock.phase("import"):
+        peer = open_peer(peer_name, data.task, case.setting, threads, data.y)
+    x, x_test = peer.prepare(data.X), peer.prepare(data.X_test)
+    if case.setting.warm_up:
+        with clock.phase("warm_up"):
+            _warm_up(case, data, peer_name, threads)
+    clock.ready()
+    with clock.phase("bin"):
+        binned = peer.bin(x, data.y, data.weight)
+    with clock.phase("train"):
+        model = peer.train(binned)
+    if peer.binning_seconds is not None:
+        clock.phases["bin"]["seconds"] += peer.binning_seconds
+        clock.phases["train"]["seconds"] -= peer.binning_seconds
+    predicted = clock.repeated("predict", lambda: peer.predict(model, x_test))
+    return {
+        "version": peer.version,
+        "rows": int(data.X.shape[0]),
+        "features": int(data.X.shape[1]),
+        "rows_test": int(data.X_test.shape[0]),
+        "trees": case.setting.trees,
+        "base_mb": round(clock.base_mb, 1),
+        "phases": clock.phases,
+        "disturbed": clock.disturbed(),
+        "scores": score(data, predicted),
+    }
+
+
+def _warm_up(case: Case, data: Data, peer_name: str, threads: int) -> None:
+    """Two trees on the first rows: threads are started and kernels loaded, for every library alike."""
+    few = slice(0, 500)
+    peer = open_peer(peer_name, data.task, replace(case.setting, trees=2), threads, data.y)
+    x, weight = peer.prepare(data.X[few]), None if data.weight is None else data.weight[few]
+    peer.predict(peer.train(peer.bin(x, data.y[few], weight)), x)
+
+
+def main(job: dict[str, Any]) -> None:
+    warnings.simplefilter("ignore")  # what other libraries deprecate is not measured
+    case = suites()[job["suite"]].chosen((job["case"],))[0].sized(job["size"])
+    result = run(case, load(Path(job["folder"])), job["peer"], job["threads"])
+    print(MARK + json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
