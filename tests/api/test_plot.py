@@ -1,0 +1,96 @@
+"""The pictures, by what is drawn in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpuboost as gb
+
+matplotlib = pytest.importorskip("matplotlib")
+
+Data = tuple[np.ndarray, np.ndarray]
+
+
+@pytest.fixture(autouse=True)
+def off_screen() -> Iterator[None]:
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture
+def model(regression_data: Data) -> gb.GradientBoostingRegressor:
+    x, y = regression_data
+    stopping = gb.GradientBoostingRegressor(n_estimators=60, max_depth=2, early_stopping_rounds=2, learning_rate=0.7)
+    return stopping.fit(x[:200], y[:200], eval_set={"new": (x[200:], y[200:]), "last": (x[200:], y[200:])})
+
+
+def texts(ax: object) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def test_importance_has_the_greatest_on_top(model: gb.GradientBoostingRegressor) -> None:
+    ax = gb.plot.importance(model, top=3)
+    order = np.argsort(-model.feature_importances_)[:3]
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"x{f}" for f in order[::-1]]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], model.feature_importances_[order[::-1]])
+    assert "split" in gb.plot.importance(model, "split", ax=ax).get_xlabel()
+
+
+def test_metrics_are_a_line_for_each_set_and_the_best_round(model: gb.GradientBoostingRegressor) -> None:
+    ax = gb.plot.metrics(model)
+    new, last, best = ax.get_lines()
+    np.testing.assert_array_equal(new.get_ydata(), model.evals_result_["new"]["rmse"])
+    assert [new.get_label(), last.get_label()] == ["new", "last"]
+    assert best.get_xdata()[0] == model.best_iteration_ + 1
+    assert ax.get_ylabel() == "rmse"
+    assert len(gb.plot.metrics(model.evals_result_).get_lines()) == 2
+
+
+def test_metrics_of_cross_validation_have_a_band(regression_data: Data) -> None:
+    result = gb.cv(gb.GradientBoostingRegressor(n_estimators=5, max_depth=2), *regression_data, folds=2)
+    ax = gb.plot.metrics(result)
+    assert len(ax.collections) == 1
+    np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), result.mean["rmse"])
+
+
+def test_a_tree_shows_its_splits_and_leaves(model: gb.GradientBoostingRegressor) -> None:
+    shown = texts(gb.plot.tree(model))
+    tree = model.ensemble_.trees[0]
+    split = int(tree.nodes.feature[0])
+    threshold = model.ensemble_.cuts.thresholds[split][tree.nodes.bin[0]]
+    assert f"x{split} <= {threshold:.6g}" in shown[-len(tree.value)] or any(
+        text.startswith(f"x{split} <= {threshold:.6g}") for text in shown
+    )
+    for value, count in zip(tree.value[tree.nodes.is_leaf], tree.nodes.count[tree.nodes.is_leaf], strict=True):
+        assert f"{0.7 * value:.4g}\n{count} rows" in shown
+
+
+def test_a_tree_names_missing_values_and_categories(rng: np.random.Generator) -> None:
+    number = np.where(rng.random(200) < 0.3, np.nan, 1.0)
+    town = rng.choice(["Bath", "Ely"], 200)
+    frame = pd.DataFrame({"n": number, "town": pd.Categorical(town)})
+    y = 3.0 * np.isnan(number) + (town == "Ely")
+    model = gb.GradientBoostingRegressor(n_estimators=1, max_depth=2).fit(frame, y)
+    shown = "\n".join(texts(gb.plot.tree(model)))
+    assert "n is known" in shown or "n is missing" in shown
+    assert "town in {Ely}" in shown or "town in {Bath}" in shown
+
+
+def test_what_is_not_there_is_refused(model: gb.GradientBoostingRegressor) -> None:
+    with pytest.raises(gb.InputError, match=f"{model.n_iter_} rounds"):
+        gb.plot.tree(model, round=model.n_iter_)
+    with pytest.raises(gb.InputError, match="metric"):
+        gb.plot.metrics(model, metric="auc")
+    with pytest.raises(gb.InputError, match="no eval set"):
+        gb.plot.metrics({})
+    with pytest.raises(gb.RecipeError, match="top"):
+        gb.plot.importance(model, top=0)
+    with pytest.raises(gb.InputError, match="kind"):
+        gb.plot.importance(model, "weight")

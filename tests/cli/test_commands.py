@@ -1,0 +1,252 @@
+"""The command line from end to end, on files a user could have."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+import gpuboost as gb
+from gpuboost.cli import main, predict
+from gpuboost.cli.parser import LOSSES
+from gpuboost.errors import InputError
+from gpuboost.losses.registry import NAMES
+
+pd = pytest.importorskip("pandas")
+
+QUICK = ["--n-estimators", "10", "--max-depth", "3", "--seed", "1", "--quiet"]
+
+
+@pytest.fixture
+def houses(rng: np.random.Generator, tmp_path: Path) -> Path:
+    """240 rows: two numbers, a text column, a weight, a price that depends on all but the weight."""
+    area, age = rng.uniform(20, 200, 240), rng.integers(0, 90, 240)
+    town = rng.choice(["Ashford", "Bath", "Crewe"], 240)
+    price = 3.5 * area - age + 100.0 * (town == "Bath") + rng.normal(0, 5, 240)
+    frame = pd.DataFrame({"area": area, "age": age, "town": town, "weight": rng.integers(1, 4, 240), "price": price})
+    frame.loc[3, "area"] = np.nan
+    path = tmp_path / "houses.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def flowers(multiclass_data: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> Path:
+    x, y = multiclass_data
+    path = tmp_path / "flowers.csv"
+    pd.DataFrame(x, columns=list("abcd")).assign(kind=y).to_csv(path, index=False)
+    return path
+
+
+def read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file)
+    return header, rows
+
+
+def test_train_then_predict_a_regression(houses: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "model.json", tmp_path / "out.csv"
+    given = ["--target", "price", "--weight", "weight", "--categorical", "age", "--model", str(model)]
+    assert main(["train", str(houses), *given, *QUICK]) == 0
+    assert main(["predict", "--model", str(model), str(houses), "--output", str(out)]) == 0
+    header, rows = read_csv(out)
+    loaded: Any = gb.load_model(model)
+    assert isinstance(loaded, gb.GradientBoostingRegressor)
+    assert header == ["prediction"]
+    frame = pd.read_csv(houses)
+    predicted = np.array([float(value) for (value,) in rows])
+    assert np.corrcoef(predicted, frame["price"])[0, 1] > 0.9
+    own = frame[list(loaded.feature_names_in_)].astype({"town": "category", "age": "category"})
+    np.testing.assert_array_equal(predicted, loaded.predict(own))  # the text of a float brings back its bits
+
+
+def test_the_same_command_writes_the_same_bytes_on_any_number_of_threads(houses: Path, tmp_path: Path) -> None:
+    models = [tmp_path / f"{threads}.json" for threads in ("1", "2")]
+    for path in models:
+        given = ["--target", "price", "--model", str(path), "--threads", path.stem, "--sampling", "0.5"]
+        assert main(["train", str(houses), *given, *QUICK]) == 0
+    assert models[0].read_bytes() == models[1].read_bytes()
+
+
+def test_text_labels_are_classes_and_proba_has_a_column_for_each(
+    flowers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tmp_path / "model.json")
+    assert main(["train", str(flowers), "--target", "kind", "--model", model, *QUICK]) == 0
+    assert main(["predict", "--model", model, str(flowers), "--proba"]) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header == "p(one),p(three),p(two)"
+    shares = np.array([[float(value) for value in row.split(",")] for row in rows])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert main(["predict", "--model", model, str(flowers)]) == 0
+    labels = capsys.readouterr().out.splitlines()[1:]
+    assert labels == [["one", "three", "two"][i] for i in shares.argmax(axis=1)]
+
+
+def test_a_loss_may_have_its_parameter(houses: Path, tmp_path: Path) -> None:
+    shares = []
+    for alpha in ("0.1", "0.9"):
+        where = ["--model", str(tmp_path / "model.json"), "--output", str(tmp_path / "out.csv")]
+        given = ["--target", "price", "--loss", f"quantile:{alpha}", *where[:2]]
+        assert main(["train", str(houses), *given, "--n-estimators", "50", "--quiet"]) == 0
+        assert main(["predict", str(houses), *where]) == 0
+        predicted = np.array([float(value) for (value,) in read_csv(tmp_path / "out.csv")[1]])
+        shares.append(np.mean(pd.read_csv(houses)["price"] <= predicted))
+    assert shares[0] < 0.25
+    assert shares[1] > 0.75
+
+
+@pytest.mark.parametrize("held_out", ["0.25", "file"])
+def test_held_out_scores_stand_beside_those_of_a_baseline(
+    held_out: str, flowers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = str(flowers) if held_out == "file" else held_out
+    options = ["--target", "kind", "--eval", rows, "--n-estimators", "10", "--early-stopping-rounds", "5"]
+    assert main(["train", str(flowers), *options]) == 0
+    shown = capsys.readouterr()
+    assert ("75 held-out rows", "300 held-out rows")[held_out == "file"] in shown.out
+    line = next(line for line in shown.out.splitlines() if "accuracy" in line)
+    ours, baseline = (float(word) for word in line.replace("│", " ").split()[1:])
+    assert ours > 0.75 > baseline
+    assert "10" in shown.err  # progress goes to standard error
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".libsvm"])
+def test_other_files_give_the_same_model_as_csv(suffix: str, tmp_path: Path, rng: np.random.Generator) -> None:
+    x = rng.integers(0, 4, (120, 3)).astype(np.float64)
+    y = x[:, 0] - x[:, 1] * x[:, 2] + 0.5
+    frame = pd.DataFrame(x, columns=list("abc")).assign(y=y)
+    table, other = tmp_path / "rows.csv", tmp_path / f"rows{suffix}"
+    frame.to_csv(table, index=False)
+    if suffix == ".parquet":
+        frame.to_parquet(other)
+        target = ["--target", "y"]
+    else:
+        dump_svmlight_file(x, y, str(other), zero_based=False)
+        target = []
+    for path, given in ((table, ["--target", "y"]), (other, target)):
+        where = ["--model", f"{path}.json"]
+        assert main(["train", str(path), "--task", "regression", *given, *where, *QUICK]) == 0
+        assert main(["predict", "--model", f"{path}.json", str(path), "--output", f"{path}.out"]) == 0
+    assert Path(f"{table}.out").read_text() == Path(f"{other}.out").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "nowhere.csv", "--target", "price", "--model", "m.json"], "nowhere.csv"),
+        (["train", "HOUSES", "--target", "prize", "--model", "m.json"], "prize"),
+        (["train", "HOUSES", "--target", "price"], "nothing would be left of it"),
+        (["train", "HOUSES", "--target", "price", "--model", "no/m.json"], "--model: the folder"),
+        (["train", "HOUSES", "--target", "price", "--eval", "1.5"], "--eval: a share"),
+        (["train", "HOUSES", "--target", "price", "--eval", "gone.csv"], "gone.csv"),
+        (["train", "HOUSES", "--target", "price", "--model", "m.json", "--early-stopping-rounds", "5"], "--eval 0.2"),
+        (["train", "HOUSES", "--target", "price", "--model", "m.json", "--max-bins", "1"], "max_bins"),
+        (["train", "HOUSES", "--target", "price", "--model", "m.json", "--device", "cuda"], "device"),
+        (
+            ["train", "HOUSES", "--target", "price", "--model", "m.json", "--loss", "huber:wide"],
+            "--loss: the parameter",
+        ),
+        (["train", "HOUSES", "--target", "price", "--model", "m.json", "--loss", "poisson:2"], "poisson has no param"),
+        (["train", "HOUSES", "--target", "price", "--model", "m.json", "--loss", "hubert"], "hubert"),
+        (["predict", "--model", "HOUSES", "HOUSES"], "houses.csv"),
+        (["predict", "--model", "nowhere.json", "HOUSES"], "nowhere.json"),
+    ],
+)
+def test_wrong_input_is_one_line_and_status_2(
+    arguments: list[str],
+    words: str,
+    houses: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([str(houses) if word == "HOUSES" else word for word in arguments]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert len(told.splitlines()) == 1
+    assert "Traceback" not in told
+
+
+def test_predict_names_the_columns_that_are_missing(
+    houses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, narrow = str(tmp_path / "model.json"), tmp_path / "narrow.csv"
+    assert main(["train", str(houses), "--target", "price", "--model", model, *QUICK]) == 0
+    pd.read_csv(houses).drop(columns=["age", "area"]).to_csv(narrow, index=False)
+    assert main(["predict", "--model", model, str(narrow)]) == 2
+    assert "lacks 2 of the model's columns: area, age" in capsys.readouterr().err
+
+
+def test_proba_of_a_regression_is_refused(houses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(tmp_path / "model.json")
+    assert main(["train", str(houses), "--target", "price", "--model", model, *QUICK]) == 0
+    assert main(["predict", "--model", model, str(houses), "--proba"]) == 2
+    assert "regression model" in capsys.readouterr().err
+
+
+def test_without_pandas_a_csv_file_says_what_to_install(
+    houses: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
+    assert main(["train", str(houses), "--target", "price", "--eval", "0.5"]) == 2
+    assert "needs pandas; pip install pandas" in capsys.readouterr().err
+
+
+def test_traceback_raises() -> None:
+    with pytest.raises(InputError, match=r"nowhere\.csv"):
+        main(["train", "nowhere.csv", "--target", "y", "--model", "m.json", "--traceback"])
+
+
+def test_interrupted_is_status_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(predict, "run", interrupt)
+    assert main(["predict", "--model", "m.json", "rows.csv"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_losses_of_the_help_are_those_of_the_library() -> None:
+    assert set(LOSSES) == set(NAMES)
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "info", "demo", "bench"])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([command, "--help"])
+    assert left.value.code == 0
+    assert "--traceback" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["train", "x.csv", "--n-estimators", "many"]])
+def test_a_wrong_command_line_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert "usage: gpuboost" in capsys.readouterr().err
+
+
+def test_info_names_the_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    shown = capsys.readouterr().out
+    assert gb.__version__ in shown
+    assert "numba" in shown
+    assert "cpu" in shown
+
+
+def test_demo_trains_compares_and_reloads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert "the same bits" in shown
+    for line in shown.splitlines():
+        if "log loss" in line or "RMSE" in line:
+            ours, sklearn, baseline = (float(word) for word in line.replace("│", " ").split()[-4:-1])
+            assert ours < baseline
+            assert ours < 1.25 * sklearn

@@ -1,0 +1,47 @@
+"""Fixtures for every test: random numbers of a fixed seed, small data, the folder of real data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20_240_501)
+
+
+@pytest.fixture
+def regression_data(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """300 x 5, float64, one feature of noise only."""
+    x = rng.normal(size=(300, 5))
+    return x, np.sin(2 * x[:, 0]) + x[:, 1] * (x[:, 2] > 0) + 0.5 * x[:, 3] + 0.1 * rng.normal(size=300)
+
+
+@pytest.fixture
+def binary_data(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """300 x 5 with 5 % missing values, labels 0 and 1."""
+    x = rng.normal(size=(300, 5))
+    y = (x[:, 0] + x[:, 1] * x[:, 2] + 0.5 * rng.normal(size=300) > 0).astype(np.int64)
+    x[rng.random(x.shape) < 0.05] = np.nan
+    return x, y
+
+
+@pytest.fixture
+def multiclass_data(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """300 x 4, three classes named by text."""
+    x = rng.normal(size=(300, 4))
+    nearest = np.argmax(x[:, :3] + 0.3 * rng.normal(size=(300, 3)), axis=1)
+    return x, np.array(["one", "three", "two"])[nearest]
+
+
+@pytest.fixture
+def data_dir() -> Path:
+    """The folder of real data sets; the test is skipped where GPUBOOST_DATA does not name one."""
+    given = os.environ.get("GPUBOOST_DATA", "")
+    if not given or not Path(given).is_dir():
+        pytest.skip("GPUBOOST_DATA does not name a folder of data sets")
+    return Path(given)

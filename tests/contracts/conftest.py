@@ -1,0 +1,23 @@
+"""Every backend that the contracts are for. A new one joins the list and inherits all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from builders import eager_threads
+
+from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.protocol import Backend
+from gpuboost.backends.reference import Reference
+
+
+@pytest.fixture(params=["reference", "cpu", "cpu of three threads"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    return {"reference": Reference(), "cpu": Cpu(), "cpu of three threads": Cpu(3)}[request.param]
+
+
+@pytest.fixture(autouse=True)
+def _eager() -> Iterator[None]:
+    with eager_threads():
+        yield

@@ -1,0 +1,256 @@
+"""One tree from given gradients: every backend grows the tree of the definition, and keeps what every tree keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from builders import (
+    GRADIENT_KINDS,
+    TEAMS,
+    assert_same_tree,
+    eager_threads,
+    grow,
+    node_bytes,
+    random_case,
+    random_gradients,
+    sparse,
+    structure_bytes,
+    take,
+    weighted,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.layout import columns_of
+from gpuboost.backends.reference import Reference, dense_rows, integers, route
+from gpuboost.growth import DepthWise, Growth, LeafWise
+from gpuboost.types import Cuts, DenseBins, Gradients, Limits, TrainingSet
+
+Array = np.ndarray
+QUICK = settings(max_examples=60, deadline=None, derandomize=True)
+seeds = st.integers(0, 2**32 - 1)
+limits = st.builds(
+    Limits,
+    max_leaves=st.sampled_from([1, 2, 5, 31, 500]),
+    max_depth=st.sampled_from([0, 1, 2, 4, 9]),
+    min_samples_leaf=st.sampled_from([1, 1, 2, 5, 20]),
+    min_child_weight=st.sampled_from([0.0, 1e-3, 1.0]),
+    reg_lambda=st.sampled_from([0.0, 1e-6, 1.0, 10.0]),
+    min_split_gain=st.sampled_from([0.0, 0.01, 5.0]),
+)
+growths = st.one_of(st.builds(DepthWise, limits), st.builds(LeafWise, limits))
+sizes = st.sampled_from([1, 2, 3, 7, 30, 150, 400])
+kinds = st.sampled_from(GRADIENT_KINDS)
+
+
+# The backends agree.
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(
+    seeds, sizes, st.sampled_from([1, 2, 5, 9]), st.sampled_from([3, 20, 254]), st.sampled_from([0.0, 0.1, 0.3]),
+    st.sampled_from([0.0, 0.3, 1.0]), st.booleans(), kinds, growths, st.sampled_from([None, 0.0, 0.5, 1.0]),
+    st.booleans(), st.sampled_from([3, 40, 10**6]),
+)  # fmt: skip
+def test_every_backend_grows_the_same_tree(
+    seed: int, n: int, d: int, most_cuts: int, missing: float, categorical: float, whole: bool, kind: str,
+    growth: Growth, drawn: float | None, subset: bool, narrow: int,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    data = random_case(
+        seed, n, d, most_cuts=most_cuts, missing=missing, categorical=categorical, weights="whole" if whole else "none"
+    ).data
+    gradients = random_gradients(rng, n, kind, data.multiplicity)
+    rows = None if drawn is None else np.flatnonzero(rng.random(n) < drawn).astype(np.int32)
+    features = np.sort(rng.choice(d, rng.integers(1, d + 1), replace=False)).astype(np.int32) if subset else None
+    with eager_threads(rows=8, narrow=narrow):
+        assert_same_tree(data, growth, gradients, rows, features)
+
+
+@pytest.mark.parametrize("growth", [DepthWise(Limits(64, 6)), LeafWise(Limits(31, 12, min_samples_leaf=3))])
+@pytest.mark.parametrize(
+    ("n", "d", "most_cuts", "categorical"),
+    [(2000, 1, 254, 0.0), (2000, 3, 30, 0.0), (1500, 40, 4, 0.2), (60, 40, 30, 0.0), (800, 2, 5, 1.0)],
+)
+def test_shapes_from_one_wide_column_to_forty(
+    n: int, d: int, most_cuts: int, categorical: float, growth: Growth
+) -> None:
+    data = random_case(n + d, n, d, most_cuts=most_cuts, categorical=categorical, missing=0.05, full=True).data
+    gradients = random_gradients(np.random.default_rng(n), n, "plain")
+    with eager_threads(rows=100, narrow=300):
+        assert len(assert_same_tree(data, growth, gradients).nodes.feature) > 5
+
+
+def test_the_thresholds_of_everyday_use_give_the_same_tree_as_the_eager_ones() -> None:
+    data = random_case(8, 2000, 6).data
+    gradients = random_gradients(np.random.default_rng(8), 2000, "plain")
+    growth = DepthWise(Limits(32, 5))
+    usual = structure_bytes(assert_same_tree(data, growth, gradients))
+    with eager_threads():
+        assert structure_bytes(assert_same_tree(data, growth, gradients)) == usual
+
+
+def test_255_bins_use_every_code_of_a_byte() -> None:
+    n, rng = 600, np.random.default_rng(0)
+    codes = rng.permutation(np.concatenate([np.arange(256), rng.integers(0, 256, n - 256)])).astype(np.uint8)[:, None]
+    data = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), Cuts((np.arange(254.0),), (None,)), np.zeros(n))
+    for extreme in (0, 1, 253, 254, 255):
+        g = np.where(codes[:, 0] == extreme, -5.0, 1.0).astype(np.float32)
+        gradients = Gradients(g[None], np.ones((1, n), np.float32))
+        with eager_threads():
+            nodes = assert_same_tree(data, LeafWise(Limits(3, 4)), gradients).nodes
+        at = route(nodes, codes, data.cuts)
+        alone = at[codes[:, 0] == extreme]
+        assert len(set(alone)) == 1
+        assert not np.isin(at[codes[:, 0] != extreme], alone).any()
+
+
+def test_one_backend_serves_sparse_bins_with_and_without_a_least_leaf_size() -> None:
+    """Wide sparse data is searched by column unless rows must be counted; one must not see what the other kept."""
+    data = sparse(random_case(3, 40, 20, missing=0.0, categorical=0.0, most_cuts=250).data)
+    backend = Cpu(2)
+    assert columns_of(data.bins, data.cuts, backend._team) is not None
+    gradients = random_gradients(np.random.default_rng(0), 40, "plain")
+    for least in (1, 2, 1, 3):
+        growth = DepthWise(Limits(31, 5, min_samples_leaf=least))
+        expected = grow(Reference(), growth, data, gradients)
+        assert structure_bytes(grow(backend, growth, data, gradients)) == structure_bytes(expected)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+@pytest.mark.parametrize("columns", [3, 20])
+def test_a_node_without_curvature_is_a_leaf(ridge: float, columns: int) -> None:
+    data = random_case(1, 50, columns, missing=0.0, categorical=0.0, most_cuts=100).data
+    gradients = Gradients(np.ones((1, 50), np.float32), np.zeros((1, 50), np.float32))
+    for growth in (DepthWise(Limits(8, 3, 1, 0.0, ridge)), LeafWise(Limits(8, 3, 1, 0.0, ridge))):
+        assert assert_same_tree(data, growth, gradients).nodes.feature.tolist() == [-1]
+
+
+@pytest.mark.parametrize("d", [1, 4])
+@pytest.mark.parametrize("weights", ["none", "whole"])
+@pytest.mark.parametrize("growth", [DepthWise(Limits(64, 6)), LeafWise(Limits(20, 8, min_samples_leaf=30))])
+def test_categories_of_many_rows(d: int, weights: str, growth: Growth) -> None:
+    """Enough rows of each category for sets of them to be formed, with rare and missing ones among them."""
+    rng, n = np.random.default_rng(d), 3000
+    counts = [12, 40, 254, 6][:d]
+    codes = np.stack([np.minimum(rng.geometric(4.0 / b, n), b) for b in counts], axis=1).astype(np.uint8)
+    cuts = Cuts((np.empty(0),) * d, tuple(np.arange(b) for b in counts))
+    data = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, np.zeros(n))
+    data = weighted(data, weights, rng)
+    noise = random_gradients(rng, n, "plain", data.multiplicity)
+    g = noise.g + np.float32(2.0) * rng.normal(size=255).astype(np.float32)[codes[:, -1]]
+    with eager_threads(rows=200, narrow=500):
+        nodes = assert_same_tree(data, growth, replace(noise, g=g)).nodes
+    sizes = np.array([bin(int.from_bytes(words.tobytes(), "little")).count("1") for words in nodes.left_set])
+    assert sizes.max() > 1
+    if weights == "whole" and growth.limits.min_samples_leaf == 1:
+        again = np.repeat(np.arange(n), data.multiplicity)
+        repeated = Gradients(g[:, again], noise.h[:, again])
+        found = grow(TEAMS[3], growth, take(replace(data, multiplicity=None), again), repeated).nodes
+        assert node_bytes(found, counts=False) == node_bytes(nodes, counts=False)
+
+
+# What is true of every tree.
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(seeds, sizes, st.integers(1, 6), kinds, growths, st.booleans())
+def test_a_tree_keeps_its_rows_its_sums_and_its_limits(
+    seed: int, n: int, d: int, kind: str, growth: Growth, whole: bool
+) -> None:
+    data = random_case(seed, n, d, missing=0.2, weights="whole" if whole else "none").data
+    gradients = random_gradients(np.random.default_rng(seed), n, kind, data.multiplicity)
+    g, h, units = integers(gradients, 0)
+    with eager_threads(rows=8):
+        found = grow(TEAMS[3], growth, data, gradients)
+    nodes, limit = found.nodes, growth.limits
+    leaves, inner = np.flatnonzero(nodes.is_leaf), np.flatnonzero(~nodes.is_leaf)
+
+    assert len(leaves) == len(inner) + 1 <= limit.max_leaves
+    assert nodes.count[0] == n == nodes.count[leaves].sum()
+    assert np.array_equal(route(nodes, dense_rows(data.bins), data.cuts), found.leaf_of_row)
+    assert np.array_equal(np.bincount(found.leaf_of_row, minlength=len(nodes.count))[leaves], nodes.count[leaves])
+
+    left, right = nodes.left[inner], nodes.right[inner]
+    assert (left > inner).all()
+    assert (right == left + 1).all()
+    assert sorted([0, *left, *right]) == list(range(len(nodes.feature)))
+    for sums, units_of, rows in ((found.sums[0], units[0], g), (found.sums[1], units[1], h)):
+        whole_sums = np.rint(sums / units_of).astype(np.int64)
+        assert np.array_equal(whole_sums[inner], whole_sums[left] + whole_sums[right])
+        assert all(whole_sums[leaf] == rows[found.leaf_of_row == leaf].sum() for leaf in leaves)
+    assert np.array_equal(nodes.count[inner], nodes.count[left] + nodes.count[right])
+    assert np.array_equal(nodes.cover, found.sums[1])
+
+    depth = np.zeros(len(nodes.feature), int)
+    for v in inner:
+        depth[[nodes.left[v], nodes.right[v]]] = depth[v] + 1
+    assert depth.max() <= limit.max_depth
+    if len(inner):
+        assert nodes.count[leaves].min() >= limit.min_samples_leaf
+        assert nodes.cover[leaves].min() >= limit.min_child_weight
+        assert nodes.gain[inner].min() > limit.min_split_gain
+    unused = nodes.gain[leaves], nodes.bin[leaves], nodes.left[leaves], nodes.right[leaves], nodes.left_set[leaves]
+    assert not any(column.any() for column in unused)
+    numeric = inner[~data.cuts.is_categorical[nodes.feature[inner]]]
+    assert not nodes.left_set[numeric].any()
+
+
+@QUICK
+@given(seeds, st.integers(2, 300), kinds, growths)
+def test_the_order_of_rows_does_not_matter(seed: int, n: int, kind: str, growth: Growth) -> None:
+    data = random_case(seed, n, 4, weights="whole").data
+    rng = np.random.default_rng(seed)
+    gradients = random_gradients(rng, n, kind, data.multiplicity)
+    order = rng.permutation(n)
+    shuffled = Gradients(gradients.g[:, order], gradients.h[:, order], gradients.multiplicity[order])
+    with eager_threads(rows=8):
+        one = grow(TEAMS[2], growth, data, gradients)
+        other = grow(TEAMS[2], growth, take(data, order), shuffled)
+    assert structure_bytes(other) == structure_bytes(replace(one, leaf_of_row=one.leaf_of_row[order]))
+
+
+@QUICK
+@given(seeds, st.integers(1, 150), kinds, st.booleans())
+def test_a_row_of_multiplicity_three_is_three_rows(seed: int, n: int, kind: str, leafwise: bool) -> None:
+    data = random_case(seed, n, 4, weights="whole").data
+    gradients = random_gradients(np.random.default_rng(seed), n, kind, data.multiplicity)
+    growth = (LeafWise if leafwise else DepthWise)(Limits(20, 5))
+    again = np.repeat(np.arange(n), data.multiplicity)
+    repeated = take(replace(data, multiplicity=None), again)
+    one = grow(TEAMS[2], growth, data, gradients)
+    other = grow(TEAMS[2], growth, repeated, Gradients(gradients.g[:, again], gradients.h[:, again]))
+    assert structure_bytes(other, counts=False) == structure_bytes(
+        replace(one, leaf_of_row=one.leaf_of_row[again]), counts=False
+    )
+
+
+@QUICK
+@given(seeds, st.integers(2, 200), growths)
+def test_features_outside_the_subset_might_as_well_not_exist(seed: int, n: int, growth: Growth) -> None:
+    data = random_case(seed, n, 6).data
+    gradients = random_gradients(np.random.default_rng(seed), n, "plain")
+    features = np.array([1, 4, 5], np.int32)
+    codes = np.ascontiguousarray(dense_rows(data.bins)[:, features])
+    cuts = Cuts(tuple(data.cuts.thresholds[f] for f in features), tuple(data.cuts.categories[f] for f in features))
+    alone = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, data.y)
+    for bins in (data, sparse(data)):
+        found = grow(TEAMS[2], growth, bins, gradients, None, features).nodes
+        expected = grow(TEAMS[2], growth, alone, gradients).nodes
+        named = np.where(expected.feature < 0, -1, features[expected.feature]).astype(np.int32)
+        assert node_bytes(found) == node_bytes(replace(expected, feature=named))
+
+
+@QUICK
+@given(seeds, st.integers(2, 200), st.integers(1, 5))
+def test_with_room_for_all_leaves_both_growths_part_the_rows_alike(seed: int, n: int, depth: int) -> None:
+    data = random_case(seed, n, 4).data
+    gradients = random_gradients(np.random.default_rng(seed), n, "plain")
+    leaves = [
+        grow(TEAMS[1], growth(Limits(2**depth, depth)), data, gradients).leaf_of_row for growth in (DepthWise, LeafWise)
+    ]
+    pairs = set(zip(*(found.tolist() for found in leaves), strict=True))
+    assert len(pairs) == len(set(leaves[0].tolist())) == len(set(leaves[1].tolist()))

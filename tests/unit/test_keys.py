@@ -1,0 +1,77 @@
+"""Names of random streams."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuboost.keys import Key
+
+steps = st.lists(st.one_of(st.integers(0, 2**31 - 1), st.text(max_size=8)), max_size=4)
+
+
+def walk(key: Key, path: list[int | str]) -> Key:
+    for step in path:
+        key = key / step
+    return key
+
+
+@given(st.integers(-(2**70), 2**70), steps)
+def test_words_are_four_numbers_of_32_bits(seed: int, path: list[int | str]) -> None:
+    words = walk(Key.root(seed), path).words
+    assert len(words) == 4
+    assert all(isinstance(word, int) and 0 <= word < 2**32 for word in words)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_seed_keeps_its_64_bits(seed: int) -> None:
+    low, high, iteration, stream = Key.root(seed).words
+    assert (low + (high << 32), iteration, stream) == (seed, 0, 0)
+    assert Key.root(seed + 2**64) == Key.root(seed)
+    assert Key.root(seed - 2**64) == Key.root(seed)
+
+
+def test_the_first_number_is_the_iteration_and_names_are_the_stream() -> None:
+    key = Key.root(7) / "rows" / 12
+    assert key.words == (7, 0, 12, (Key.root(7) / "rows").stream)
+    again = key / 3
+    assert again.iteration == 12
+    assert again.stream != key.stream
+
+
+def test_every_step_of_a_path_makes_another_stream() -> None:
+    root = Key.root(1)
+    paths: list[list[int | str]] = [[], ["rows"], ["trees"], ["rows", 0, "a"], ["rows", 0, "b"], ["a", "rows", 0]]
+    paths += [["rows", i] for i in range(1, 50)] + [["rows", 0, "a", i] for i in range(50)] + [["ab"], ["a", "b"]]
+    keys = [walk(root, path).words for path in paths]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint64])
+def test_numbers_of_numpy_are_numbers(kind: type) -> None:
+    assert Key.root(kind(5)) == Key.root(5)
+    assert Key.root(1) / "rows" / kind(12) / kind(3) == Key.root(1) / "rows" / 12 / 3
+    assert all(type(word) is int for word in (Key.root(kind(5)) / kind(1)).words)
+
+
+def test_equal_paths_are_equal_keys_and_dividing_leaves_the_key_as_it_was() -> None:
+    root = Key.root(3)
+    assert root / "rows" / 4 == root / "rows" / 4
+    assert hash(root / "rows") == hash(root / "rows")
+    assert root == Key.root(3)
+    with pytest.raises(AttributeError):
+        root.seed = 4
+
+
+def test_a_stream_without_a_number_is_that_of_number_zero() -> None:
+    root = Key.root(9)
+    assert (root / "cuts").words == (root / "cuts" / 0).words
+
+
+def test_names_do_not_collide_among_a_thousand() -> None:
+    streams = sorted((Key.root(0) / f"feature {i}").stream for i in range(1000))
+    assert all(a < b for a, b in pairwise(streams))

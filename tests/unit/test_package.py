@@ -1,0 +1,96 @@
+"""The package as a user finds it: what importing it costs, what it is called, what its names lead to."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import entry_points, metadata
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import gpuboost as gb
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("cupy", "IPython", "joblib", "matplotlib", "numba", "pandas", "pyarrow", "rich", "scipy", "sklearn")
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = f"import sys, gpuboost; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", gb.__all__)
+def test_every_public_name_leads_somewhere(name: str) -> None:
+    assert getattr(gb, name) is not None
+
+
+def test_lists_of_public_names_agree() -> None:
+    assert set(gb.__all__) == {"__version__", *gb._HOME}
+    assert dir(gb) == sorted(gb.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Boosting'"):
+        gb.Boosting  # noqa: B018, the look-up is what is tested
+
+
+def test_metadata() -> None:
+    about = metadata("gpuboost")
+    assert about["Version"] == gb.__version__
+    assert about["License-Expression"] == "BSD-3-Clause"
+    assert about["Requires-Python"] == ">=3.11"
+    extras = {"cuda12", "cuda13", "ray", "plot", "bench", "test", "all"}
+    assert set(about.get_all("Provides-Extra") or ()) == extras
+    assert [script.value for script in entry_points(group="console_scripts", name="gpuboost")] == ["gpuboost.cli:main"]
+
+
+def test_it_is_typed_and_holds_its_kernels() -> None:
+    assert files("gpuboost").joinpath("py.typed").is_file()
+    assert files("gpuboost.kernels").joinpath("__init__.py").is_file()
+
+
+def test_every_folder_with_code_is_packaged() -> None:
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    folders = {folder.parent.relative_to(ROOT) for folder in (ROOT / "gpuboost").rglob("*.py")}
+    found = {".".join(folder.parts) for folder in folders}
+    assert listed == found | {"gpuboost.kernels", "gpuboost.benchmarks"}
+
+
+def test_every_package_has_a_docstring() -> None:
+    for folder in {path.parent for path in (ROOT / "gpuboost").rglob("*.py")}:
+        assert (folder / "__init__.py").read_text().startswith('"""'), folder
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/user_guide.md"])
+def test_the_python_of_a_document_runs(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks), document, "exec"), {"__name__": "document"})
+    assert (tmp_path / "model.json").is_file()
+
+
+def test_kernels_import_nothing_of_the_library_but_each_other() -> None:
+    for path in (ROOT / "kernels").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                named = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
+                for module in named:
+                    assert not module.startswith("gpuboost") or module.startswith("gpuboost.kernels"), (path, module)
+
+
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(page for folder in ("docs", "benchmarks") for page in (ROOT / folder).rglob("*.md"))]
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!http)([^)#]+)", page.read_text())
+    assert not [link for link in links if not (page.parent / link).exists()]

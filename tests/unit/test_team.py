@@ -1,0 +1,168 @@
+"""A team of threads: every part is done once, failures are told, and none of them spoils the next run."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from builders import eager_threads, grow, random_case, random_gradients, structure_bytes
+
+from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.team import Team, share
+from gpuboost.growth import DepthWise
+from gpuboost.types import Limits
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_every_part_is_done_once_and_all_are_done_on_return(size: int) -> None:
+    team, done = Team(size), []
+    for _ in range(50):
+        done.clear()
+        team.run(done.append)
+        assert sorted(done) == list(range(size))
+
+
+def test_part_0_is_done_by_the_caller_and_the_others_by_threads_of_their_own() -> None:
+    team, thread_of = Team(3), {}
+    for _ in range(2):
+        team.run(lambda part: thread_of.setdefault(part, threading.current_thread()))
+    assert thread_of[0] is threading.current_thread()
+    assert len(set(thread_of.values())) == 3
+    assert all(thread.daemon for part, thread in thread_of.items() if part)
+
+
+def test_parts_run_at_once() -> None:
+    barrier = threading.Barrier(4, timeout=10.0)
+    Team(4).run(lambda _: barrier.wait())
+
+
+def test_a_team_of_one_starts_no_thread() -> None:
+    before = threading.active_count()
+    Team(1).run(lambda _: None)
+    assert threading.active_count() == before
+
+
+class PartError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("bad", [0, 1, 3])
+def test_what_a_part_raised_is_raised_after_all_parts_have_ended(bad: int) -> None:
+    team, done = Team(4), []
+
+    def work(part: int) -> None:
+        if part == bad:
+            raise PartError(part)
+        time.sleep(0.01)
+        done.append(part)
+
+    with pytest.raises(PartError) as caught:
+        team.run(work)
+    assert caught.value.args == (bad,)
+    assert sorted(done) == [part for part in range(4) if part != bad]
+
+    done.clear()
+    team.run(done.append)  # and nothing of it is left
+    assert sorted(done) == [0, 1, 2, 3]
+
+
+def test_one_of_several_failures_is_raised_once() -> None:
+    team = Team(3)
+
+    def work(part: int) -> None:
+        raise PartError(part)
+
+    with pytest.raises(PartError):
+        team.run(work)
+    team.run(lambda _: None)
+
+
+def test_an_interrupted_caller_waits_for_the_others() -> None:
+    team, done = Team(2), []
+
+    def work(part: int) -> None:
+        if part == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.02)
+        done.append(part)
+
+    with pytest.raises(KeyboardInterrupt):
+        team.run(work)
+    assert done == [1]
+
+
+def test_an_interrupt_while_waiting_leaves_a_team_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may come while the caller waits: the next run must not mistake the end of the old work for its own."""
+    team, release = Team(2), threading.Event()
+    team.run(lambda _: None)
+    member = type(team._idle[0][0])
+    with monkeypatch.context() as patch:
+        patch.setattr(member, "wait", lambda _: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            team.run(lambda part: part and release.wait(10.0))
+    for _ in range(20):
+        done: list[int] = []
+        team.run(lambda part, done=done: time.sleep(0.002 * part) or done.append(part))
+        assert sorted(done) == [0, 1]
+        release.set()  # the interrupted work ends in the midst of these runs
+
+
+def test_work_may_call_its_own_team() -> None:
+    team, done = Team(2), []
+    team.run(lambda outer: team.run(lambda inner: done.append((outer, inner))))
+    assert sorted(done) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_several_callers_of_one_team_do_not_mix() -> None:
+    team = Team(3)
+
+    def caller(name: int) -> None:
+        for _ in range(30):
+            done: list[tuple[int, int]] = []
+            team.run(lambda part, done=done: done.append((name, part)))
+            assert sorted(done) == [(name, 0), (name, 1), (name, 2)]
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(caller, range(4)))
+
+
+def test_the_threads_of_a_team_end_with_it() -> None:
+    team, threads = Team(5), []
+    team.run(lambda part: part and threads.append(threading.current_thread()))
+    assert len(threads) == 4
+    assert all(thread.is_alive() for thread in threads)
+    del team
+    gc.collect()
+    for thread in threads:
+        thread.join(10.0)
+        assert not thread.is_alive()
+
+
+def test_python_threads_with_a_backend_each_grow_the_same_trees() -> None:
+    case = random_case(5, 400, 4)
+    gradients = random_gradients(np.random.default_rng(5), 400, "plain")
+    growth = DepthWise(Limits(16, 4))
+    expected = structure_bytes(grow(Reference(), growth, case.data, gradients))
+
+    def fit(_: int) -> bool:
+        backend = Cpu(2)
+        return all(structure_bytes(grow(backend, growth, case.data, gradients)) == expected for _ in range(10))
+
+    with eager_threads(), ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(fit, range(8)))
+
+
+@pytest.mark.parametrize("total", [0, 1, 2, 7, 1000])
+@pytest.mark.parametrize("parts", [1, 2, 3, 8])
+def test_shares_are_consecutive_and_equal_within_one(total: int, parts: int) -> None:
+    shares = [share(total, part, parts) for part in range(parts)]
+    assert shares[0][0] == 0
+    assert shares[-1][1] == total
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(shares))
+    assert {end - begin for begin, end in shares} <= {total // parts, -(-total // parts)}
