@@ -95,8 +95,9 @@ Bins: TypeAlias = DenseBins | SparseBins
 class TrainingSet:
     """What is learned from. Never written to.
 
-    Weights that are whole numbers are held as ``multiplicity`` (a row of weight 3 is three equal rows, to the
-    last bit); any other weights are held as ``weight``. At most one of the two is given.
+    Weights that are whole numbers are held as ``multiplicity``: a row of weight 3 is three equal rows, to the last bit
+    up to a total weight of 65,000, and to 16 bits of the gradients beyond. Any other weights are held as ``weight``.
+    At most one of the two is given.
     """
 
     bins: Bins

@@ -166,13 +166,14 @@ def copy_stretches(chosen, node, rows, scratch, bounds, part, counts):
 
 
 @kernel
-def bear(chosen, node, n_nodes, n_slots, counts, max_depth, least_rows, least_h, unit_h, fresh):
+def bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, fresh):
     """Make the children of the chosen nodes. Those of the last level keep no rows of their own: see ``settle_rows``.
 
     fresh (c, 3) int64 gets the pairs to build: smaller, larger, parent.
 
-    The larger child takes over its parent's histogram, the smaller one gets the next free slot. A pair of which
-    neither can be split needs none. Returns the new numbers of nodes and slots, and the number of fresh pairs.
+    The larger child takes over its parent's histogram, the smaller one gets a free slot. A pair of which neither can be
+    split needs none. slots: a stack of free slots, its height first. Returns the new number of nodes, and that of the
+    fresh pairs.
     """
     pairs = 0
     for c in range(chosen.shape[0]):
@@ -202,14 +203,16 @@ def bear(chosen, node, n_nodes, n_slots, counts, max_depth, least_rows, least_h,
             node[child, STATE] = FRESH if can else CLOSED
             some = some or can
         if not some:
+            slots[0] += 1
+            slots[slots[0]] = node[v, SLOT]
             continue
         small = left if 2 * lefts <= node[v, END] - node[v, BEGIN] else right
         large = left + right - small
-        node[large, SLOT], node[small, SLOT] = node[v, SLOT], n_slots
-        n_slots += 1
+        node[large, SLOT], node[small, SLOT] = node[v, SLOT], slots[slots[0]]
+        slots[0] -= 1
         fresh[pairs, 0], fresh[pairs, 1], fresh[pairs, 2] = small, large, v
         pairs += 1
-    return n_nodes, n_slots, pairs
+    return n_nodes, pairs
 
 
 @kernel

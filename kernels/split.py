@@ -333,20 +333,26 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
 
 
 @kernel
-def pick(fresh, node, gain, left_set, features, kinds, gains, found, left_sets):
-    """Over the features: the first of the largest gains becomes the node's split, or the node is closed."""
+def pick(fresh, node, gain, left_set, features, kinds, gains, found, left_sets, slots):
+    """Over the features: the first of the largest gains becomes the node's split, or the node is closed.
+
+    slots: a stack of free slots, its height first; a node that cannot be split gives its own back.
+    """
     for i in range(fresh.shape[0]):
         for side in range(2):
             at = fresh[i, side]
-            if at < 0 or node[at, STATE] != FRESH:
+            if at < 0:
                 continue
             line, best = 2 * i + side, -1
-            for j in range(features.shape[0]):
-                if gains[line, j] > gain[at]:
-                    gain[at] = gains[line, j]
-                    best = j
+            if node[at, STATE] == FRESH:
+                for j in range(features.shape[0]):
+                    if gains[line, j] > gain[at]:
+                        gain[at] = gains[line, j]
+                        best = j
             if best < 0:
                 node[at, STATE] = CLOSED
+                slots[0] += 1
+                slots[slots[0]] = node[at, SLOT]
                 continue
             node[at, STATE] = OPEN
             node[at, FEATURE] = features[best]

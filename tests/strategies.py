@@ -48,7 +48,6 @@ def random_nodes(rng: np.random.Generator, cuts: Cuts, max_leaves: int, max_dept
             bins[i] = int(rng.integers(n_bins[f]))
         else:
             chosen = rng.random(n_bins[f]) < 0.5
-            chosen[rng.integers(n_bins[f])] = True
             left_set[i] = np.packbits(chosen, bitorder="little", axis=0).tobytes().ljust(32, b"\0")
             left_set[i] = np.frombuffer(left_set[i], "<u4").astype(np.uint32)
         left[i], right[i] = len(feature), len(feature) + 1

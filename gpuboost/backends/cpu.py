@@ -13,6 +13,7 @@ from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_frontier import CpuFrontier
 from gpuboost.backends.fixed_point import fixed_point_scale
 from gpuboost.backends.layout import Columns, Layout, columns_of, layout_of
+from gpuboost.backends.programme import Programme
 from gpuboost.backends.reference import dense_rows, newton_values, weighted_quantile
 from gpuboost.backends.rows import rows_of
 from gpuboost.backends.team import Team, share
@@ -292,7 +293,7 @@ class Cpu:
         return DenseBins(rows, columns), np.arange(m, dtype=np.int32)
 
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
-        programme, out = forest.Programme.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
+        programme, out = Programme.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
         self._by_rows(len(out), lambda a, b: programme.route(bins, a, b, out))
         return out
 

@@ -20,7 +20,13 @@ from gpuboost.types import Array, Bins, Cuts, DenseBins, Limits, Nodes
 
 ROWS_PER_THREAD = 8_192  # below this many (row, feature / 8) pairs a thread is not worth waking
 CELLS_PER_THREAD = 4_096
+FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
 NARROW_ROWS = histogram.TILE  # nodes of up to so many rows have narrow histograms
+
+
+def free_slots(first: int, end: int) -> NDArray[np.int64]:
+    """A stack of slots first .. end - 1, the lowest on top: its height, and then the slots from the bottom."""
+    return np.concatenate([[end - first], np.arange(end - 1, first - 1, -1), np.zeros(first + 1)]).astype(np.int64)
 
 
 class CpuFrontier:
@@ -54,21 +60,37 @@ class CpuFrontier:
         self._node = np.zeros((most_nodes, table.COLUMNS), np.int64)
         self._gain = np.zeros(most_nodes)
         self._left_set = np.zeros((most_nodes, 8), np.uint32)
-        self._n_nodes = self._n_slots = 1
+        self._n_nodes = 1
         self._sow_root(totals)
         self._shared = np.full((1, team.size), -1, np.int64)
+        self._slots = free_slots(0, most_nodes if by_column is not None else 0)
         if by_column is None:
-            self._make_room(most_nodes)
+            self._make_room(max(1, min(FIRST_SLOTS, (most_nodes + 1) // 2)))
 
-    def _make_room(self, most_nodes: int) -> None:
-        """Histograms for all nodes that are open at once, and what threads need beside them. Unused pages are free."""
+    def _make_room(self, n_slots: int) -> None:
+        """Histograms for so many nodes at once, and what threads need beside them. Pages are taken when first used."""
         limits, cells, threads = self._limits, self._layout.n_cells, self._team.size
-        slots = max(1, min(limits.max_leaves, 2 ** min(max(limits.max_depth - 1, 0), 62), (most_nodes + 1) // 2))
         self._narrow_rows = NARROW_ROWS
-        self._histograms = np.empty((slots, 2 * cells), np.int64)
-        self._counts = np.empty((slots, cells) if limits.min_samples_leaf > 1 else (1, 0), np.int32)
+        self._histograms = np.empty((n_slots, 2 * cells), np.int64)
+        self._counts = np.empty((n_slots, cells) if limits.min_samples_leaf > 1 else (1, 0), np.int32)
         self._scratch = np.zeros((threads, cells), np.int64)
         self._spare = np.empty((threads, 2 * cells if threads > 1 else 0), np.int64)
+        self._slots = free_slots(1, n_slots)  # the root has slot 0
+
+    def _make_more_room(self, wanted: int) -> None:
+        """See to it that so many slots are free."""
+        free = int(self._slots[0])
+        if self._by_column is not None or free >= wanted:
+            return
+        old = len(self._histograms)
+        new = max(2 * old, old + wanted - free)
+        self._histograms = np.concatenate(
+            [self._histograms, np.empty((new - old, self._histograms.shape[1]), np.int64)]
+        )
+        if self._counts.shape[1]:
+            self._counts = np.concatenate([self._counts, np.empty((new - old, self._counts.shape[1]), np.int32)])
+        more = free_slots(old, new)
+        self._slots = np.concatenate([[free + new - old], self._slots[1 : free + 1], more[1:]])
 
     def _sow_root(self, totals: tuple[int, int]) -> None:
         root, limits = self._node[0], self._limits
@@ -128,8 +150,9 @@ class CpuFrontier:
 
         self._run(parts, search)
         split.pick(
-            fresh, self._node, self._gain, self._left_set, layout.features, layout.kinds, gains, found, left_sets
-        )
+            fresh, self._node, self._gain, self._left_set, layout.features, layout.kinds, gains, found, left_sets,
+            self._slots,
+        )  # fmt: skip
         self._fresh = fresh[:0]
 
     def _seek_by_column(self, stored: Columns) -> None:
@@ -173,8 +196,9 @@ class CpuFrontier:
             counts[:, deeper] = self._sort_rows(chosen[deeper])
         fresh = np.empty((count, 3), np.int64)
         limits = self._limits
-        self._n_nodes, self._n_slots, pairs = partition.bear(
-            chosen, self._node, self._n_nodes, self._n_slots, counts, limits.max_depth, limits.min_samples_leaf,
+        self._make_more_room(count)
+        self._n_nodes, pairs = partition.bear(
+            chosen, self._node, self._n_nodes, self._slots, counts, limits.max_depth, limits.min_samples_leaf,
             limits.min_child_weight, self._units[1], fresh,
         )  # fmt: skip
         self._fresh = fresh[:pairs]

@@ -1,4 +1,4 @@
-"""What this machine offers, and why a device is not usable. Imports no backend."""
+"""What this machine offers, and why a device is not usable. Starts no backend."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ def usable_threads() -> int:
     asked = os.environ.get("OMP_NUM_THREADS", "")
     usable: int = cpu_count()
     return min(usable, int(asked)) if asked.isdecimal() and int(asked) > 0 else usable
+
+
+def kernel_cache() -> str:
+    """The folder that compiled kernels are kept in."""
+    from gpuboost.kernels.jit import cache_folder
+
+    return str(cache_folder())
 
 
 def devices() -> list[Device]:

@@ -16,6 +16,8 @@ class Team:
     """``run(work)`` calls ``work(part)`` for part 0 .. size - 1 at once and returns when all are done."""
 
     def __init__(self, size: int) -> None:
+        if size < 1:
+            raise ValueError(f"threads: a team needs at least 1; got {size!r}.")
         self.size = size
         self._idle: list[list[_Member]] = []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,7 +15,7 @@ def run(options: argparse.Namespace) -> int:
     from rich.table import Table
 
     import gpuboost
-    from gpuboost.backends.devices import usable_threads
+    from gpuboost.backends.devices import kernel_cache, usable_threads
 
     console = Console()
     about = {
@@ -24,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
         "python": f"{platform.python_version()} on {platform.platform()}",
         "libraries": ", ".join(f"{name} {found}" for name in LIBRARIES if (found := _version(name))),
         "threads": str(usable_threads()),
-        "kernel cache": _kernel_cache(),
+        "kernel cache": kernel_cache(),
         "installed in": str(Path(gpuboost.__file__).parent),
     }
     for name, value in about.items():
@@ -41,17 +40,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _kernel_cache() -> str:
-    """Where numba keeps compiled kernels, by numba's own rule."""
-    from importlib.util import find_spec
-
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    if given:
-        return f"{given} (NUMBA_CACHE_DIR)"
-    spec = find_spec("gpuboost.kernels")
-    beside = Path(str(spec.origin)).parent if spec else Path()
-    if os.access(beside, os.W_OK):
-        return f"{beside / '__pycache__'}"
-    return "the user's cache folder of numba, since the installation is read-only"

@@ -27,8 +27,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     Raises:
         ImportError: if onnx is not installed.
     """
-    onnx = required("onnx", "to_onnx")
     found = plain(model)
+    onnx = required("onnx", "to_onnx")
     bias = [float(value) for value in found.bias]
     trees = onnx.helper.make_node(
         "TreeEnsembleRegressor", ["X"], ["scores"], domain="ai.onnx.ml", n_targets=len(bias), base_values=bias,

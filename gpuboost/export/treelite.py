@@ -18,8 +18,8 @@ def to_treelite(model: Any) -> Any:
     Raises:
         ImportError: if treelite is not installed.
     """
-    builder = required("treelite.model_builder", "to_treelite")
     found = plain(model)
+    builder = required("treelite.model_builder", "to_treelite")
     k, several = len(found.bias), found.link == "softmax"
     targets = 1 if several else k
     outputs, zeros = [tree.output for tree in found.trees], [0] * len(found.trees)

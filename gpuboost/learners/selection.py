@@ -50,7 +50,8 @@ class RandomGroups:
             )
 
     def draw(self, n_features: int, key: Key) -> Candidates:
-        count = ceil(self.t * n_features) if isinstance(self.t, float) else min(self.t, n_features)
+        # 0.07 * 100 is a little more than 7 in binary, and 7 is what is meant
+        count = ceil(self.t * n_features - 1e-9) if isinstance(self.t, float) else min(self.t, n_features)
         order = np.argsort(_lots(n_features, key), kind="stable")  # equal lots: the lower feature first
         return Candidates(np.sort(order[:count]).astype(np.int32))
 

@@ -186,7 +186,8 @@ def _value(value: Formula) -> Value:
 @cache
 def _derivatives(gradient: Formula, hessian: Formula) -> Derivatives:
     def formula(y: float, f: float, a: float) -> tuple[float, float]:
-        return gradient(y, f), hessian(y, f)
+        h = hessian(y, f)
+        return gradient(y, f), h if h > 0.0 else 0.0  # where a loss is not convex, a Newton step would climb
 
     return formula
 

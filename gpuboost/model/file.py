@@ -53,8 +53,8 @@ def to_json(
     heads += [("bias", ensemble.bias.tolist()), ("scale", float(ensemble.scale))]
     lines = [f'"{name}": {_written(name, value)}' for name, value in heads]
     lines.append('"features": ' + _list([_written("features", line) for line in cuts_lines(ensemble.cuts)]))
-    pairs = zip(ensemble.trees, ensemble.factors, strict=True)
-    lines.append('"trees": ' + _list([_written("trees", tree_line(tree, factor)) for tree, factor in pairs]))
+    pairs, is_set = zip(ensemble.trees, ensemble.factors, strict=True), ensemble.cuts.is_categorical
+    lines.append('"trees": ' + _list([_written("trees", tree_line(tree, factor, is_set)) for tree, factor in pairs]))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

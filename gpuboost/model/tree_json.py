@@ -42,41 +42,45 @@ def cuts_lines(cuts: Cuts) -> list[dict[str, Any]]:
 
 def cuts_from(value: Any) -> Cuts:
     """The inverse of ``cuts_lines``."""
+    lines = strict.items(value, "features")
+    shared = any("column" in line for line in lines if isinstance(line, dict))
     thresholds: list[NDArray[np.float64]] = []
     categories: list[NDArray[np.int64] | None] = []
-    lines = strict.items(value, "features")
-    spread = any(isinstance(line, dict) and "column" in line for line in lines)
     source: list[int] = []
     for f, line in enumerate(lines):
         where = f"features[{f}]"
         kind = "categories" if isinstance(line, dict) and "categories" in line else "thresholds"
-        strict.record(line, where, ("column", kind) if spread else (kind,))
-        if spread:
+        strict.record(line, where, ("column", kind) if shared else (kind,))
+        thresholds.append(_thresholds(line[kind], f"{where}.{kind}") if kind == "thresholds" else np.empty(0))
+        categories.append(_categories(line[kind], f"{where}.{kind}") if kind == "categories" else None)
+        if shared:  # the next column, or, between categorical features, the same again
             last = source[-1] if source else -1
-            again = kind == "categories" and last >= 0 and categories[-1] is not None
+            again = f > 0 and categories[-1] is not None and categories[-2] is not None
             source.append(strict.integer(line["column"], f"{where}.column", last if again else last + 1, last + 1))
-        if kind == "categories":
-            codes = strict.integers(line[kind], f"{where}.{kind}", -_INT64, _INT64 - 1)
-            if len(codes) > _MOST_CATEGORIES or len(np.unique(codes)) < len(codes):
-                strict.refuse(f"{where}.{kind}", f"up to {_MOST_CATEGORIES} different codes were expected")
-            thresholds.append(np.empty(0))
-            categories.append(codes)
-        else:
-            values = strict.numbers(line[kind], f"{where}.{kind}")
-            if len(values) > _MOST_THRESHOLDS or not (values[1:] > values[:-1]).all():
-                strict.refuse(f"{where}.{kind}", f"up to {_MOST_THRESHOLDS} increasing numbers were expected")
-            thresholds.append(values)
-            categories.append(None)
-    return Cuts(tuple(thresholds), tuple(categories), np.array(source, dtype=np.int32) if spread else None)
+    return Cuts(tuple(thresholds), tuple(categories), np.array(source, dtype=np.int32) if shared else None)
 
 
-def tree_line(tree: Tree, factor: float) -> dict[str, Any]:
+def _thresholds(value: Any, where: str) -> NDArray[np.float64]:
+    found = strict.numbers(value, where)
+    if len(found) > _MOST_THRESHOLDS or not (found[1:] > found[:-1]).all():
+        strict.refuse(where, f"up to {_MOST_THRESHOLDS} increasing numbers were expected")
+    return found
+
+
+def _categories(value: Any, where: str) -> NDArray[np.int64]:
+    found = strict.integers(value, where, -_INT64, _INT64 - 1)
+    if len(found) > _MOST_CATEGORIES or len(np.unique(found)) < len(found):
+        strict.refuse(where, f"up to {_MOST_CATEGORIES} different codes were expected")
+    return found
+
+
+def tree_line(tree: Tree, factor: float, is_categorical: NDArray[np.bool_]) -> dict[str, Any]:
     """One object per tree: a list per column of ``types.Nodes``, and the bins that categorical nodes send left."""
     nodes = tree.nodes
     columns = {name: getattr(nodes, name).tolist() for name in _COLUMNS if name not in ("missing_left", "value")}
     columns["missing_left"], columns["value"] = nodes.missing_left.astype(int).tolist(), tree.value.tolist()
     head = {"output": int(tree.output), "version": int(tree.version), "factor": float(factor)}
-    return {**head, **{name: columns[name] for name in _COLUMNS}, "sets": _sets(nodes.left_set)}
+    return {**head, **{name: columns[name] for name in _COLUMNS}, "sets": _sets(nodes, is_categorical)}
 
 
 def tree_from(value: Any, where: str, output: int, columns: Columns) -> tuple[Tree, float]:
@@ -145,10 +149,12 @@ def _demand(holds: NDArray[Any], nodes: NDArray[Any], where: str, rule: str, col
         strict.refuse(f"{where}[{node}]", rule, column[node].item())
 
 
-def _sets(left_set: NDArray[np.uint32]) -> list[list[Any]]:
+def _sets(nodes: Nodes, is_categorical: NDArray[np.bool_]) -> list[list[Any]]:
     """[node, [bins that go left]] of every categorical node."""
-    some = np.flatnonzero(left_set.any(axis=1))
-    bits = np.unpackbits(np.ascontiguousarray(left_set[some].astype("<u4")).view(np.uint8), axis=1, bitorder="little")
+    inner = np.flatnonzero(nodes.feature >= 0)
+    some = inner[is_categorical[nodes.feature[inner]]]
+    words = np.ascontiguousarray(nodes.left_set[some].astype("<u4"))
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
     return [[int(node), np.flatnonzero(row).tolist()] for node, row in zip(some, bits, strict=True)]
 
 
@@ -165,7 +171,7 @@ def _left_set(value: Any, where: str, feature: NDArray[np.int64], columns: Colum
             strict.refuse(f"{where}[{i}]", "a pair of a node and a list of bins was expected")
         strict.integer(pair[0], f"{where}[{i}][0]", node, node)
         bins = strict.integers(pair[1], f"{where}[{i}][1]", 0, int(columns.n_bins[feature[node]]) - 1)
-        if not len(bins) or not (bins[1:] > bins[:-1]).all():
-            strict.refuse(f"{where}[{i}][1]", "one or more increasing bins were expected")
+        if not (bins[1:] > bins[:-1]).all():
+            strict.refuse(f"{where}[{i}][1]", "increasing bins were expected")
         np.bitwise_or.at(words[node], bins // 32, np.uint32(1) << (bins % 32).astype(np.uint32))
     return words

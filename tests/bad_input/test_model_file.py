@@ -134,14 +134,34 @@ def test_the_example_itself_is_good() -> None:
         ("trees.0.sets", [], r"trees\[0\]\.sets: there are 1 categorical nodes in this tree; found 0"),
         ("trees.0.sets.0", [1], r"trees\[0\]\.sets\[0\]: a pair of a node and a list of bins"),
         ("trees.0.sets.0.0", 0, r"trees\[0\]\.sets\[0\]\[0\]: an integer of 1 to 1 was expected; found 0"),
-        ("trees.0.sets.0.1", [], r"trees\[0\]\.sets\[0\]\[1\]: one or more increasing bins"),
-        ("trees.0.sets.0.1", [2, 0], r"trees\[0\]\.sets\[0\]\[1\]: one or more increasing bins"),
+        ("trees.0.sets.0.1", [2, 0], r"trees\[0\]\.sets\[0\]\[1\]: increasing bins"),
         ("trees.0.sets.0.1", [0, 3], r"trees\[0\]\.sets\[0\]\[1\]\[1\]: a list of integers of 0 to 2"),
     ],
 )
 def test_a_wrong_value_is_found_and_named(path: str, value: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         file.from_json(changed(put(path, value)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ([0, 2], r"features\[1\]\.column: an integer of 1 to 1 was expected; found 2"),
+        ([0, 0], r"features\[1\]\.column: an integer of 1 to 1 was expected; found 0"),
+        ([1, 2], r"features\[0\]\.column: an integer of 0 to 0 was expected; found 1"),
+        ([-1, 0], r"features\[0\]\.column: an integer of 0 to 0"),
+        ([0, 1.0], r"features\[1\]\.column: an integer of 1 to 1"),
+        ([0, None], r"features\[1\]: the entry 'column' is missing"),
+    ],
+)
+def test_columns_come_in_order_and_only_categories_share_one(columns: list[Any], words: str) -> None:
+    def change(found: Json) -> None:
+        for line, column in zip(found["features"], columns, strict=True):
+            if column is not None:
+                line["column"] = column
+
+    with pytest.raises(InputError, match=words):
+        file.from_json(changed(change))
 
 
 @pytest.mark.parametrize("key", file.KEYS)

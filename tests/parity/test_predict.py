@@ -13,7 +13,10 @@ from scipy import sparse
 from strategies import Array, probing_rows, random_cuts, random_ensemble, random_nodes
 
 from gpuboost.backends import forest
-from gpuboost.backends.forest import Forest, Programme
+from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.forest import Forest
+from gpuboost.backends.programme import Programme
+from gpuboost.backends.reference import Reference
 from gpuboost.backends.rows import rows_of
 from gpuboost.errors import InputError
 from gpuboost.types import Cuts, DenseBins, Ensemble, Nodes, SparseBins, Tree
@@ -83,6 +86,16 @@ def test_kernels_agree_with_the_definition(
     x = probing_rows(ensemble, n, seed, dtype)
     np.testing.assert_array_equal(leaves(ensemble, x, n), leaves_by_definition(ensemble, x))
     np.testing.assert_array_equal(predicted(ensemble, x, n), scores_by_definition(ensemble, x))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reference_and_cpu_agree_on_every_verb_of_a_model(seed: int) -> None:
+    ensemble = random_ensemble(seed, n_columns=7, n_outputs=2, max_leaves=30, categorical=0.4)
+    x = probing_rows(ensemble, 90, seed)
+    reference, cpu = Reference(), Cpu(threads=2)
+    np.testing.assert_array_equal(cpu.predict(ensemble, x), reference.predict(ensemble, x))
+    np.testing.assert_array_equal(cpu.leaves(ensemble, x), reference.leaves(ensemble, x))
+    np.testing.assert_array_equal(cpu.contributions(ensemble, x), reference.contributions(ensemble, x))
 
 
 @pytest.mark.parametrize("max_leaves", [255, 256, 257, 600])
