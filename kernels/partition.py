@@ -59,6 +59,7 @@ def choose(node, n_nodes, gain, most, chosen):
             count += 1
     if count <= most:
         return count
+    open_nodes = chosen[:count].copy()
     if most == 1:
         best = chosen[0]
         for i in range(1, count):
@@ -66,8 +67,15 @@ def choose(node, n_nodes, gain, most, chosen):
                 best = chosen[i]
         chosen[0] = best
         return 1
-    order = np.argsort(-gain[chosen[:count]], kind="mergesort")[:most]
-    chosen[:most] = np.sort(chosen[:count][order])
+    taken = 0
+    for i in range(count):  # the place of each among all decides; numpy's sort would cost two seconds of compiling
+        before = 0
+        for j in range(count):
+            ahead = gain[open_nodes[j]] > gain[open_nodes[i]]
+            before += ahead or (j < i and gain[open_nodes[j]] == gain[open_nodes[i]])
+        if before < most:
+            chosen[taken] = open_nodes[i]
+            taken += 1
     return most
 
 

@@ -198,6 +198,30 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, gains, out
 
 
 @kernel
+def _sort_by_key(order, keys):
+    """Both by key, in place, equal keys as they were: merging runs of 1, 2, 4 ... numbers.
+
+    numpy's own would do, but takes numba more than a second to compile.
+    """
+    size, run = order.shape[0], 1
+    other, other_keys = np.empty_like(order), np.empty_like(keys)
+    while run < size:
+        for begin in range(0, size, 2 * run):
+            middle, end = min(begin + run, size), min(begin + 2 * run, size)
+            a, b = begin, middle
+            for i in range(begin, end):
+                if a < middle and (b >= end or keys[a] <= keys[b]):
+                    other[i], other_keys[i] = order[a], keys[a]
+                    a += 1
+                else:
+                    other[i], other_keys[i] = order[b], keys[b]
+                    b += 1
+        for i in range(size):
+            order[i], keys[i] = other[i], other_keys[i]
+        run *= 2
+
+
+@kernel
 def _categorical(g, h, n, n_bins, total_g, total_h, total_n, units, rule, out, left_set):
     """The best two sets of categories of one feature. What is missing, rare or unseen stays on the other side.
 
@@ -221,7 +245,9 @@ def _categorical(g, h, n, n_bins, total_g, total_h, total_n, units, rule, out, l
     ridge = rule[0] if single else rule[0] + CATEGORY_LAMBDA
     parent = _score(total_g * unit_g, total_h * unit_h, ridge)
     floor = max(rule[2], NOISE * parent)
-    order = used[:m] if single else used[:m][np.argsort(keys[:m], kind="mergesort")]
+    order = used[:m]
+    if not single:
+        _sort_by_key(order, keys[:m])
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(1 if single else 2):
         lg, lh, ln, group = np.int64(0), np.int64(0), np.int64(0), 0.0
@@ -276,8 +302,8 @@ def search(
     """Features [first, last) of every fresh pair: complete both histograms, then look for the best splits.
 
     fresh (p, 3) int64: built node, its sibling or -1, and their parent. shared (p, threads) int64: lines of ``spare``
-    that hold a part of the built node, or -1. kinds (t,) uint8: 1 if categorical. defaults (t,) int64: bin of an
-    absent entry, -1 if dense. counts (slots, n_cells) int32, or (1, 0) if leaves of one row are allowed.
+    that hold a part of the built node, or -1. kinds (t,) uint8: 1 if categorical; None if none is. defaults (t,)
+    int64: bin of an absent entry, -1 if dense. counts (slots, n_cells) int32, or (1, 0) if a leaf may be one row.
     gains (2p, t) float64, found (2p, t, 4) int64, left_sets (2p, t, 8) uint32: what ``_numeric`` and
     ``_categorical`` say, lines 2i and 2i + 1 for the built node and the sibling of pair i.
     """
@@ -318,7 +344,10 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
     unit_g, unit_h, ridge, least_h, least_gain = units[0], units[1], rule[0], rule[1], rule[2]
     for j in range(first, last):
         begin, size = np.int64(starts[j]), np.int64(starts[j + 1]) - np.int64(starts[j])
-        if size == 3 and narrow and kinds[j] == 0 and n.shape[0] == 0 and cells[begin + 2] == 0:
+        is_categorical = False
+        if kinds is not None:  # decided when this is compiled: data without categories need not wait for their kernel
+            is_categorical = kinds[j] == 1
+        if size == 3 and narrow and not is_categorical and n.shape[0] == 0 and cells[begin + 2] == 0:
             lg, lh = cells[begin] >> 32, cells[begin] & _LOW
             gains[j] = _one_cut(lg, lh, total_g, total_h, unit_g, unit_h, ridge, least_h, least_gain)
             found[j, 0], found[j, 1], found[j, 2], found[j, 3] = 0, 1 if lh > total_h - lh else 0, lg, lh
@@ -326,7 +355,7 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
         _read(cells, narrow, begin, size, g, h)
         if n.shape[0] > 0:
             n[:size] = counts[begin : begin + size]
-        if kinds[j] == 1:
+        if kinds is not None and is_categorical:
             gains[j] = _categorical(g, h, n, n_bins[j], total_g, total_h, rows, units, rule, found[j], left_sets[j])
         else:
             gains[j] = _numeric(g, h, n, n_bins[j], total_g, total_h, rows, units, rule, cut_gains, found[j])

@@ -136,7 +136,8 @@ class CpuFrontier:
             return
         t = len(layout.features)
         gains, found = np.zeros((2 * len(fresh), t)), np.empty((2 * len(fresh), t, 4), np.int64)
-        left_sets = np.empty((2 * len(fresh), t if layout.kinds.any() else 0, 8), np.uint32)
+        kinds = layout.kinds if layout.kinds.any() else None
+        left_sets = np.empty((2 * len(fresh), 0 if kinds is None else t, 8), np.uint32)
         parts = min(self._parts(layout.n_cells * 2 * len(fresh), CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
 
@@ -144,7 +145,7 @@ class CpuFrontier:
             if part < parts:
                 split.search(
                     self._histograms, self._counts, self._spare, self._shared, fresh, self._node, layout.starts,
-                    layout.n_bins, layout.kinds, layout.defaults, self._units, self._rule, self._narrow_rows,
+                    layout.n_bins, kinds, layout.defaults, self._units, self._rule, self._narrow_rows,
                     bounds[part], bounds[part + 1], gains, found, left_sets,
                 )  # fmt: skip
 
