@@ -55,7 +55,7 @@ def run(case: Case, data: Data, peer_name: str, threads: int) -> dict[str, Any]:
 
 def _warm_up(case: Case, data: Data, peer_name: str, threads: int) -> None:
     """Two trees on the first rows: threads are started and kernels loaded, for every library alike."""
-    few = slice(0, 500)
+    few = slice(0, 5000)  # enough that the kernels for large data are loaded, too
     peer = open_peer(peer_name, data.task, replace(case.setting, trees=2), threads, data.y)
     x, weight = peer.prepare(data.X[few]), None if data.weight is None else data.weight[few]
     peer.predict(peer.train(peer.bin(x, data.y[few], weight)), x)
