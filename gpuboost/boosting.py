@@ -13,6 +13,8 @@ Each idea is one piece of the recipe, called in one place below:
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.recipe import Recipe
@@ -46,16 +48,17 @@ def boost(
 
     with recipe.execution.open(fit) as workers:
         for step in range(first, first + recipe.rounds):
-            gradients = backend.gradients(loss, scores, data, curvature)  # at F_j, on every row
-            sample = recipe.sampling.draw(backend, gradients, root / "rows" / step)
-            workers.publish(Target(step, sample.rows, backend.weigh(gradients, sample)))
             trees: tuple[Tree, ...] = ()
-            for structure in workers.receive():
-                tree, leaf_of_row = backend.leaf_values(structure, gradients, data, recipe.growth.limits, step)
-                tree = recipe.step.refine(backend, tree, leaf_of_row, loss, scores, data)
-                backend.add_leaves(scores, tree, rate, leaf_of_row)  # F <- F + eps h
-                trees += (tree,)
+            with backend.recorded(step):
+                gradients = backend.gradients(loss, scores, data, curvature)  # at F_j, on every row
+                sample = recipe.sampling.draw(backend, gradients, root / "rows" / step)
+                workers.publish(Target(step, sample.rows, backend.weigh(gradients, sample)))
+                for structure in workers.receive():
+                    tree, leaf_of_row = backend.leaf_values(structure, gradients, data, recipe.growth.limits, step)
+                    tree = recipe.step.refine(backend, tree, leaf_of_row, loss, scores, data)
+                    backend.add_leaves(scores, tree, rate, leaf_of_row)  # F <- F + eps h
+                    trees += (tree,)
             ensemble = ensemble.plus(trees, rate)
-            if watch(Progress(step, ensemble, trees, rate, scores)):
+            if watch(Progress(step, trees, rate, scores, ensemble.n_rounds, partial(backend.collect, ensemble))):
                 break
-    return ensemble
+    return backend.collect(ensemble)

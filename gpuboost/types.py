@@ -166,6 +166,7 @@ class Limits:
     min_child_weight: float = 1e-3
     reg_lambda: float = 1.0
     min_split_gain: float = 0.0
+    symmetric: bool = False  # oblivious trees: all nodes of a level share one split
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +249,15 @@ class Progress:
     """What a watcher sees after each round."""
 
     round: int  # 0 for the first
-    ensemble: Ensemble
-    trees: tuple[Tree, ...]  # of this round
+    trees: tuple[Tree, ...]  # of this round; on a device, so for the backend's verbs only
     factor: float
     scores: Array  # (k, n) float64, of the training rows; not to be written to
+    n_rounds: int  # of the ensemble so far
+    collect: Callable[[], Ensemble]  # the ensemble so far, in the host's memory; a device has to be waited for
+
+    @property
+    def ensemble(self) -> Ensemble:
+        return self.collect()
 
 
 Watch: TypeAlias = Callable[[Progress], bool]

@@ -9,44 +9,54 @@ import numpy as np
 
 from gpuboost.kernels.jit import kernel
 
-LANES = 16  # partial sums that a block keeps side by side
+LANES = 16  # partial sums that a stretch keeps side by side
+STRETCH = 1 << 12  # rows whose lanes are summed before the next stretch begins
 BLOCK = 1 << 16  # rows summed by one call; blocks are then summed in order
+
+
+@kernel
+def _stretch(values, multiplicity, lanes, tops):
+    """Add |value| * multiplicity of at most STRETCH rows to lanes that start at 0: row i to lane i % 16."""
+    lanes[:] = 0.0
+    lines = values.size // LANES
+    done = 0
+    if multiplicity.shape[0] == 0:
+        done = lines * LANES
+        table = values[:done].reshape(lines, LANES)
+        for i in range(lines):
+            for lane in range(LANES):
+                size = np.float64(abs(table[i, lane]))
+                lanes[lane] += size
+                tops[lane] = max(tops[lane], size)
+    for i in range(done, values.size):
+        times = 1.0 if multiplicity.shape[0] == 0 else np.float64(multiplicity[i])
+        size = np.float64(abs(values[i])) * times
+        lanes[i % LANES] += size
+        tops[i % LANES] = max(tops[i % LANES], size)
 
 
 @kernel
 def extent(values, multiplicity, start, stop, out):
     """max and sum of |value| * multiplicity over rows [start, stop), and the largest multiplicity.
 
-    values (m,) float32; multiplicity (m,) int32 or (0,) for all ones; out (3,) float64. Row i adds to lane
-    (i - start) % 16; lanes are then summed in order, so the result does not depend on the machine.
+    values (m,) float32; multiplicity (m,) int32 or (0,) for all ones; out (3,) float64. At most BLOCK rows; the sum
+    is formed as ``Reference`` forms it, so it does not depend on the machine.
     """
-    lanes = np.zeros(LANES, np.float64)
-    tops = np.zeros(LANES, np.float64)
-    most = 1.0
-    values = values[start:stop]
-    lines = values.size // LANES
-    if multiplicity.shape[0] == 0:
-        table = values[: lines * LANES].reshape(lines, LANES)
-        for i in range(lines):
-            for lane in range(LANES):
-                size = np.float64(abs(table[i, lane]))
-                lanes[lane] += size
-                tops[lane] = max(tops[lane], size)
-        for i in range(lines * LANES, values.size):
-            size = np.float64(abs(values[i]))
-            lanes[i % LANES] += size
-            tops[i % LANES] = max(tops[i % LANES], size)
-    else:
-        multiplicity = multiplicity[start:stop]
-        for i in range(values.size):
-            size = np.float64(abs(values[i])) * multiplicity[i]
-            lanes[i % LANES] += size
-            tops[i % LANES] = max(tops[i % LANES], size)
-            most = max(most, np.float64(multiplicity[i]))
-    total, top = 0.0, 0.0
+    lanes, tops = np.zeros(LANES, np.float64), np.zeros(LANES, np.float64)
+    total, top, most = 0.0, 0.0, 1.0
+    for begin in range(start, stop, STRETCH):
+        end = min(begin + STRETCH, stop)
+        times = multiplicity[begin:end] if multiplicity.shape[0] > 0 else multiplicity
+        _stretch(values[begin:end], times, lanes, tops)
+        in_stretch = 0.0
+        for lane in range(LANES):
+            in_stretch += lanes[lane]
+        total += in_stretch
     for lane in range(LANES):
-        total += lanes[lane]
         top = max(top, tops[lane])
+    if multiplicity.shape[0] > 0:
+        for i in range(start, stop):
+            most = max(most, np.float64(multiplicity[i]))
     out[0], out[1], out[2] = top, total, most
 
 

@@ -7,6 +7,7 @@ so that a kernel cached on disk is not used after that text has changed. ``jit``
 
 import numpy as np
 
+from gpuboost.kernels.fixed_point import BLOCK, LANES, STRETCH
 from gpuboost.kernels.jit import kernel
 
 
@@ -97,9 +98,29 @@ def add_leaves(scores, steps, leaf_of_row, start, stop):
 
 
 @kernel
-def sum_in_order(x):
-    """First to last."""
+def _sum_of_stretch(x):
+    """16 lanes, element i to lane i % 16, the lanes in order."""
+    lanes = np.zeros(LANES, np.float64)
+    lines = x.size // LANES
+    table = x[: lines * LANES].reshape(lines, LANES)
+    for i in range(lines):
+        for lane in range(LANES):
+            lanes[lane] += table[i, lane]
+    for i in range(lines * LANES, x.size):
+        lanes[i % LANES] += x[i]
     total = 0.0
-    for i in range(x.shape[0]):
-        total += x[i]
+    for lane in range(LANES):
+        total += lanes[lane]
+    return total
+
+
+@kernel
+def sum_in_order(x):
+    """The sum of float64 numbers in the order of ``Reference.fixed_order_sum``."""
+    total = 0.0
+    for begin in range(0, x.shape[0], BLOCK):
+        in_block, stop = 0.0, min(begin + BLOCK, x.shape[0])
+        for at in range(begin, stop, STRETCH):
+            in_block += _sum_of_stretch(x[at : min(at + STRETCH, stop)])
+        total += in_block
     return total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -64,6 +65,14 @@ class Cpu:
         x = x if x.flags.c_contiguous or x.flags.f_contiguous else np.ascontiguousarray(x)
         team = self._team if x.shape[0] >= SMALL else Team(1)
         return DenseBins(*binning.dense_bins(x, cuts.thresholds, cuts.categories, team.run, team.size))
+
+    # the round
+
+    def recorded(self, step: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def collect(self, ensemble: Ensemble) -> Ensemble:
+        return ensemble
 
     # the target, once a round
 

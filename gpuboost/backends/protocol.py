@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
 from gpuboost.keys import Key
@@ -34,6 +35,22 @@ class Backend(Protocol):
     # the data, once
     def quantise(self, x: Any, cuts: Cuts) -> Bins:
         """The bin of every value. x: (n, d) float32 or float64, or scipy CSR/CSC (absent entries are 0)."""
+        ...
+
+    # the round
+    def recorded(self, step: int) -> AbstractContextManager[None]:
+        """Encloses the verbs of one round, which are the same in every round.
+
+        A device records what they launch, once, and replays it; for a host there is nothing to do.
+        """
+        ...
+
+    def collect(self, ensemble: Ensemble) -> Ensemble:
+        """The ensemble with its trees in the host's memory.
+
+        Raises:
+            InputError: if a gradient of a round since the last call was not a finite number.
+        """
         ...
 
     # the target, once a round

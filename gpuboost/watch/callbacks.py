@@ -82,9 +82,10 @@ class Watchers:
                 round=next(rounds),
                 rounds=self.plan.rounds,
                 evals=evaluation(progress),
-                ensemble=progress.ensemble,
+                n_rounds=progress.n_rounds,
                 seconds=time.perf_counter() - self._start,
                 training_loss=lambda: training_loss(progress),
+                collect=progress.collect,
             )
             stops = [bool(watcher(record)) for watcher in self.watchers]
             return any(stops)

@@ -57,7 +57,7 @@ class EarlyStopping:
                 f"{record.round}. Check that set, or choose another eval_metric."
             )
         if self._is_new_best(value):
-            self.best_score, self.best_rounds, self.worse_in_a_row = value, record.ensemble.n_rounds, 0
+            self.best_score, self.best_rounds, self.worse_in_a_row = value, record.n_rounds, 0
         else:
             self.worse_in_a_row += 1
         return self.worse_in_a_row >= self.rounds

@@ -29,9 +29,15 @@ class Round:
     round: int  # 0 for the first of this fit
     rounds: int  # at most so many in this fit
     evals: Evals
-    ensemble: Ensemble  # all trees so far, those of ``init_model`` included; a view that cannot be written to
+    n_rounds: int  # of the ensemble so far, those of ``init_model`` included
     seconds: float  # since the fit began
     training_loss: Callable[[], float]  # computed when called: one pass over the training rows
+    collect: Callable[[], Ensemble]  # what ``ensemble`` asks for
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """All trees so far, those of ``init_model`` included; a view that cannot be written to."""
+        return self.collect()
 
 
 Callback: TypeAlias = Callable[[Round], bool | None]

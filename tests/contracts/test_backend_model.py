@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 import pytest
@@ -64,19 +66,29 @@ def test_adding_a_tree_writes_its_own_output_in_place(backend: Backend) -> None:
 
 @pytest.mark.parametrize(("loss", "target"), [(losses.Poisson(), "positive"), (losses.Softmax(3), "3")])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_loss_is_a_weighted_mean_summed_first_to_last(
+def test_the_loss_is_a_weighted_mean_summed_in_a_fixed_order(
     backend: Backend, loss: Loss, target: str, weighted: bool
 ) -> None:
     rng = np.random.default_rng(7)
     y = random_case(7, 90, 2, target=target).data.y
     scores, weight = rng.normal(size=(loss.n_outputs, 90)), rng.random(90) if weighted else None
-    above = below = 0.0
+    lanes = np.zeros((2, 16))  # row i adds to lane i % 16, and the lanes are summed in order
     for i, t in enumerate(y):
         one = loss.n_outputs == 1
         each = loss.value(t, scores[0, i], loss.parameter) if one else loss.row_value(t, scores[:, i], loss.parameter)
-        above += each if weight is None else each * weight[i]
-        below += 1.0 if weight is None else weight[i]
+        lanes[0, i % 16] += each if weight is None else each * weight[i]
+        lanes[1, i % 16] += 1.0 if weight is None else weight[i]
+    above, below = (reduce(add, line.tolist(), 0.0) for line in lanes)  # sum() compensates since Python 3.12
     assert backend.loss_value(loss, scores, y, weight) == above / below
+
+
+@pytest.mark.parametrize("n", [1, 15, 17, 4_095, 4_097, 65_537, 140_000])
+def test_every_machine_sums_in_the_same_order(n: int) -> None:
+    rng = np.random.default_rng(n)
+    y, scores = rng.normal(size=n), rng.normal(size=(1, n)) * 1e3
+    loss = losses.SquaredError()
+    means = {backend.loss_value(loss, scores, y, None) for backend in (Reference(), Cpu(1), Cpu(2))}
+    assert len(means) == 1
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import FrozenInstanceError
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,8 @@ def ensemble(rounds: int) -> Ensemble:
 
 def record(number: int, value: float | None = None, *, rounds: int = 10, before: int = 0, metric: str = "m") -> Round:
     evals = {} if value is None else {"validation_0": {metric: value}}
-    return Round(number, rounds, evals, ensemble(before + number + 1), 2.0 + number, lambda: 0.25)
+    total = before + number + 1
+    return Round(number, rounds, evals, total, 2.0 + number, lambda: 0.25, partial(ensemble, total))
 
 
 def plan(
@@ -108,7 +110,7 @@ class TestEarlyStopping:
         stopper = EarlyStopping(1)
         stopper.begin(Plan(5, {"a": True, "b": False}, ("first", "last"), lambda *_: None))
         evals = {"first": {"a": 0.0, "b": 9.0}, "last": {"a": 1.0, "b": 9.0}}
-        stopper(Round(0, 5, evals, ensemble(1), 0.0, lambda: 0.0))
+        stopper(Round(0, 5, evals, 1, 0.0, lambda: 0.0, partial(ensemble, 1)))
         assert stopper.best_score == 1.0
 
     def test_needs_an_eval_set(self) -> None:
@@ -275,7 +277,7 @@ def no_loss(progress: Progress) -> float:
 
 
 def progress(step: int) -> Progress:
-    return Progress(step, ensemble(step + 1), (one_leaf(),), 0.1, np.zeros((1, 1)))
+    return Progress(step, (one_leaf(),), 0.1, np.zeros((1, 1)), step + 1, partial(ensemble, step + 1))
 
 
 class TestWatchers:
