@@ -1,0 +1,40 @@
+"""The budget that speeds are held to, and the GPU they are measured on, or why there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpuboost as gb
+from gpuboost.backends.cuda_gpus import open_gpu
+from gpuboost.backends.cuda_plan import tile_width
+from gpuboost.benchmarks.experiments import Finding
+
+GRADIENTS, ROUTE, LAST_ROUTE = 17.0, 21.0, 14.0  # bytes a row
+LISTED, GATHER_WASTE = 0.4, 1.3  # share of the rows in smaller children; sectors fetched for a row's own
+
+
+def bytes_per_row(d: int, depth: int) -> float:
+    """What a tree of one output has to move for each row, by design: 353 bytes for 28 features and depth 8.
+
+    Gradients and scores; the root's histogram, all bins of a row and its gradients; on each further level the route of
+    every row and the bins of those in the smaller children; the last route.
+    """
+    width = tile_width(d)
+    bins = -(-d // width) * width
+    built = LISTED * (8 + GATHER_WASTE * bins)
+    return GRADIENTS + bins + 4 + (depth - 1) * (ROUTE + built) + LAST_ROUTE
+
+
+def gpu_or_reason() -> tuple[Any, str]:
+    """(the runtime of the first usable GPU, what it is), or (None, why there is none)."""
+    found = [device for device in gb.devices() if device.kind == "cuda"]
+    for device in found:
+        if device.usable:
+            return open_gpu(device.name), device.description
+    return None, "; ".join(device.why_not for device in found)
+
+
+def skipped(title: str, columns: tuple[str, ...], reason: str) -> Finding:
+    """A table that says why it is empty."""
+    row = ("skipped", *[""] * (len(columns) - 2), reason.replace("[", r"\["))  # rich takes brackets for styles
+    return Finding(title, columns, (row,), (), {"skipped": reason})

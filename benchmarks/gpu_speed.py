@@ -1,0 +1,157 @@
+"""Speed on a GPU: time per tree against the memory's own speed and against other libraries, and what can be counted.
+
+Every figure but those of ``counted`` needs a GPU; without one its table says so. ``counted`` needs none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuboost as gb
+from gpuboost.benchmarks.experiments import Experiment, Finding, Options, Part
+from gpuboost.benchmarks.gpu_counted import counted
+from gpuboost.benchmarks.gpu_kernels import kernels
+from gpuboost.benchmarks.gpu_micro import copy_bandwidth, micro
+from gpuboost.benchmarks.gpu_model import bytes_per_row, gpu_or_reason, skipped
+from gpuboost.benchmarks.gpu_peers import peers
+from gpuboost.benchmarks.store import Array
+from gpuboost.benchmarks.synthetic import higgs_like
+
+FEW_TREES = 10
+RATE = 0.1
+COLUMNS = ("library", "ms per tree", "of ours", "trees/s", "GB/s of the budget", "of a copy", "first fit s", "note")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A training to time. ``target``: most milliseconds per tree that are aimed at on an H200, if there is an aim."""
+
+    title: str
+    n: int
+    d: int
+    depth: int
+    make: Callable[[int, int], tuple[Array, Array]]
+    trees: int = 110
+    target: float | None = None
+
+
+def higgs(n: int, d: int) -> tuple[Array, Array]:
+    data = higgs_like(n, 1, 1)
+    return data.X, data.y
+
+
+def plain(n: int, d: int) -> tuple[Array, Array]:
+    """Uniform float32 numbers, filled in stretches so that little memory is needed beside them; two classes."""
+    rng, x = np.random.default_rng(1), np.empty((n, d), np.float32)
+    for top in range(0, n, 1 << 20):
+        part = x[top : top + (1 << 20)]
+        rng.random(out=part, dtype=np.float32)
+    noise = rng.random(n, dtype=np.float32)
+    return x, (x[:, 0] + x[:, 1] * (x[:, 2] > 0.5) + noise > 1.4).astype(np.float64)
+
+
+SHAPES = {
+    "higgs-11m": Shape("11,000,000 x 28, depth 8", 11_000_000, 28, 8, higgs, target=1.2),
+    "higgs-1m": Shape("1,000,000 x 28, depth 6", 1_000_000, 28, 6, higgs, trees=510, target=0.2),
+    "wide": Shape("400,000 x 2,000, depth 8", 400_000, 2_000, 8, plain, trees=60),
+    "airline": Shape("115,000,000 x 13, depth 8", 115_000_000, 13, 8, plain, trees=40),
+    "small": Shape("10,000 x 20, depth 6", 10_000, 20, 6, plain, trees=510),
+}
+
+
+def timed(shape: Shape, options: Options) -> Finding:
+    """Milliseconds per tree: two fits to the same bins, of few trees and of many; their difference by the trees."""
+    title = f"{shape.title}, two classes"
+    gpu, about = gpu_or_reason()
+    if gpu is None:
+        return skipped(title, COLUMNS, about)
+    n = min(shape.n, 20_000) if options.small else shape.n
+    trees = FEW_TREES + 10 if options.small else shape.trees
+    told = gb.estimate_memory(n, shape.d, n_classes=2, max_depth=shape.depth).total
+    if told > gpu.free_memory:
+        return skipped(title, COLUMNS, f"{told / 2**30:.1f} GiB are needed, {gpu.free_memory / 2**30:.1f} are free")
+    options.tell(f"{shape.title}: data")
+    x, y = shape.make(n, shape.d)
+    ceiling = copy_bandwidth(gpu)
+    found: list[dict[str, Any]] = []
+    libraries = peers(shape.depth, RATE, options.threads) if options.peers else {}
+    for name, library in {"gpuboost": _ours(shape.depth), **libraries}.items():
+        options.tell(f"{shape.title}: {name}")
+        found.append({"library": name, **_measured(library, x, y, trees, options.repeats or 3)})
+    moved = bytes_per_row(shape.d, shape.depth) * n
+    rows = tuple(_row(one, found[0], moved, ceiling) for one in found)
+    notes = [f"{about}; copy {ceiling / 1e9:.0f} GB/s; {bytes_per_row(shape.d, shape.depth):.0f} bytes a row budgeted"]
+    if shape.target is not None and not options.small and "ms" in found[0]:
+        word = "met" if found[0]["ms"] <= shape.target else "missed"
+        notes.append(f"aim: {shape.target} ms per tree, {word}")
+    return Finding(
+        title, COLUMNS, rows, tuple(notes), {"gpu": about, "rows": n, "runs": found, "copy": ceiling, "bytes": moved}
+    )
+
+
+Fit = Callable[[int], Any]
+"""(trees) -> a model, when it is there"""
+
+
+def _ours(depth: int) -> Callable[[Array, Array], Fit]:
+    def bind(x: Array, y: Array) -> Fit:
+        data = gb.Dataset(x, y)
+
+        def fit(trees: int) -> Any:
+            model = gb.GradientBoostingClassifier(
+                n_estimators=trees, max_depth=depth, learning_rate=RATE, device="cuda", random_state=0
+            )
+            return model.fit(data)
+
+        return fit
+
+    return bind
+
+
+def _measured(library: Callable[[Array, Array], Fit], x: Array, y: Array, trees: int, repeats: int) -> dict[str, Any]:
+    try:
+        begun = time.perf_counter()
+        fit = library(x, y)
+        fit(FEW_TREES)  # everything is compiled, binned and on the device after this
+        first = time.perf_counter() - begun
+        few, many = (min(_seconds(fit, count) for _ in range(repeats)) for count in (FEW_TREES, trees))
+    except Exception as error:  # of many libraries' own kinds; the others go on
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+    return {"ms": 1e3 * (many - few) / (trees - FEW_TREES), "first": first, "few": few, "many": many, "trees": trees}
+
+
+def _seconds(fit: Fit, trees: int) -> float:
+    start = time.perf_counter()
+    fit(trees)
+    return time.perf_counter() - start
+
+
+def _row(one: dict[str, Any], ours: dict[str, Any], moved: float, ceiling: float) -> tuple[str, ...]:
+    if "error" in one:
+        return (one["library"], *[""] * 6, one["error"])
+    speed = moved / max(1e-9, 1e-3 * one["ms"])
+    own = one["library"] == "gpuboost"
+    times = f"{one['ms'] / ours['ms']:.1f}" if "ms" in ours else ""
+    used = (f"{speed / 1e9:.0f}", f"{speed / ceiling:.0%}") if own else ("", "")
+    return one["library"], f"{one['ms']:.3f}", times, f"{1e3 / one['ms']:.0f}", *used, f"{one['first']:.1f}", ""
+
+
+def _part(shape: Shape) -> Part:
+    return Part(f"time per tree: {shape.title}", lambda options: timed(shape, options))
+
+
+EXPERIMENT = Experiment(
+    name="gpu-speed",
+    title="GPU: milliseconds per tree, against a copy and against other libraries",
+    parts={
+        "counted": Part("launches, bytes and atomics per row and tree, counted without a GPU", counted),
+        "micro": Part("what the device's memories, atomics and launches can do", micro),
+        "kernels": Part("time of each kernel, 11,000,000 x 28, depth 8", kernels),
+        **{name: _part(shape) for name, shape in SHAPES.items()},
+    },
+)

@@ -1,0 +1,295 @@
+"""How much memory of a GPU a training takes, before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost import losses
+from gpuboost.api import parameters
+from gpuboost.backends.cuda_gpus import open_gpu
+from gpuboost.backends.cuda_plan import Plan, tile_width
+from gpuboost.backends.cuda_rehearsal import CountedArray, Rehearsal
+from gpuboost.backends.devices import choose
+from gpuboost.backends.protocol import Backend, Frontier
+from gpuboost.boosting import boost
+from gpuboost.data.cuts import check_max_bins
+from gpuboost.data.weights import kept_rows, split_weights
+from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.losses.protocol import Loss
+from gpuboost.recipe import Recipe
+from gpuboost.types import (
+    Array,
+    Candidates,
+    Cuts,
+    DenseBins,
+    Ensemble,
+    Limits,
+    Progress,
+    Target,
+    TrainingSet,
+)
+
+if TYPE_CHECKING:  # it imports kernels, which take a while
+    from gpuboost.backends.cuda import Cuda
+
+SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
+ROUNDS = 3  # after two, everything that a training holds is there
+
+PURPOSES = {
+    "rows": "bins, by row",
+    "columns": "bins, by column",
+    "labels": "target and weights",
+    "scores": "scores",
+    "gradients": "gradients",
+    "node ids": "the node of each row",
+    "lists": "rows to be counted, and their gradients",
+    "sample": "the drawn rows",
+    "histograms": "histograms of nodes",
+    "partials": "sums of stretches of rows",
+    "trees": "nodes and finished trees",
+    "eval sets": "bins, target and scores of eval sets",
+    "other": "other",
+}
+"""What memory is for. The first eight grow with the rows."""
+
+_OF_ROWS = tuple(PURPOSES)[:8]
+_IN_THE_ARENA = {
+    "pairs": "lists", "list": "lists", "list_pairs": "lists", "slot_of_row": "node ids", "histograms": "histograms",
+    "counts": "histograms", "partials": "partials", "partial_counts": "partials",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEstimate:
+    """Bytes of device memory, to the byte what a training asks for. CuPy rounds every array up to 512 bytes."""
+
+    n_rows: int
+    n_features: int
+    breakdown: dict[str, int]  # by purpose
+
+    @property
+    def total(self) -> int:
+        """At the moment when it is the most."""
+        return sum(self.breakdown.values())
+
+    @property
+    def bytes_per_row(self) -> float:
+        """Of what grows with the rows."""
+        return sum(self.breakdown[purpose] for purpose in _OF_ROWS) / self.n_rows
+
+    def __str__(self) -> str:
+        lines = [f"{self.n_rows:,} rows x {self.n_features:,} features: {_size(self.total)} on the device"]
+        for purpose, size in self.breakdown.items():
+            if size:
+                lines.append(f"  {_size(size):>10}  {PURPOSES[purpose]}")
+        return "\n".join([*lines, f"  {self.bytes_per_row:.1f} bytes a row"])
+
+
+def estimate_memory(
+    n_rows: int,
+    n_features: int,
+    estimator: Any = None,
+    *,
+    n_classes: int | None = None,
+    weighted: bool = False,
+    eval_rows: int = 0,
+    **params: Any,
+) -> MemoryEstimate:
+    """The memory of a GPU that a fit takes, without a fit and without a GPU.
+
+    The driver of the CUDA backend is run on these sizes with nothing computed, so the figures are what it allocates.
+    Every feature is taken to be numeric and to have ``max_bins`` bins: data with fewer take less.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+    estimator : estimator, optional
+        Whose parameters count; ``params`` take precedence. None: a regressor of default parameters, or a classifier if
+        ``n_classes`` is given.
+    n_classes : int, optional
+    weighted : bool
+        Whether rows have weights that are not all 1.
+    eval_rows : int
+        Rows of all eval sets together.
+    **params
+        Parameters of the estimator.
+
+    Returns
+    -------
+    MemoryEstimate
+        ``breakdown``, ``total``, ``bytes_per_row``; printing it shows a table.
+
+    Raises
+    ------
+    RecipeError
+        If a number or a parameter is out of its range.
+    DeviceError
+        If a GPU cannot do it, as with losses of whole lists.
+    """
+    n, d = parameters.integer("n_rows", n_rows, 1), parameters.integer("n_features", n_features, 1)
+    watched = parameters.integer("eval_rows", eval_rows, 0)
+    classes = None if n_classes is None else parameters.integer("n_classes", n_classes, 2)
+    given = _parameters(estimator, classes, params)
+    check_max_bins(given["max_bins"])
+    loss = _loss(given["loss"], classes)
+    recipe = parameters.recipe(given, loss, n)
+    thresholds = np.arange(given["max_bins"] - 1, dtype=np.float64)
+    cuts = Cuts((thresholds,) * d, (None,) * d)
+    weight = np.linspace(0.5, 1.5, n) if weighted else None
+    return rehearsed(recipe, n, cuts, _sm_count(given["device"]), weight, (watched,) if watched else ())
+
+
+def check_room(
+    device: str, recipe: Recipe, n: int, cuts: Cuts, weight: NDArray[np.float64] | None, eval_rows: tuple[int, ...]
+) -> None:
+    """Raise DeviceError, with the numbers, if the GPU has not enough free memory for the training."""
+    runtime = open_gpu(device)
+    kept = kept_rows(weight)
+    if kept is not None and weight is not None:
+        n, weight = len(kept), weight[kept]
+    needed, free = rehearsed(recipe, n, cuts, runtime.sm_count, weight, eval_rows), runtime.free_memory
+    if needed.total > free:
+        raise DeviceError(
+            f"device: {device} has {_size(free)} free, and the training takes {_size(needed.total)} "
+            f"({needed.bytes_per_row:.0f} bytes for each of {n:,} rows; gpuboost.estimate_memory says for what). "
+            "Train on fewer rows or features, with a smaller max_depth or max_bins, or on device='cpu'."
+        )
+
+
+def rehearsed(
+    recipe: Recipe,
+    n: int,
+    cuts: Cuts,
+    sm_count: int,
+    weight: NDArray[np.float64] | None = None,
+    eval_rows: tuple[int, ...] = (),
+) -> MemoryEstimate:
+    """What the driver allocates for a training of this recipe on n rows cut like this."""
+    from gpuboost.backends.cuda import Cuda
+
+    runtime = Rehearsal(sm_count)
+    machine = Cuda(runtime)
+    backend = _Labelled(machine, runtime)
+    bins = backend.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
+    with runtime.purpose("labels"):
+        data = TrainingSet(bins, cuts, runtime.empty(n, np.float64), *split_weights(weight))
+    with runtime.purpose("eval sets"):
+        watched = [_watched(machine, runtime, rows, recipe.loss.n_outputs, cuts) for rows in eval_rows]
+
+    def watch(progress: Progress) -> bool:
+        with runtime.purpose("eval sets"):
+            for rows, scores in watched:
+                for tree in progress.trees:
+                    machine.add_tree(scores, tree, progress.factor, rows.bins, cuts)
+                machine.loss_value(recipe.loss, scores, rows.y, None)
+        return False
+
+    begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
+    boost(replace(recipe, rounds=min(recipe.rounds, ROUNDS)), data, cast(Backend, backend), watch=watch, resume=begin)
+    return MemoryEstimate(n, cuts.n_features, backend.breakdown(data))
+
+
+def _watched(machine: Cuda, runtime: Rehearsal, n: int, k: int, cuts: Cuts) -> tuple[TrainingSet, Array]:
+    rows = TrainingSet(
+        machine.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts), cuts, runtime.empty(n, np.float64)
+    )
+    return rows, machine.start(rows, np.zeros(k))
+
+
+_OF_VERB = {
+    "quantise": "bins", "start": "scores", "gradients": "gradients", "sample": "sample", "weigh": "sample",
+    "leaf_values": "trees", "leaf_quantiles": "trees", "add_leaves": "trees",
+}  # fmt: skip
+
+
+class _Labelled:
+    """A backend whose allocations are told apart by the verb that asks for them."""
+
+    def __init__(self, machine: Cuda, runtime: Rehearsal) -> None:
+        self._machine, self._runtime = machine, runtime
+        self._plan: Plan | None = None
+        self._drawn = 0  # rows that are gathered for a tree
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._machine, name)
+
+        def labelled(*given: Any, **named: Any) -> Any:
+            with self._runtime.purpose(_OF_VERB.get(name, "other")):
+                return verb(*given, **named)
+
+        return labelled
+
+    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Frontier:
+        room = target.gradients.g.shape[1]
+        self._drawn = 0 if target.rows is None else room
+        self._plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(candidates.features))
+        with self._runtime.purpose("arena"):
+            return self._machine.plant(data, target, output, candidates, limits)
+
+    def breakdown(self, data: TrainingSet) -> dict[str, int]:
+        """Bytes by purpose when they were the most."""
+        bins, most = cast(DenseBins, data.bins), self._runtime.most
+        found = {purpose: most[purpose] for purpose in PURPOSES}
+        found["rows"], found["columns"] = (min(part.nbytes, most["bins"]) for part in (bins.rows, bins.columns))
+        found["other"] += most["bins"] - found["rows"] - found["columns"]
+        held = sum(0 if given is None else given.nbytes for given in (data.weight, data.multiplicity))
+        if most["gradients"]:  # weights are brought there when gradients are first computed
+            found["labels"], found["gradients"] = found["labels"] + held, found["gradients"] - held
+        arena = most["arena"]
+        if self._plan is not None and arena:
+            for name, (length, dtype) in self._plan.sizes().items():
+                size = max(1, length) * dtype.itemsize
+                found[_IN_THE_ARENA.get(name, "trees")] += size
+                arena -= size
+            gathered = _bytes_of_bins(self._drawn, self._plan.d)
+            found["sample"] += gathered
+            found["node ids"] += 4 * self._plan.n
+            arena -= gathered + 4 * self._plan.n
+        found["trees"] += arena
+        return found
+
+
+def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the estimator, changed as asked."""
+    from gpuboost.api.classifier import GradientBoostingClassifier
+    from gpuboost.api.regressor import GradientBoostingRegressor
+
+    if estimator is None:
+        estimator = GradientBoostingRegressor() if n_classes is None else GradientBoostingClassifier()
+    known: dict[str, Any] = estimator.get_params(deep=False)
+    for name in params:
+        if name not in known:
+            raise RecipeError(f"{name}: {type(estimator).__name__} has no such parameter.")
+    return known | dict(params)
+
+
+def _loss(given: Any, n_classes: int | None) -> Loss:
+    if given == "logistic" and n_classes is not None and n_classes > 2:
+        return losses.Softmax(n_classes)
+    return losses.get(given, n_classes)
+
+
+def _sm_count(device: str) -> int:
+    """Of the GPU that ``device`` names, if it is there."""
+    try:
+        name = choose("cuda" if device in ("auto", "cpu") else device).name
+        return open_gpu(name).sm_count
+    except DeviceError:
+        return SM_COUNT
+
+
+def _bytes_of_bins(n: int, d: int) -> int:
+    width = tile_width(d)
+    return n * (-(-d // width) * width + d)
+
+
+def _size(n: int) -> str:
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if n >= factor:
+            return f"{n / factor:.1f} {unit}"
+    return f"{n} B"

@@ -1,0 +1,290 @@
+"""The CUDA backend: Reference's bits from a GPU. The verbs; what they do is in the modules ``cuda_*`` beside this one.
+
+Arrays stay on the device, and a round is one graph (``cuda_round``). Handles stand for what the loop passes on: trees
+(``cuda_store``), structures, gradients. They are good until the same verb of the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from gpuboost.backends.contributions import Explainer, contributions
+from gpuboost.backends.cuda_arena import Arena
+from gpuboost.backends.cuda_bins import Binner, DeviceBins
+from gpuboost.backends.cuda_frontier import CudaFrontier, RowsToGrow
+from gpuboost.backends.cuda_leaves import Grown, LeafOfRow, Leaves
+from gpuboost.backends.cuda_plan import Plan
+from gpuboost.backends.cuda_predict import Predictor
+from gpuboost.backends.cuda_recorder import Recorder
+from gpuboost.backends.cuda_resident import Resident
+from gpuboost.backends.cuda_round import Round
+from gpuboost.backends.cuda_runtime import Runtime
+from gpuboost.backends.cuda_store import PLACES, DeviceTree, TreeStore, collected
+from gpuboost.backends.cuda_target import ITERATION, KEY, DeviceGradients, DeviceSample, Targets
+from gpuboost.backends.odds import Odds
+from gpuboost.backends.rows import rows_of
+from gpuboost.errors import DeviceError
+from gpuboost.keys import Key
+from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.types import (
+    Array,
+    Bins,
+    Candidates,
+    Cuts,
+    Ensemble,
+    Gradients,
+    Limits,
+    Noise,
+    Sample,
+    Structure,
+    Target,
+    TrainingSet,
+    Tree,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _DeviceStructure:
+    grown: Grown
+    version: int  # of the target it was fitted to
+
+    @property
+    def output(self) -> int:
+        return self.grown.output
+
+
+@dataclass(slots=True, eq=False)
+class _Growing:
+    """A tree while it grows. One object per output, so that a round can be done again from its start."""
+
+    frontier: CudaFrontier = field(init=False)
+
+    def histograms(self) -> None:
+        self.frontier.histograms()
+
+    def best_splits(self) -> None:
+        self.frontier.best_splits()
+
+
+class Cuda:
+    """One GPU, or what a test puts in its place."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = Recorder(runtime)
+        self.name = runtime.name
+        self._rounds = Round(self._runtime)
+        self._binner = Binner(self._runtime)
+        self._resident = Resident(self._runtime, self._binner)
+        self._targets = Targets(self._runtime, self._resident, self._rounds)
+        self._leaves = Leaves(self._runtime, self._resident, self._rounds)
+        self._predictor = Predictor(self._runtime, self._binner)
+
+    # the data, once
+
+    def quantise(self, x: Any, cuts: Cuts) -> Bins:
+        bins = self._binner.quantise(x, cuts)
+        self._runtime.wait()  # a Dataset may hand them to another thread, which has a stream of its own
+        return cast(Bins, bins)
+
+    # the round
+
+    def recorded(self, step: int) -> AbstractContextManager[None]:
+        return self._rounds.enclosed()
+
+    def collect(self, ensemble: Ensemble) -> Ensemble:
+        return collected(ensemble)
+
+    def to_host(self, found: Array) -> Array:
+        array = found.leaf_of_row if isinstance(found, LeafOfRow) else found
+        return array if isinstance(array, np.ndarray) else self._runtime.download(array)
+
+    # the target, once a round
+
+    def start(self, data: TrainingSet, bias: Array) -> Array:
+        return self._predictor.start(self._runtime.upload(np.asarray(bias, np.float64)), data.n_rows)
+
+    def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
+        if is_list_loss(loss):
+            raise DeviceError(
+                f"loss: {loss.name!r} is a loss of whole lists, which {self.name} does not compute. Pass device='cpu'."
+            )
+        key = "gradients", loss, scores, data, curvature
+        return self._rounds.verb(key, lambda: self._targets.gradients(loss, scores, data, curvature))
+
+    def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
+        self._rounds.set_inputs(KEY, key.words)
+        return self._rounds.verb(
+            ("sample", probability, n_rows), lambda: self._targets.sample(probability, n_rows, key)
+        )
+
+    def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
+        if sample.rows is None:
+            return gradients
+        drawn, of_all = cast(DeviceSample, sample), self._targets.given(gradients)
+        return self._rounds.verb(("weigh", gradients, sample), lambda: self._targets.weigh(of_all, drawn))
+
+    def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
+        return self._rounds.verb(("losses", loss, scores, data), lambda: self._targets.losses(loss, scores, data))
+
+    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
+        self._refuse_importance()
+
+    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        self._refuse_importance()
+
+    def leaf_control(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
+        sizes: tuple[int, ...],
+    ) -> Gradients:  # fmt: skip
+        self._refuse_importance()
+
+    def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
+        calm = self._targets.given(gradients)
+        self._rounds.set_inputs(ITERATION, (noise.key.words[2],))
+        return self._rounds.verb(("noise", calm, *_named(noise)), lambda: self._targets.noise(calm, noise))
+
+    # the tree
+
+    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> _Growing:
+        gradients = self._targets.given(target.gradients)
+        k, room = gradients.g.shape
+        features = candidates.features
+        shape = "arena", id(data.cuts), room, k, limits, len(features)
+
+        def make() -> Arena:
+            plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(features))
+            return Arena(self._runtime, plan, data.cuts, k)
+
+        def work() -> _Growing:
+            growing.frontier = CudaFrontier(arena, self._rows_to_grow(data, gradients, output), output, features)
+            return growing
+
+        arena, growing = self._rounds.buffer(shape, make), self._rounds.buffer(("growing", output), _Growing)
+        arena.compete(features)
+        return self._rounds.verb(("plant", data, gradients, output, limits, len(features), arena), work)
+
+    def histograms(self, frontier: _Growing) -> None:
+        self._rounds.verb(("histograms", frontier), frontier.histograms)
+
+    def best_splits(self, frontier: _Growing) -> None:
+        self._rounds.verb(("best_splits", frontier), frontier.best_splits)
+
+    def partition(self, frontier: _Growing, most: int | None = None) -> bool:
+        return self._rounds.verb(("partition", frontier, most), lambda: frontier.frontier.partition(most))
+
+    def harvest(self, frontier: _Growing, data: TrainingSet, target: Target) -> Structure:
+        gradients = self._targets.given(target.gradients)
+        drawn = gradients.sample is not None
+        own_sums = not target.noisy and (target.own_leaves or not drawn)
+
+        def work() -> Grown:
+            grown = frontier.frontier
+            grown.harvest()
+            leaf_of_row = None if drawn else grown.leaf_of_row
+            return Grown(grown.nodes, grown.state, gradients, leaf_of_row, grown.output, own_sums)
+
+        grown = self._rounds.verb(("harvest", frontier, gradients, own_sums), work)
+        return cast(Structure, _DeviceStructure(grown, target.version))
+
+    def leaf_values(
+        self,
+        structure: Structure,
+        gradients: Gradients,
+        data: TrainingSet,
+        limits: Limits,
+        version: int,
+        noise: Noise | None = None,
+    ) -> tuple[Tree, Array]:
+        grown, now = cast(_DeviceStructure, structure).grown, self._targets.given(gradients)
+        store, stale = self._store(grown, now), structure.version != version
+        tree = store.add(grown.output, structure.version)
+        self._leaves.place(tree)
+        key = "leaf_values", grown, now, data, limits, stale, *_named(noise)
+        if noise is not None:
+            self._leaves.set_noise(noise)
+        return tree.as_tree(), self._rounds.verb(
+            key, lambda: self._leaves.values(grown, now, data, limits, stale, store, noise)
+        )
+
+    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+        found, alpha = cast(LeafOfRow, leaf_of_row), loss.leaf_quantile
+        assert alpha is not None
+        key = "leaf_quantiles", found, alpha, scores, data
+        store = cast(DeviceTree, tree).store
+        self._rounds.verb(key, lambda: self._leaves.quantiles(found, alpha, scores, data, store))
+        return tree
+
+    # the model
+
+    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+        found = cast(LeafOfRow, leaf_of_row)
+        self._leaves.set_factor(factor)
+        self._rounds.verb(("add_leaves", scores, found), lambda: self._leaves.add(scores, found))
+
+    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+        self._leaves.add_tree(scores, tree, factor, self._resident.bins(bins), cuts)
+
+    def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
+        self._leaves.set_scale(scale)
+        on_device = self._rounds.buffer(("bias", id(bias)), lambda: self._runtime.upload(np.asarray(bias, np.float64)))
+        self._rounds.verb(("scores", sums, bias, out), lambda: self._leaves.shrink(sums, on_device, out))
+
+    def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        total = self._targets.loss_total(loss, self._resident.array(scores, np.float64), y, weight)
+        if weight is None:
+            return total / len(y)
+        return total / self._resident.total(weight)
+
+    def predict(self, ensemble: Ensemble, x: Any) -> Array:
+        return self._as_given(self._predictor.predict(collected(ensemble), x), x)
+
+    def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
+        for scores in self._predictor.staged_predict(collected(ensemble), x):
+            yield self._as_given(scores, x)
+
+    def leaves(self, ensemble: Ensemble, x: Any) -> Array:
+        return self._as_given(self._predictor.leaves(collected(ensemble), x), x)
+
+    def contributions(self, ensemble: Ensemble, x: Any) -> Array:
+        """On the host, by its own kernels."""
+        adopted, explainer = self._runtime.adopt(x), Explainer.of(collected(ensemble))
+        host = x if adopted is None else self._runtime.download(adopted)
+        out = np.empty((host.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
+        contributions(explainer, rows_of(host), 0, len(out), out)
+        return out if adopted is None else self._runtime.upload(out)
+
+    # parts of the above
+
+    def _refuse_importance(self) -> NoReturn:
+        raise DeviceError(
+            f"sampling: {self.name} draws rows uniformly; probabilities that depend on gradients are for the CPU. "
+            "Pass device='cpu', or sample uniformly."
+        )
+
+    def _rows_to_grow(self, data: TrainingSet, gradients: DeviceGradients, output: int) -> RowsToGrow:
+        bins: DeviceBins = self._resident.bins(data.bins)
+        if gradients.sample is not None:
+            bins = self._targets.gather(bins, gradients.sample, again=output == 0)
+        state = gradients.states[output : output + 1]
+        return RowsToGrow(
+            bins, gradients.g[output], gradients.h[output], gradients.multiplicity, state, gradients.sample is not None
+        )
+
+    def _store(self, grown: Grown, gradients: DeviceGradients) -> TreeStore:
+        k, capacity = gradients.g.shape[0], grown.nodes.shape[0]
+        places = PLACES if self._rounds.is_open else 1
+        return self._rounds.buffer(("store", capacity, k), lambda: TreeStore(self._runtime, capacity, k, places))
+
+    def _as_given(self, found: Array, x: Any) -> Array:
+        """On the device for a question that came from there, else on the host."""
+        return found if self._runtime.adopt(x) is not None else self._runtime.download(found)
+
+
+def _named(noise: Noise | None) -> tuple[Any, ...]:
+    """What is the same in every round of a training's noise."""
+    return (None,) if noise is None else (noise.deviation, noise.key.seed, noise.key.stream)

@@ -1,0 +1,196 @@
+"""Bins on a device: made there from raw values, or laid out from a host's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda_plan import tile_width
+from gpuboost.backends.cuda_runtime import Kernel, Runtime, source
+from gpuboost.errors import DeviceError
+from gpuboost.kernels import binning_sparse
+from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins
+
+ENTRIES, BIN_ROWS, THREADS = 256, 128, 256  # as in binning.cu
+CHUNK_BYTES = 64 << 20  # of raw values that are on the device at once, if they come from the host
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceBins:
+    """The bin of every value, twice, as the kernels of a device want them; pad bytes are 0."""
+
+    rows: Array  # (tiles, n, width) uint8: for histograms, and for whoever walks a tree
+    columns: Array  # (d, n) uint8: for routing; one byte where bins are only for walking trees
+    n: int
+    d: int
+    width: int  # features of a tile: 4, 8, 16 or 32
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.d
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.d // self.width)
+
+    @property
+    def shift(self) -> np.int32:
+        """width == 1 << shift"""
+        return np.int32(self.width.bit_length() - 1)
+
+
+def bytes_of_bins(n: int, d: int) -> int:
+    """Device memory of n rows of d features."""
+    width = tile_width(d)
+    return n * (-(-d // width) * width + d)
+
+
+class Binner:
+    """Raw values to bins. One for a device."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def quantise(self, x: Any, cuts: Cuts, by_column: bool = True) -> DeviceBins:
+        """See the verb. x: on the host, sparse on the host, or an array of this device. by_column: for routing too."""
+        if hasattr(x, "tocsr"):
+            return self._from_sparse(x, cuts)
+        bins = self._room(x.shape[0], cuts.n_features, by_column)
+        tables = _Tables.of(cuts, bins.width, self._runtime)
+        adopted = self._runtime.adopt(x)
+        if adopted is not None:
+            self._bin(adopted, 0, bins, tables, by_column)
+            return bins
+        x = x if x.dtype in (np.float32, np.float64) else np.asarray(x, np.float64)
+        step = max(BIN_ROWS, CHUNK_BYTES // max(1, x.shape[1] * x.itemsize) // BIN_ROWS * BIN_ROWS)
+        for first in range(0, bins.n, step):
+            part = self._runtime.upload(np.ascontiguousarray(x[first : first + step]))
+            self._bin(part, first, bins, tables, by_column)
+        return bins
+
+    def lay_out(self, bins: Bins) -> DeviceBins:
+        """Bins of the host on the device."""
+        if isinstance(bins, DeviceBins):
+            return bins
+        return self._lay_rows(bins) if isinstance(bins, DenseBins) else self._lay_entries(bins)
+
+    def _room(self, n: int, d: int, by_column: bool = True) -> DeviceBins:
+        """Bins of any content. Raises DeviceError, with the numbers, if they do not fit."""
+        self._check_room(n, d)
+        width = tile_width(d)
+        tiles = -(-d // width)
+        sizes = tiles * n * width, d * n * by_column
+        rows, columns = (self._runtime.empty(max(1, size), np.uint8) for size in sizes)
+        return DeviceBins(rows, columns, n, d, width)
+
+    def _check_room(self, n: int, d: int) -> None:
+        needed, free = bytes_of_bins(n, d), self._runtime.free_memory
+        if needed > free:
+            raise DeviceError(
+                f"X: the bins of {n:,} rows and {d:,} features take {needed:,} bytes on {self._runtime.name}, dense as "
+                f"they are there; {free:,} are free. Use fewer rows or features, or device='cpu'."
+            )
+
+    def _bin(self, x: Array, first: int, bins: DeviceBins, tables: _Tables, by_column: bool) -> None:
+        kernel = self._kernel("bin", narrow=x.dtype == np.float32)
+        count, shared = x.shape[0], ENTRIES * bins.width * 8
+        grid = min(-(-count // BIN_ROWS), 8 * self._runtime.sm_count), bins.tiles
+        sizes = (np.int32(number) for number in (first, count, bins.n, bins.d, bins.shift))
+        of_features = tables.entries, tables.places, tables.n_bins, tables.categorical, tables.columns
+        arguments = (
+            x,
+            np.int64(x.shape[1]),
+            np.int64(1),
+            *sizes,
+            *of_features,
+            bins.rows,
+            np.int32(by_column),
+            bins.columns,
+        )
+        kernel(grid, (THREADS,), arguments, shared_mem=shared)
+
+    def _kernel(self, name: str, narrow: bool = False) -> Kernel:
+        text = source("common.cuh", "binning.cu", before=f"#define NARROW_VALUES {int(narrow)}")
+        return self._runtime.kernel(text, name, shared_limit=ENTRIES * 32 * 8 if name == "bin" else None)
+
+    def _lay_rows(self, host: DenseBins) -> DeviceBins:
+        n, d = host.shape
+        bins, kernel = self._room(n, d), self._kernel("lay_rows")
+        step = max(1, CHUNK_BYTES // max(1, d))
+        for first in range(0, n, step):
+            part = self._runtime.upload(np.ascontiguousarray(host.rows[first : first + step]))
+            sizes = (np.int32(number) for number in (first, part.shape[0], n, d, bins.shift))
+            kernel(
+                self._grid(part.shape[0] * bins.width, bins.tiles), (THREADS,), (part, *sizes, bins.rows, bins.columns)
+            )
+        return bins
+
+    def _lay_entries(self, host: SparseBins) -> DeviceBins:
+        n, d = host.shape
+        bins, upload = self._room(n, d), self._runtime.upload
+        sizes = np.int32(n), np.int32(d), bins.shift
+        grid = self._grid(n * bins.width, bins.tiles)
+        self._kernel("lay_defaults")(grid, (THREADS,), (upload(host.default), *sizes, bins.rows, bins.columns))
+        if len(host.feature):
+            entries = upload(host.row_start), upload(host.feature), upload(host.row_bin)
+            arguments = *entries, np.int32(n), bins.shift, bins.rows, bins.columns
+            self._kernel("lay_entries")(self._grid(n), (THREADS,), arguments)
+        return bins
+
+    def _from_sparse(self, x: Any, cuts: Cuts) -> DeviceBins:
+        """Entries are binned by the host, which reads each once; the device lays them out densely."""
+        self._check_room(x.shape[0], cuts.n_features)
+        csr = x.tocsr()
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+
+        def alone(work: Any) -> None:
+            work(0)
+
+        entries = csr.indptr, csr.indices, csr.data
+        return self._lay_entries(SparseBins(*binning_sparse.sparse_bins(*entries, cuts.thresholds, alone, 1)))
+
+    def _grid(self, count: int, tiles: int | None = None) -> tuple[int, ...]:
+        blocks = max(1, min(-(-count // THREADS), 8 * self._runtime.sm_count))
+        return (blocks,) if tiles is None else (blocks, tiles)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The cuts as the kernel wants them."""
+
+    entries: Array  # (tiles, 256, width) float64
+    places: Array  # (tiles, 256, width) uint8
+    n_bins: Array  # (d,) int32
+    categorical: Array  # (d,) uint8
+    columns: Array  # (d,) int32
+
+    @classmethod
+    def of(cls, cuts: Cuts, width: int, runtime: Runtime) -> _Tables:
+        d = cuts.n_features
+        tiles = -(-d // width)
+        entries = np.full((tiles * width, ENTRIES), np.inf)
+        places = np.zeros((tiles * width, ENTRIES), np.uint8)
+        for f, (thresholds, categories) in enumerate(zip(cuts.thresholds, cuts.categories, strict=True)):
+            if categories is None:
+                entries[f, : len(thresholds)] = thresholds
+            else:
+                order = np.argsort(categories, kind="stable")
+                entries[f, : len(order)] = categories[order]
+                places[f, : len(order)] = order
+        return cls(
+            runtime.upload(_by_tile(entries, width)),
+            runtime.upload(_by_tile(places, width)),
+            runtime.upload(cuts.n_bins),
+            runtime.upload(cuts.is_categorical.astype(np.uint8)),
+            runtime.upload(cuts.columns.astype(np.int32)),
+        )
+
+
+def _by_tile(table: NDArray[Any], width: int) -> NDArray[Any]:
+    """(tiles * width, 256) to (tiles, 256, width)."""
+    return np.ascontiguousarray(table.reshape(-1, width, ENTRIES).transpose(0, 2, 1))

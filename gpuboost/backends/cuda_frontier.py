@@ -1,0 +1,217 @@
+"""A tree while it grows on a device: whole levels at a launch, and nothing that waits for the host.
+
+    root_histogram                       gradients to integers, sums of every stretch of rows
+    for every level:
+        evaluate                         sums -> best split of every node -> which are split, their children
+        route                            rows to children, those of the smaller child listed -> stretches of the lists
+        list_histogram                   sums of every stretch, but for the last level
+
+Symmetric trees have complete_histograms and evaluate_level in the place of evaluate; leaf-wise growth repeats a level
+with the nodes that gain most, until best-first growth over what was tried comes to its end, and then finish_tree.
+
+What a launch leaves to the next (how many nodes, lines, stretches) lies in device memory, and grids are fixed: one
+recorded graph serves every tree. Deep trees are the exception: beyond STATIC_LEVELS the host asks whether anything is
+left to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda_arena import Arena
+from gpuboost.types import Array
+
+STATIC_LEVELS = 12  # up to here a level is launched without asking whether it has nodes
+LEVEL, BEST_FIRST = 1, 2  # how ``evaluate`` chooses
+HISTOGRAM_BLOCKS, EVALUATE_BLOCKS, ROUTE_BLOCKS = 3, 4, 3  # for each multiprocessor
+
+
+class Tiles(Protocol):
+    """The bins of n rows on the device, twice: tiles of rows, and columns. See ``cuda_bins``."""
+
+    @property
+    def rows(self) -> Array: ...  # uint8 [tile][n][width]
+    @property
+    def columns(self) -> Array: ...  # uint8 [feature][n]
+    @property
+    def n(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowsToGrow:
+    """A target on the device: the first ``state.m`` rows of everything. All but ``state`` may have room for more."""
+
+    bins: Tiles
+    g: Array  # (n,) float32
+    h: Array  # (n,) float32
+    multiplicity: Array | None  # (n,) int32
+    state: Array  # (1,) STATE: its target fields are written
+    sampled: bool  # if so, nobody asks for leaf_of_row
+
+
+class CudaFrontier:
+    """The verbs of growth. Every call queues launches and returns at once, unless its text says that it waits."""
+
+    def __init__(self, arena: Arena, target: RowsToGrow, output: int, features: NDArray[np.int32]) -> None:
+        self.output, self.nodes, self.leaf_of_row = output, arena.nodes[output], arena.leaf_of_row[output]
+        self.state = target.state
+        self._arena, self._target, self._level = arena, target, 0
+        self._planted = self._settled = False
+        self._grid = arena.plan.sm_count
+        self._bins = target.bins.rows.reshape(-1).view(np.uint32)
+        self._columns = target.bins.columns.reshape(-1)
+        arena.compete(features)
+
+    def histograms(self) -> None:
+        """The root's, if the tree has only a root; else those of the listed children, as far as there is room."""
+        if self._level == 0:
+            self._plant()
+        elif self._level < self._arena.plan.limits.max_depth:
+            self._build(0)
+
+    def best_splits(self) -> None:
+        """Evaluate the last level's nodes, and choose which are split."""
+        self._evaluate_all(self._most_lines(), LEVEL)
+        if self._arena.plan.limits.symmetric:
+            self._share()
+
+    def partition(self, most: int | None = None) -> bool:
+        """Send the rows to the nodes that were made. Beyond STATIC_LEVELS this waits, to see whether there were any.
+
+        ``most``: None, or 1 for leaf-wise growth, of which this does all that is left, looking at the host in every
+        round. The tree is the one that is grown by one split at a time.
+        """
+        if most is not None:
+            self._grow_best_first()
+            return False
+        limits = self._arena.plan.limits
+        self._level += 1
+        last = self._level == limits.max_depth
+        self._route(first=self._level == 1, last=last)
+        self._settled = last
+        if self._level < STATIC_LEVELS or last:
+            return True
+        return int(self._look()["n_lines"]) > 0
+
+    def _grow_best_first(self) -> None:
+        arena, a = self._arena, self._arena.array
+        final, self.nodes, self._level = self.nodes, arena.tried, 1
+        arena.runtime.copy(self.nodes[: len(final)], final)
+        self._route(first=True, last=False)
+        while True:
+            lines = int(self._look()["n_lines"])
+            self._build(0)
+            self._evaluate_all(max(1, lines), BEST_FIRST)
+            self._route(first=False, last=False)
+            if self._look()["finished"]:
+                break
+        arena.finish_tree((self._grid,), (512,), (self.state, self.nodes, final, a["node_of_slot"]))
+        self.nodes = final
+
+    def harvest(self) -> None:
+        """When what was queued so far is done, ``nodes``, ``leaf_of_row`` and ``state`` are the finished tree."""
+        arena = self._arena
+        if not self._planted:  # no level was asked for
+            self._plant()
+        if not self._settled and not self._target.sampled:
+            arena.settle_rows(
+                (ROUTE_BLOCKS * self._grid,), (512,),
+                (self.state, arena.array["slot_of_row"], arena.array["node_of_slot"], self.leaf_of_row),
+            )  # fmt: skip
+
+    def _most_lines(self) -> int:
+        """Lines that the last step can have made."""
+        plan = self._arena.plan
+        if self._level == 0:
+            return 1
+        if self._level >= STATIC_LEVELS:
+            return int(self._look()["n_lines"])
+        splits = min(1 << (self._level - 1), plan.most_leaves - 1)
+        return max(1, splits if splits <= plan.slots else 2 * splits)
+
+    def _look(self) -> NDArray[np.void]:
+        """The state, when the work queued so far is done."""
+        state: NDArray[np.void] = self._arena.runtime.download(self.state)[0]
+        return state
+
+    def _plant(self) -> None:
+        arena, target, plan, a = self._arena, self._target, self._arena.plan, self._arena.array
+        weighted, self._planted = target.multiplicity is not None, True
+        arena.root_histogram(
+            (HISTOGRAM_BLOCKS * self._grid,), (512,),
+            (
+                self._bins, _int(target.bins.n), target.g, target.h,
+                target.multiplicity if weighted else arena.no_rows, _int(weighted), arena.contest, arena.tiles,
+                arena.tile_cells, a["pairs"], a["tile_sums"], a["partials"], a["partial_counts"], self.state,
+                self.nodes, a["lines"], a["node_of_slot"], arena.rule, _int(plan.least_rows), _int(plan.stretches),
+            ),
+            arena.shared,
+        )  # fmt: skip
+
+    def _build(self, first: int) -> None:
+        """Histograms of the lines from ``first`` on, one batch."""
+        arena, plan, a = self._arena, self._arena.plan, self._arena.array
+        arena.list_histogram(
+            (HISTOGRAM_BLOCKS * self._grid,), (512,),
+            (
+                self._bins, _int(self._target.bins.n), a["list"], a["list_pairs"], arena.contest, arena.tiles,
+                arena.tile_cells, a["stretches"], a["lines"], a["partials"], a["partial_counts"], self.state,
+                _int(first), _int(first + plan.batch),
+            ),
+            arena.shared,
+        )  # fmt: skip
+
+    def _evaluate_all(self, lines: int, choose: int) -> None:
+        """Evaluate so many lines, the first batch of which is built, and choose which nodes are split."""
+        batch = self._arena.plan.batch
+        for first in range(0, lines, batch):
+            if first:
+                self._build(first)
+            self._evaluate(first, choose if first + batch >= lines else 0)
+
+    def _evaluate(self, first: int, choose: int) -> None:
+        arena, plan, a = self._arena, self._arena.plan, self._arena.array
+        histograms = a["partials"], a["partial_counts"], a["histograms"], a["counts"]
+        features = arena.contest, arena.features, arena.places, arena.kinds
+        some = _int(first), _int(first + plan.batch)
+        grid = (EVALUATE_BLOCKS * self._grid,)
+        if plan.limits.symmetric:
+            tree = self.state, self.nodes, a["lines"]
+            arena.complete_histograms(grid, (256,), (*histograms, *features, *tree, *some))
+            return
+        work = a["candidates"], a["arrived"], self.state, self.nodes, *self._next_step()
+        arena.evaluate(grid, (256,), (*histograms, *features, *work, *some, _int(plan.slots), _int(choose)))
+
+    def _share(self) -> None:
+        """One split for the last level, whose histograms are complete."""
+        arena, a = self._arena, self._arena.array
+        histograms = a["partials"], a["partial_counts"], a["histograms"], a["counts"]
+        features = arena.contest, arena.features, arena.places, arena.kinds
+        work = a["candidates"], self.state, self.nodes, *self._next_step()
+        grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
+        arena.evaluate_level(grid, (256,), (*histograms, *features, *work, _int(arena.plan.slots)))
+
+    def _next_step(self) -> tuple[Array, ...]:
+        """What choosing splits writes to."""
+        a = self._arena.array
+        return a["lines"], a["routes"], a["cursor"], a["node_of_slot"], self._arena.rule
+
+    def _route(self, *, first: bool, last: bool) -> None:
+        arena, plan, a = self._arena, self._arena.plan, self._arena.array
+        arena.route(
+            (ROUTE_BLOCKS * self._grid,), (512,),
+            (
+                self._columns, _int(self._target.bins.n), a["pairs"], a["slot_of_row"], self.leaf_of_row, a["routes"],
+                a["node_of_slot"], a["list"], a["list_pairs"], a["cursor"], a["stretches"], self.state, self.nodes,
+                a["lines"], arena.contest, arena.rule, _int(first), _int(last), _int(not self._target.sampled),
+                _int(plan.least_rows), _int(plan.stretches),
+            ),
+        )  # fmt: skip
+
+
+def _int(number: int) -> np.int32:
+    return np.int32(number)

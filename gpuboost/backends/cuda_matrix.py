@@ -1,0 +1,119 @@
+"""X where a user left it: on a device. The host sees a sample of its rows and never the whole."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda_runtime import Runtime, source
+from gpuboost.errors import InputError
+from gpuboost.types import Array
+
+C_TYPES = {
+    "b1": "u8", "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "i1": "signed char", "i2": "short", "i4": "i32",
+    "i8": "i64", "f4": "f32", "f8": "f64",
+}  # fmt: skip
+NOWHERE = np.iinfo(np.uint64).max
+
+
+@final
+class CudaMatrix:
+    """(n, d) float32 or float64 on one device, C-ordered. See ``types.DeviceMatrix``.
+
+    It has ``__cuda_array_interface__``, so that whatever takes arrays of a device takes it too.
+    """
+
+    def __init__(self, runtime: Runtime, array: Array) -> None:
+        self._runtime, self.array, self.dtype = runtime, array, np.dtype(array.dtype)
+
+    @classmethod
+    def of(cls, runtime: Runtime, x: Any) -> CudaMatrix:
+        """What lives on the runtime's device. Other numbers than float32 and float64 are converted, there.
+
+        Raises:
+            InputError: if x is not two-dimensional, is empty, or does not hold numbers of a known kind.
+            DeviceError: if it lives on another device.
+        """
+        array = runtime.adopt(x)
+        if array is None:
+            raise TypeError(f"{type(x).__name__} does not live on {runtime.name}")
+        if len(array.shape) != 2 or 0 in array.shape:
+            raise InputError(
+                f"X: must have rows and features, at least one of each; got shape {tuple(array.shape)}. Reshape it "
+                "with X.reshape(-1, 1) if it is one feature, with X.reshape(1, -1) if it is one row."
+            )
+        dtype = np.dtype(array.dtype)
+        if dtype.str[1:] not in C_TYPES:
+            raise InputError(
+                f"X: must hold integers, float32 or float64 on a device; got {dtype}. Convert it: X.astype('float32')."
+            )
+        found = cls(runtime, array)
+        return found if dtype.kind == "f" else found._as_floats()
+
+    @property
+    def device(self) -> str:
+        return self._runtime.name
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, d = self.array.shape
+        return int(n), int(d)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        described: dict[str, Any] = self.array.__cuda_array_interface__
+        return described
+
+    def __getitem__(self, rows: NDArray[Any]) -> CudaMatrix:
+        """Those rows, by number or mask; still on the device."""
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return CudaMatrix(self._runtime, self._gathered(rows.astype(np.int64)))
+
+    def host_rows(self, rows: NDArray[np.int64] | None) -> NDArray[Any]:
+        """(m, d) numpy array of those rows; None for all."""
+        return self._runtime.download(self.array if rows is None else self._gathered(rows))
+
+    def beside(self, host: NDArray[Any]) -> Array:
+        """A copy of a host array on the same device."""
+        return self._runtime.upload(host)
+
+    def wait(self) -> None:
+        """For all that is under way on the device: what was made there may then be used on any stream."""
+        self._runtime.wait()
+
+    def first_infinite(self) -> tuple[int, int] | None:
+        """(row, column) of the first infinity; None if there is none."""
+        n, d = self.shape
+        first = self._runtime.upload(np.array([NOWHERE]))
+        self._launch("find_infinite", n * d, (_bits(self.array), np.int64(n * d), first))
+        place = int(self._runtime.download(first)[0])
+        return None if place == NOWHERE else divmod(place, d)
+
+    def _gathered(self, rows: NDArray[np.int64]) -> Array:
+        m, d = len(rows), self.shape[1]
+        out = self._runtime.empty((m, d), self.dtype)
+        chosen = self._runtime.upload(rows)
+        self._launch("gather_rows", m * d, (_bits(self.array), chosen, np.int64(m), np.int32(d), _bits(out)))
+        return out
+
+    def _as_floats(self) -> CudaMatrix:
+        n, d = self.shape
+        out = self._runtime.empty((n, d), np.float32 if np.can_cast(self.dtype, np.float32) else np.float64)
+        plain = self.array.view(np.uint8) if self.dtype == np.bool_ else self.array
+        arguments = plain.reshape(-1), np.int64(n * d), out.reshape(-1)
+        self._launch("to_floats", n * d, arguments, np.dtype(out.dtype))
+        return CudaMatrix(self._runtime, out)
+
+    def _launch(self, name: str, count: int, arguments: tuple[Any, ...], result: np.dtype[Any] | None = None) -> None:
+        to = result or self.dtype
+        types = {"SOURCE": C_TYPES[self.dtype.str[1:]], "RESULT": C_TYPES[to.str[1:]], "BITS": f"u{8 * to.itemsize}"}
+        before = "".join(f"#define {role} {kind}\n" for role, kind in types.items())
+        grid = (max(1, min(-(-count // 256), 8 * self._runtime.sm_count)),)
+        self._runtime.kernel(source("common.cuh", "matrix.cu", before=before), name)(grid, (256,), arguments)
+
+
+def _bits(array: Array) -> Array:
+    """The numbers as unsigned integers, in one row."""
+    return array.reshape(-1).view(f"u{array.dtype.itemsize}")

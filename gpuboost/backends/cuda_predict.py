@@ -1,0 +1,146 @@
+"""Prediction on a device: raw values to bins, bins to leaves, leaves to scores, as ``backends.forest`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuboost.backends.cuda_bins import Binner, DeviceBins
+from gpuboost.backends.cuda_runtime import Kernel, Runtime, source
+from gpuboost.errors import InputError
+from gpuboost.types import Array, Cuts, Ensemble, Nodes
+
+THREADS = 256
+MISSING_LEFT, CATEGORICAL = 1 << 16, 1 << 17  # as in walk.cuh
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceForest:
+    """An ensemble as the kernels walk through it: all nodes of all trees, one tree after the other."""
+
+    ensemble: Ensemble
+    steps: Array  # (v, 4) int32 feature, rule, left, right, as Step of walk.cuh
+    sets: Array  # (v, 8) uint32
+    values: Array  # (v,) float64 factor * value
+    begin: Array  # (trees,) int64 first node of each tree
+    output: Array  # (trees,) int32
+    bias: Array  # (k,) float64
+    zero: Array
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, runtime: Runtime) -> DeviceForest:
+        """Uploaded; the trees must be on the host."""
+        pairs = list(zip(ensemble.trees, ensemble.factors, strict=True))
+        steps = [_steps(tree.nodes, ensemble.cuts) for tree in ensemble.trees]
+        counts = [len(one) for one in steps]
+
+        def joined(parts: list[Any], empty: Any) -> Array:
+            return runtime.upload(np.concatenate(parts) if parts else empty)
+
+        return cls(
+            ensemble,
+            joined(steps, np.zeros((1, 4), np.int32)),
+            joined([tree.nodes.left_set.astype(np.uint32) for tree in ensemble.trees], np.zeros((1, 8), np.uint32)),
+            joined([factor * tree.value for tree, factor in pairs], np.zeros(1)),
+            runtime.upload(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)),
+            runtime.upload(np.array([tree.output for tree in ensemble.trees] or [0], np.int32)),
+            runtime.upload(np.asarray(ensemble.bias, np.float64)),
+            runtime.zeros(ensemble.n_outputs, np.float64),
+        )
+
+
+class Predictor:
+    """The verbs of prediction. Results are on the device."""
+
+    def __init__(self, runtime: Runtime, binner: Binner) -> None:
+        self._runtime, self._binner = runtime, binner
+        self._last: DeviceForest | None = None
+        self._kernels: dict[str, Kernel] = {}
+
+    def predict(self, ensemble: Ensemble, x: Any) -> Array:
+        """(k, n) float64 scores."""
+        forest, bins = self._prepared(ensemble, x)
+        sums = self.start(forest.bias if ensemble.scale == 1.0 else forest.zero, bins.n)
+        self._add(forest, bins, 0, len(ensemble.trees), sums)
+        return sums if ensemble.scale == 1.0 else self.shrunk(sums, forest.bias, ensemble.scale)
+
+    def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
+        """(k, n) float64 scores after each round, each a new array."""
+        forest, bins = self._prepared(ensemble, x)
+        k, sums, begun = ensemble.n_outputs, None, None
+        for rounds in range(1, ensemble.n_rounds + 1):
+            scale = ensemble.first(rounds).scale
+            if sums is None or (scale == 1.0) != begun:  # sums begin at the bias, or where there is a scale at 0
+                begun = scale == 1.0
+                sums = self.start(forest.bias if begun else forest.zero, bins.n)
+                self._add(forest, bins, 0, (rounds - 1) * k, sums)
+            self._add(forest, bins, (rounds - 1) * k, rounds * k, sums)
+            if begun:
+                copy = self._runtime.empty(sums.shape, np.float64)
+                self._runtime.copy(copy, sums)
+                yield copy
+            else:
+                yield self.shrunk(sums, forest.bias, scale)
+
+    def leaves(self, ensemble: Ensemble, x: Any) -> Array:
+        """(n, trees) int32."""
+        forest, bins = self._prepared(ensemble, x)
+        trees = len(ensemble.trees)
+        out = self._runtime.empty((bins.n, trees), np.int32)
+        sizes = np.int32(bins.n), bins.shift
+        arguments = forest.steps.reshape(-1), forest.sets.reshape(-1), forest.begin, np.int32(trees), bins.rows, *sizes
+        self._kernel("leaves")(self._blocks(bins.n if trees else 0), (THREADS,), (*arguments, out.reshape(-1)))
+        return out
+
+    def start(self, bias: Array, n: int) -> Array:
+        """(k, n) float64, every row the bias."""
+        k = bias.shape[0]
+        scores = self._runtime.empty((k, n), np.float64)
+        self._kernel("start")((*self._blocks(n), k), (THREADS,), (bias, np.int32(n), scores.reshape(-1)))
+        return scores
+
+    def shrunk(self, sums: Array, bias: Array, scale: float) -> Array:
+        """(k, n) float64 bias + scale * sums, a new array."""
+        k, n = sums.shape
+        out = self._runtime.empty((k, n), np.float64)
+        arguments = sums.reshape(-1), bias, self._runtime.upload(np.array([scale])), np.int32(n), out.reshape(-1)
+        self._kernel("shrunk")((*self._blocks(n), k), (THREADS,), arguments)
+        return out
+
+    def _add(self, forest: DeviceForest, bins: DeviceBins, first: int, last: int, sums: Array) -> None:
+        if first == last:
+            return
+        trees = forest.steps.reshape(-1), forest.sets.reshape(-1), forest.values, forest.begin, forest.output
+        rows = bins.rows, np.int32(bins.n), bins.shift
+        arguments = *trees, np.int32(first), np.int32(last), *rows, sums.reshape(-1)
+        self._kernel("predict")((*self._blocks(bins.n), sums.shape[0]), (THREADS,), arguments)
+
+    def _prepared(self, ensemble: Ensemble, x: Any) -> tuple[DeviceForest, DeviceBins]:
+        columns = ensemble.cuts.n_columns
+        if x.shape[1] != columns:
+            raise InputError(
+                f"x: the model was trained on {columns} features; this has {x.shape[1]}. "
+                "Give the columns of the training data, in their order."
+            )
+        if self._last is None or self._last.ensemble is not ensemble:
+            self._last = DeviceForest.of(ensemble, self._runtime)
+        return self._last, self._binner.quantise(x, ensemble.cuts, by_column=False)
+
+    def _blocks(self, n: int) -> tuple[int]:
+        return (min(-(-n // THREADS), 16 * self._runtime.sm_count),)
+
+    def _kernel(self, name: str) -> Kernel:
+        if name not in self._kernels:
+            self._kernels[name] = self._runtime.kernel(source("common.cuh", "walk.cuh", "predict.cu"), name)
+        return self._kernels[name]
+
+
+def _steps(nodes: Nodes, cuts: Cuts) -> Any:
+    """(v, 4) int32"""
+    feature = np.maximum(nodes.feature, 0)
+    flags = nodes.missing_left * MISSING_LEFT | cuts.is_categorical[feature] * CATEGORICAL
+    rule = nodes.bin & 255 | cuts.n_bins[feature] << 8 | flags
+    return np.stack([nodes.feature, rule, nodes.left, nodes.right], axis=1).astype(np.int32)

@@ -1,0 +1,19 @@
+"""How CUDA C texts become one module: by joining. NVRTC has no search path, so a kernel file includes nothing."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+OPTIONS = ("-std=c++17", "--fmad=false")  # a * b + c rounds twice, as on every other machine
+
+
+@cache
+def source(*files: str, before: str = "") -> str:
+    """The text of a module: ``before`` (macro definitions), then these files of ``gpuboost.kernels``, each once.
+
+    Headers (.cuh) stand in front of what uses them. A compiler's messages name the file and its own line.
+    """
+    folder = resources.files("gpuboost.kernels")
+    texts = (f'#line 1 "{file}"\n{folder.joinpath(file).read_text(encoding="utf-8")}' for file in dict.fromkeys(files))
+    return "\n".join((before, *texts) if before else texts)

@@ -1,0 +1,163 @@
+"""Trees that stay on the device until someone asks for them, or their place is needed.
+
+A tree's record is its head and its nodes. Records lie in a ring; when half of it is full, that half is fetched in one
+copy, and when its places are needed again the host waits for whatever is under way: once in ``PLACES`` trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda_runtime import Runtime
+from gpuboost.backends.cuda_tree import NODE
+from gpuboost.backends.fixed_point import NOT_FINITE
+from gpuboost.errors import DeviceError, InputError
+from gpuboost.types import Array, Ensemble, Nodes, Tree
+
+PLACES = 128
+RING_BYTES = 256 << 20  # deep trees have fewer places
+
+HEAD = np.dtype([("unit_h", np.float64), ("n_nodes", np.int32), ("error", np.int32)])
+
+
+class TreeStore:
+    """Records of trees of at most ``capacity`` nodes. ``heads`` and ``nodes`` are bytes, for the kernels to fill."""
+
+    def __init__(self, runtime: Runtime, capacity: int, outputs: int = 1, places: int = PLACES) -> None:
+        self._runtime, self.capacity = runtime, capacity
+        fitting = min(places, RING_BYTES // (capacity * NODE.itemsize))
+        # a round's trees lie in one half: when it is fetched, all that was launched for it is on its way
+        self._half = outputs * max(1, fitting // (2 * outputs))
+        self.places = 2 * self._half
+        self.heads = runtime.zeros(self.places * HEAD.itemsize, np.uint8)
+        self.nodes = runtime.zeros(self.places * capacity * NODE.itemsize, np.uint8)
+        self._hosts = [
+            (runtime.pinned(self._half * HEAD.itemsize, np.uint8), runtime.pinned(self._half_bytes, np.uint8))
+            for _ in range(2)
+        ]
+        self._waiting: list[list[DeviceTree]] = [[], []]  # of each half: trees that are not on the host yet
+        self._fetched = [0, 0]  # of those, how many are under way
+        self._next = 0
+
+    @property
+    def _half_bytes(self) -> int:
+        return self._half * self.capacity * NODE.itemsize
+
+    def add(self, output: int, version: int) -> DeviceTree:
+        """The handle of a tree that is going to be recorded at ``handle.place``."""
+        half, first = divmod(self._next, self._half)
+        if first == 0:
+            self._fetch(1 - half)
+            if self._waiting[half]:  # fetched when the other half began to fill
+                self._runtime.wait()
+                self._read(0)
+                self._read(1)
+        tree = DeviceTree(self, self._next, output, version)
+        self._waiting[half].append(tree)
+        self._next = (self._next + 1) % self.places
+        return tree
+
+    def collect(self) -> None:
+        """Bring all trees to the host. Raises InputError if a gradient of one of them was not a finite number."""
+        if any(self._waiting):
+            for half in range(2):
+                self._fetch(half)
+            self._runtime.wait()
+            for half in range(2):
+                self._read(half)
+
+    def record(self, place: int) -> tuple[Array, Array]:
+        """The head and the nodes at a place, as bytes."""
+        size = self.capacity * NODE.itemsize
+        head = self.heads[place * HEAD.itemsize : (place + 1) * HEAD.itemsize]
+        return head, self.nodes[place * size : (place + 1) * size]
+
+    def _fetch(self, half: int) -> None:
+        if len(self._waiting[half]) == self._fetched[half]:
+            return
+        heads, nodes = self._hosts[half]
+        self._runtime.read(self.heads[half * heads.nbytes : (half + 1) * heads.nbytes], heads)
+        self._runtime.read(self.nodes[half * nodes.nbytes : (half + 1) * nodes.nbytes], nodes)
+        self._fetched[half] = len(self._waiting[half])
+
+    def _read(self, half: int) -> None:
+        heads = self._hosts[half][0].view(HEAD)
+        nodes = self._hosts[half][1].view(NODE).reshape(self._half, self.capacity)
+        trees, self._waiting[half], self._fetched[half] = self._waiting[half], [], 0
+        for tree in trees:
+            place = tree.place - half * self._half
+            _check(int(heads["error"][place]))
+            tree.host = _host_tree(nodes[place, : heads["n_nodes"][place]], heads["unit_h"][place], tree)
+
+
+@dataclass(eq=False)
+class DeviceTree:
+    """Stands for a Tree, in the loop and in ``Progress.trees``."""
+
+    store: TreeStore
+    place: int
+    output: int
+    version: int
+    host: Tree | None = field(default=None)
+
+    @property
+    def fetched(self) -> Tree:
+        """What it stands for, when it has been collected."""
+        assert self.host is not None
+        return self.host
+
+    def as_tree(self) -> Tree:
+        """For signatures that speak of trees."""
+        return cast(Tree, self)
+
+
+def collected(ensemble: Ensemble) -> Ensemble:
+    """The ensemble with every tree in the host's memory."""
+    trees: tuple[Any, ...] = ensemble.trees
+    if not any(isinstance(tree, DeviceTree) for tree in trees):
+        return ensemble
+    for tree in trees:
+        if isinstance(tree, DeviceTree) and tree.host is None:
+            tree.store.collect()
+    return replace(ensemble, trees=tuple(tree.fetched if isinstance(tree, DeviceTree) else tree for tree in trees))
+
+
+def host_nodes(nodes: Nodes, value: NDArray[np.float64]) -> NDArray[Any]:
+    """A tree of the host as a device's kernels read it: (v,) NODE, sums and gains left out."""
+    made = np.zeros(len(nodes.feature), NODE)
+    for name in ("feature", "bin", "missing_left", "left", "right", "left_set"):
+        made[name] = getattr(nodes, name)
+    made["value"] = value
+    return made
+
+
+def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> Tree:
+    def of(name: str, dtype: Any) -> Any:
+        return np.ascontiguousarray(nodes[name].astype(dtype))
+
+    made = Nodes(
+        feature=of("feature", np.int32),
+        bin=of("bin", np.int32),
+        missing_left=of("missing_left", np.bool_),
+        left=of("left", np.int32),
+        right=of("right", np.int32),
+        gain=of("gain", np.float64),
+        cover=of("sum_h", np.float64) * unit_h,
+        count=of("count", np.int64),
+        left_set=of("left_set", np.uint32),
+    )
+    return Tree(made, of("value", np.float64), tree.output, tree.version)
+
+
+def _check(error: int) -> None:
+    if error & 1:
+        raise InputError(NOT_FINITE)
+    if error & 2:
+        raise DeviceError(
+            "sampling: more rows were drawn than there is room for, which happens once in 1e20 rounds. "
+            "Pass another random_state, or device='cpu'."
+        )

@@ -1,0 +1,51 @@
+"""The records of ``gpuboost/kernels/tree.cuh`` as numpy dtypes: same names, same offsets, no padding.
+
+Who writes what, in the order of a round (each array is on the device, one ``State`` and one table of nodes an output):
+
+    target      scale_g .. unit_h, weight, m, wide, error of ``State``; ``error`` is cleared by whoever reads it
+    growth      total_g, total_h, rows_per_h, n_nodes, n_leaves and what it needs for itself; of ``Node`` all but value
+    leaves      ``Node.value`` at leaves; elsewhere it stays as growth leaves it, 0
+    round       ``iteration``
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+STATE = np.dtype(
+    [
+        ("scale_g", np.float64), ("scale_h", np.float64), ("unit_g", np.float64), ("unit_h", np.float64),
+        ("rows_per_h", np.float64), ("weight", np.int64), ("total_g", np.int64), ("total_h", np.int64),
+        ("m", np.int32), ("wide", np.int32), ("error", np.int32), ("n_nodes", np.int32), ("n_leaves", np.int32),
+        ("level_begin", np.int32), ("n_lines", np.int32), ("n_tiles", np.int32), ("finished", np.int32),
+        ("iteration", np.uint32), ("arrived", np.uint32), ("n_made", np.int32),
+    ]
+)  # fmt: skip
+
+NODE = np.dtype(
+    [
+        ("sum_g", np.int64), ("sum_h", np.int64), ("left_g", np.int64), ("left_h", np.int64),
+        ("gain", np.float64), ("value", np.float64),
+        ("feature", np.int32), ("bin", np.int32), ("missing_left", np.int32), ("left", np.int32), ("right", np.int32),
+        ("count", np.int32), ("depth", np.int32), ("state", np.int32), ("slot", np.int32), ("parent", np.int32),
+        ("place", np.int32), ("made", np.int32), ("left_set", np.uint32, (8,)),
+    ]
+)  # fmt: skip
+
+LINE = np.dtype(
+    [
+        (name, np.int32)
+        for name in ("node", "sibling", "begin", "step", "listed", "first_tile", "n_tiles", "spare")
+    ]
+)  # fmt: skip
+
+ROUTE = np.dtype([("feature", np.int32), ("rule", np.uint32), ("slot", np.int32), ("line", np.int32)])
+
+TILE = np.dtype([("begin", np.int32), ("count", np.int32)])
+
+RULE = np.dtype(
+    [
+        ("reg_lambda", np.float64), ("min_child_weight", np.float64), ("min_split_gain", np.float64),
+        ("max_leaves", np.int32), ("max_depth", np.int32), ("min_samples_leaf", np.int32), ("symmetric", np.int32),
+    ]
+)  # fmt: skip

@@ -1,0 +1,97 @@
+// Histograms in memory, and the cells of one feature of one node in the registers of a warp.
+
+struct Candidate {
+    Found found;
+    u32 left_set[8];
+};
+
+// The cells of lane l: pairs of 64-bit sums, and rows.
+static __device__ __forceinline__ void load(Cells &cells, const longlong2 *sums, const i32 *counts, i32 size)
+{
+    const i32 first = (threadIdx.x & 31) * PER_LANE;
+#pragma unroll
+    for (i32 k = 0; k < PER_LANE; ++k) {
+        const longlong2 pair = first + k < size ? sums[first + k] : make_longlong2(0, 0);
+        cells.g[k] = pair.x;
+        cells.h[k] = pair.y;
+        if (COUNTS)
+            cells.n[COUNTS ? k : 0] = first + k < size ? counts[first + k] : 0;
+    }
+}
+
+static __device__ __forceinline__ void store(const Cells &cells, longlong2 *sums, i32 *counts, i32 size)
+{
+    const i32 first = (threadIdx.x & 31) * PER_LANE;
+#pragma unroll
+    for (i32 k = 0; k < PER_LANE; ++k) {
+        if (first + k >= size)
+            continue;
+        sums[first + k] = make_longlong2(cells.g[k], cells.h[k]);
+        if (COUNTS)
+            counts[first + k] = cells.n[COUNTS ? k : 0];
+    }
+}
+
+// cells += sign * the sums of one stretch of rows. size: cells of the feature.
+static __device__ __forceinline__ void add_partial(Cells &cells, const uint2 *sums, const u32 *counts, i32 size, i32 sign)
+{
+    const i32 first = (threadIdx.x & 31) * PER_LANE;
+    if (first >= size)
+        return;
+    const uint4 *both = (const uint4 *)(sums + first);
+#pragma unroll
+    for (i32 k = 0; k < PER_LANE; k += 2) {
+        const uint4 pairs = both[k / 2]; // the second may lie beyond the feature's cells
+        const bool second = first + k + 1 < size;
+        if (first + k < size) {
+            cells.g[k] += sign * (i64)(i32)pairs.x;
+            cells.h[k] += sign * (i64)pairs.y;
+            if (COUNTS)
+                cells.n[COUNTS ? k : 0] += sign * (i32)counts[first + k];
+        }
+        if (second) {
+            cells.g[k + 1] += sign * (i64)(i32)pairs.z;
+            cells.h[k + 1] += sign * (i64)pairs.w;
+            if (COUNTS)
+                cells.n[COUNTS ? k + 1 : 0] += sign * (i32)counts[first + k + 1];
+        }
+    }
+}
+
+// Where histograms are: of stretches of rows, and of nodes, by slot. Each is of ``columns`` features, CELLS of each.
+struct Store {
+    const uint2 *partials;
+    const u32 *partial_counts;
+    longlong2 *sums;
+    i32 *counts;
+    i32 columns, base; // base: stretch whose sums come first
+};
+
+// The histogram of one feature at a child of ``line``: its own stretches, or its parent's less those of its sibling.
+static __device__ __forceinline__ void complete(Cells &cells, const Store &at, const Line &line, i32 side, i32 slot,
+                                                i32 place, i32 size, i32 keep)
+{
+    const i64 tile = (i64)at.columns * CELLS, own = slot * tile + (i64)place * CELLS;
+    load(cells, at.sums + own, at.counts + own * COUNTS, side ? size : 0);
+    for (i32 t = line.first_tile; t < line.first_tile + line.n_tiles; ++t) {
+        const i64 part = (t - at.base) * tile + (i64)place * CELLS;
+        add_partial(cells, at.partials + part, at.partial_counts + part * COUNTS, size, side ? -1 : 1);
+    }
+    if (keep)
+        store(cells, at.sums + own, at.counts + own * COUNTS, size);
+}
+
+static __device__ __forceinline__ Terms terms_of(const Node &node, const State *state, const Rule *rule, i32 missing)
+{
+    Terms terms;
+    terms.total = {node.sum_g, node.sum_h, node.count};
+    terms.unit_g = state->unit_g;
+    terms.unit_h = state->unit_h;
+    terms.rows_per_h = state->rows_per_h;
+    terms.ridge = rule->reg_lambda;
+    terms.least_h = rule->min_child_weight;
+    terms.least_gain = rule->min_split_gain;
+    terms.least_n = rule->min_samples_leaf;
+    terms.missing = missing;
+    return terms;
+}

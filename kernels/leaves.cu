@@ -1,0 +1,160 @@
+// The end of a tree: where its rows came to rest, what its leaves are worth, and the record of it that the host will
+// fetch. In front: common.cuh, philox.cuh, normal.cuh, tree.cuh,
+// walk.cuh.
+
+// What the record of a tree says before its nodes.
+struct Head {
+    f64 unit_h;
+    i32 n_nodes;
+    i32 error; // 1: a gradient was not finite; 2: more rows were drawn than there is room for
+};
+
+// A finished tree as the kernels that walk through it read it.
+extern "C" __global__ void __launch_bounds__(256)
+flatten(const Node *nodes, const i32 *n_nodes, const i32 *n_bins, const u8 *categorical, Step *steps)
+{
+    for (i32 v = blockIdx.x * blockDim.x + threadIdx.x; v < *n_nodes; v += gridDim.x * blockDim.x) {
+        const Node node = nodes[v];
+        const i32 f = max(node.feature, 0);
+        steps[v] = step_of(node.feature, node.bin, node.missing_left, categorical[f], n_bins[f], node.left, node.right);
+    }
+}
+
+// leaf_of_row of all rows; left_set: of the first node, 32 words before the next one's.
+extern "C" __global__ void __launch_bounds__(256)
+find_leaves(const Step *steps, const Node *nodes, const u8 *rows, i32 n, i32 shift, i32 *leaf_of_row)
+{
+    const BinRows bins = {rows, n, shift};
+    const u32 *sets = nodes->left_set;
+    for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        leaf_of_row[i] = walk(steps, sets, sizeof(Node) / 4, bins, i);
+}
+
+// scores[i] += factor * value of the leaf of row i.
+extern "C" __global__ void __launch_bounds__(256)
+add_tree(const Step *steps, const Node *nodes, const u8 *rows, i32 n, i32 shift, f64 factor, f64 *scores)
+{
+    const BinRows bins = {rows, n, shift};
+    const u32 *sets = nodes->left_set;
+    for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        scores[i] += factor * nodes[walk(steps, sets, sizeof(Node) / 4, bins, i)].value;
+}
+
+// The same where leaves are known. values: those of the nodes, side by side.
+extern "C" __global__ void __launch_bounds__(256)
+add_leaves(const f64 *values, const f64 *factor, const i32 *leaf_of_row, i32 n, f64 *scores)
+{
+    for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        scores[i] += *factor * values[leaf_of_row[i]];
+}
+
+enum { SUM_ROWS = 1 << 14 }; // of a block before it hands on its sums; at most 65,535, so that 32 bits are enough
+
+// sums[2 v], sums[2 v + 1] += exact g and h of the rows in node v. The sums are 0 before. Where ``own`` is 1 a block
+// first adds up in 8 * capacity bytes of shared memory.
+extern "C" __global__ void __launch_bounds__(512)
+leaf_sums(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *leaf_of_row, i32 n,
+          const State *state, i32 capacity, i32 own, u64 *sums)
+{
+    extern __shared__ u32 near[];
+    const f64 scale_g = state->scale_g, scale_h = state->scale_h;
+    const i32 error = state->error;
+    for (i32 begin = blockIdx.x * SUM_ROWS; begin < n; begin += gridDim.x * SUM_ROWS) {
+        if (own) {
+            for (i32 v = threadIdx.x; v < 2 * capacity; v += blockDim.x)
+                near[v] = 0;
+            __syncthreads();
+        }
+        for (i32 i = begin + threadIdx.x; i < min(begin + SUM_ROWS, n); i += blockDim.x) {
+            const i32 m = has_times ? times[i] : 1, leaf = leaf_of_row[i];
+            const i32 a = quantised(g[i], scale_g, m, error), b = quantised(h[i], scale_h, m, error);
+            if (own) {
+                atomicAdd(near + 2 * leaf, (u32)a);
+                atomicAdd(near + 2 * leaf + 1, (u32)b);
+            } else {
+                atomicAdd(sums + 2 * leaf, (u64)(i64)a);
+                atomicAdd(sums + 2 * leaf + 1, (u64)(u32)b);
+            }
+        }
+        if (own) {
+            __syncthreads();
+            for (i32 v = threadIdx.x; v < capacity; v += blockDim.x) {
+                if (near[2 * v] != 0)
+                    atomicAdd(sums + 2 * v, (u64)(i64)(i32)near[2 * v]);
+                if (near[2 * v + 1] != 0)
+                    atomicAdd(sums + 2 * v + 1, (u64)near[2 * v + 1]);
+            }
+            __syncthreads();
+        }
+    }
+}
+
+// A tree's record: its head, and its nodes from the block's first on. ``output`` places after ``*first``.
+struct Record {
+    i32 place, capacity;
+    Head *heads;
+    Node *nodes;
+};
+
+enum { KEPT_TOGETHER = 32 }; // nodes of a block
+
+static __device__ __forceinline__ void keep_head(const State *state, const State *all, const i32 *lost,
+                                                 const Record &record)
+{
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        const Head head = {state->unit_h, state->n_nodes, (state->error | all->error ? 1 : 0) | (*lost ? 2 : 0)};
+        record.heads[record.place] = head;
+    }
+}
+
+static __device__ __forceinline__ void keep_nodes(const Node *nodes, i32 first, i32 n_nodes, const Record &record)
+{
+    const i32 per_node = (i32)(sizeof(Node) / sizeof(int4));
+    const int4 *from = (const int4 *)(nodes + first);
+    int4 *to = (int4 *)(record.nodes + (i64)record.place * record.capacity + first);
+    for (i32 i = threadIdx.x; i < min((i32)KEPT_TOGETHER, n_nodes - first) * per_node; i += blockDim.x)
+        to[i] = from[i];
+}
+
+// -G / (H + lambda) at leaves, from the tree's own sums or, where ``other`` is 1, from ``sums`` in the units of ``all``;
+// where deviation is not 0, deviation / sqrt(H + lambda) times number v of a stream more. values: those of the nodes,
+// side by side; inner nodes have 0. The tree is recorded; lost: 1 if rows that were drawn found no room.
+extern "C" __global__ void __launch_bounds__(256)
+leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, i32 other, f64 reg_lambda,
+            f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table, f64 *values,
+            const i32 *lost, i32 capacity, const u32 *first_place, i32 output, i32 places, Head *heads, Node *kept)
+{
+    const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
+    const f64 unit_g = other ? all->unit_g : state->unit_g, unit_h = other ? all->unit_h : state->unit_h;
+    const i32 n_nodes = state->n_nodes;
+    keep_head(state, all, lost, record);
+    for (i32 first = blockIdx.x * KEPT_TOGETHER; first < n_nodes; first += gridDim.x * KEPT_TOGETHER) {
+        const i32 v = first + (i32)threadIdx.x;
+        if (threadIdx.x < KEPT_TOGETHER && v < n_nodes) {
+            const f64 g = (f64)(other ? (i64)sums[2 * v] : nodes[v].sum_g) * unit_g;
+            const f64 h = (f64)(other ? (i64)sums[2 * v + 1] : nodes[v].sum_h) * unit_h;
+            const f64 below = h + reg_lambda;
+            f64 value = nodes[v].feature < 0 && below > 0.0 ? -g / below + 0.0 : 0.0;
+            if (deviation != 0.0 && nodes[v].feature < 0 && h > 0.0 && below > 0.0) {
+                const Stream stream = {seed_low, seed_high, *iteration, name};
+                value += deviation / sqrt(below) * normal(stream, (u64)v, table);
+            }
+            nodes[v].value = value;
+            values[v] = value;
+        }
+        __syncthreads();
+        keep_nodes(nodes, first, n_nodes, record);
+        __syncthreads();
+    }
+}
+
+// The record again, of a tree whose values have changed.
+extern "C" __global__ void __launch_bounds__(256)
+keep(const State *state, const State *all, const Node *nodes, const i32 *lost, i32 capacity, const u32 *first_place,
+     i32 output, i32 places, Head *heads, Node *kept)
+{
+    const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
+    keep_head(state, all, lost, record);
+    for (i32 first = blockIdx.x * KEPT_TOGETHER; first < state->n_nodes; first += gridDim.x * KEPT_TOGETHER)
+        keep_nodes(nodes, first, state->n_nodes, record);
+}

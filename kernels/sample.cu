@@ -1,0 +1,208 @@
+// Rows drawn by coin flips, and what a tree needs of them side by side. In front: common.cuh, blocks.cuh, tree.cuh,
+// fixed_point.cuh, philox.cuh, normal.cuh.
+
+enum { DRAW_THREADS = 256, ROWS_OF_THREAD = 16, CHUNK = DRAW_THREADS * ROWS_OF_THREAD };
+
+// masks: bit r of entry i says whether row 16 i + r is drawn. starts (chunks + 1,): drawn rows before each chunk of 4096.
+// Number of drawn rows: starts[chunks], and ``m`` if it fits the room for them; otherwise ``m`` is 0 and ``lost`` is 1.
+extern "C" __global__ void __launch_bounds__(DRAW_THREADS)
+draw(const Stream *stream, u64 limit, i32 n, i32 room, u16 *masks, i32 *starts, u32 *arrived, i32 *m, i32 *lost)
+{
+    const i32 chunks = (n + CHUNK - 1) / CHUNK;
+    for (i32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+        const i32 place = chunk * DRAW_THREADS + threadIdx.x;
+        u32 mask = 0;
+        for (i32 part = 0; part < ROWS_OF_THREAD / 4; ++part) {
+            const i64 row = (i64)place * ROWS_OF_THREAD + part * 4;
+            if (row >= n)
+                break;
+            const uint4 words = philox(*stream, (u64)row / 4);
+            mask |= ((u64)words.x < limit && row < n ? 1u : 0u) << (part * 4);
+            mask |= ((u64)words.y < limit && row + 1 < n ? 2u : 0u) << (part * 4);
+            mask |= ((u64)words.z < limit && row + 2 < n ? 4u : 0u) << (part * 4);
+            mask |= ((u64)words.w < limit && row + 3 < n ? 8u : 0u) << (part * 4);
+        }
+        masks[place] = (u16)mask;
+        const u32 drawn = block_sum((u32)__popc(mask));
+        if (threadIdx.x == 0)
+            starts[chunk] = (i32)drawn;
+    }
+    if (!last_block(arrived))
+        return;
+    i32 before = 0;
+    for (i32 first = 0; first < chunks; first += DRAW_THREADS) {
+        const i32 chunk = first + threadIdx.x;
+        u32 total;
+        const u32 own = chunk < chunks ? (u32)starts[chunk] : 0u;
+        const u32 earlier = block_scan(own, total);
+        if (chunk < chunks)
+            starts[chunk] = before + (i32)earlier;
+        before += (i32)total;
+    }
+    if (threadIdx.x == 0) {
+        starts[chunks] = before;
+        *lost = before > room;
+        *m = before > room ? 0 : before;
+    }
+}
+
+// rows[0 .. m - 1] = the drawn rows, increasing.
+extern "C" __global__ void __launch_bounds__(DRAW_THREADS)
+compact(const u16 *masks, const i32 *starts, const i32 *m, i32 n, i32 *rows)
+{
+    const i32 chunks = *m > 0 ? (n + CHUNK - 1) / CHUNK : 0;
+    for (i32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+        const i32 place = chunk * DRAW_THREADS + threadIdx.x;
+        u32 mask = masks[place], total;
+        i32 at = starts[chunk] + (i32)block_scan((u32)__popc(mask), total);
+        for (; mask != 0; mask &= mask - 1)
+            rows[at++] = place * ROWS_OF_THREAD + __ffs((i32)mask) - 1;
+    }
+}
+
+// Gradients of the drawn rows times 1 / p, and what the State must know of them; blockIdx.y is the output.
+// g, h (k, n) of all rows; drawn_g, drawn_h (k, room), drawn_times (room,) those of the drawn ones.
+extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
+weigh(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *rows, const i32 *m, f32 by, i32 n,
+      i32 room, f32 *drawn_g, f32 *drawn_h, i32 *drawn_times, f64 *sums, u64 *tops, u64 *weights, i32 *most,
+      u32 *arrived, State *state)
+{
+    __shared__ Sizes sizes;
+    const i32 output = blockIdx.y, count_all = *m;
+    const i64 from = (i64)output * n, to = (i64)output * room;
+    const i32 most_stretches = (room + STRETCH - 1) / STRETCH;
+    const Extents extents = {sums + (i64)output * 2 * most_stretches, tops + output * 2,
+                             (count_all + STRETCH - 1) / STRETCH};
+    const f64 factor = (f64)by;
+    f64 top = 0.0;
+    i64 weight = 0;
+    i32 largest = 1;
+    for (i32 stretch = blockIdx.x; stretch < extents.stretches; stretch += gridDim.x) {
+        const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, count_all - begin);
+        for (i32 place = threadIdx.x; place < count; place += EXTENT_THREADS) {
+            const i32 row = rows[begin + place];
+            // the product of two float32 is exact in float64: narrowed, it is what one float32 product gives
+            const u32 g_bits = narrowed(widened(((const u32 *)g)[from + row]) * factor);
+            const u32 h_bits = narrowed(widened(((const u32 *)h)[from + row]) * factor);
+            ((u32 *)drawn_g)[to + begin + place] = g_bits;
+            ((u32 *)drawn_h)[to + begin + place] = h_bits;
+            sizes.put(place, g_bits, h_bits);
+            if (has_times) {
+                const i32 own = times[row];
+                weight += own;
+                largest = max(largest, own);
+                sizes.times[place] = (u16)own;
+                if (output == 0)
+                    drawn_times[begin + place] = own;
+            }
+        }
+        __syncthreads();
+        if (threadIdx.x < 32)
+            sum_stretch(sizes, has_times, count, stretch, extents, top);
+        __syncthreads();
+    }
+    keep_tops(extents, top);
+    finish_counted(extents, count_all, has_times, weight, largest, weights + output, most + output, arrived + output,
+                   state + output);
+}
+
+// Noise on the gradients of all rows, or of drawn ones: g + deviation sqrt(h / times) z, z being number ``row`` of the
+// output's stream. rows: which rows they are of, where drawn is 1. noisy_g (k, room); room is n where drawn is 0.
+extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
+perturb(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *rows, i32 drawn, const i32 *m, i32 room,
+        f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, const u32 *names, const f64 *table,
+        f32 *noisy_g, f64 *sums, u64 *tops, u64 *weights, i32 *most, u32 *arrived, State *state)
+{
+    __shared__ Sizes sizes;
+    const i32 output = blockIdx.y, count_all = drawn ? *m : room;
+    const i64 from = (i64)output * room;
+    const i32 most_stretches = (room + STRETCH - 1) / STRETCH;
+    const Extents extents = {sums + (i64)output * 2 * most_stretches, tops + output * 2,
+                             (count_all + STRETCH - 1) / STRETCH};
+    const Stream stream = {seed_low, seed_high, *iteration, names[output]};
+    f64 top = 0.0;
+    i64 weight = 0;
+    i32 largest = 1;
+    for (i32 stretch = blockIdx.x; stretch < extents.stretches; stretch += gridDim.x) {
+        const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, count_all - begin);
+        for (i32 place = threadIdx.x; place < count; place += EXTENT_THREADS) {
+            const i32 i = begin + place, row = drawn ? rows[i] : i, own = has_times ? times[i] : 1;
+            const u32 h_bits = ((const u32 *)h)[from + i];
+            const f64 spread = deviation * sqrt(widened(h_bits) / (f64)own);
+            const u32 g_bits = narrowed(widened(((const u32 *)g)[from + i]) + spread * normal(stream, (u64)row, table));
+            ((u32 *)noisy_g)[from + i] = g_bits;
+            sizes.put(place, g_bits, h_bits);
+            if (has_times) {
+                weight += own;
+                largest = max(largest, own);
+                sizes.times[place] = (u16)own;
+            }
+        }
+        __syncthreads();
+        if (threadIdx.x < 32)
+            sum_stretch(sizes, has_times, count, stretch, extents, top);
+        __syncthreads();
+    }
+    keep_tops(extents, top);
+    finish_counted(extents, count_all, has_times, weight, largest, weights + output, most + output, arrived + output,
+                   state + output);
+}
+
+// The same where gradients stay where they are: of all rows of a loss of several outputs, or of any that are given.
+extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
+extents_of(const f32 *g, const f32 *h, const i32 *times, i32 has_times, i32 n, i64 total_times, i32 most, f64 *sums,
+           u64 *tops, u32 *arrived, State *state)
+{
+    __shared__ Sizes sizes;
+    const i32 output = blockIdx.y;
+    const u32 *own_g = (const u32 *)g + (i64)output * n, *own_h = (const u32 *)h + (i64)output * n;
+    const i32 stretches = (n + STRETCH - 1) / STRETCH;
+    const Extents extents = {sums + (i64)output * 2 * stretches, tops + output * 2, stretches};
+    f64 top = 0.0;
+    for (i32 stretch = blockIdx.x; stretch < stretches; stretch += gridDim.x) {
+        const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, n - begin);
+        for (i32 row = threadIdx.x; row < count; row += EXTENT_THREADS) {
+            sizes.put(row, own_g[begin + row], own_h[begin + row]);
+            if (has_times)
+                sizes.times[row] = (u16)times[begin + row];
+        }
+        __syncthreads();
+        if (threadIdx.x < 32)
+            sum_stretch(sizes, has_times, count, stretch, extents, top);
+        __syncthreads();
+    }
+    keep_tops(extents, top);
+    if (last_block(arrived + output, gridDim.x))
+        finish_extents(extents, n, total_times, most, state + output);
+}
+
+enum { GATHER_ROWS = 128, GATHER_THREADS = 256 };
+
+// Bins of the drawn rows in the layouts of all rows; blockIdx.y is the tile of features. rows (tiles, n, width),
+// columns (d, n) of all rows; those drawn have ``room`` in place of n, a multiple of 128.
+extern "C" __global__ void __launch_bounds__(GATHER_THREADS)
+gather(const u8 *all_rows, const i32 *drawn, const i32 *m, i32 n, i32 room, i32 d, i32 width, u8 *rows, u8 *columns)
+{
+    __shared__ u32 words[GATHER_ROWS * 9]; // a row of 8 words and one to spare, so that columns fall into all banks
+    const i32 tile = blockIdx.y, per_row = width / 4, count = *m;
+    const u32 *from = (const u32 *)(all_rows + (i64)tile * n * width);
+    u32 *to = (u32 *)(rows + (i64)tile * room * width);
+    const i32 features = min(width, d - tile * width);
+    for (i32 begin = blockIdx.x * GATHER_ROWS; begin < count; begin += gridDim.x * GATHER_ROWS) {
+        for (i32 i = threadIdx.x; i < GATHER_ROWS * per_row; i += GATHER_THREADS) {
+            const i32 place = i / per_row, word = i % per_row;
+            const u32 bins = begin + place < count ? from[(i64)drawn[begin + place] * per_row + word] : 0u;
+            words[place * 9 + word] = bins;
+            to[(i64)(begin + place) * per_row + word] = bins;
+        }
+        __syncthreads();
+        for (i32 i = threadIdx.x; i < features * (GATHER_ROWS / 4); i += GATHER_THREADS) {
+            const i32 feature = i / (GATHER_ROWS / 4), place = i % (GATHER_ROWS / 4) * 4;
+            u32 four = 0;
+            for (i32 j = 0; j < 4; ++j)
+                four |= (words[(place + j) * 9 + feature / 4] >> (feature % 4 * 8) & 255u) << (8 * j);
+            ((u32 *)(columns + (i64)(tile * width + feature) * room))[(begin + place) / 4] = four;
+        }
+        __syncthreads();
+    }
+}

@@ -1,0 +1,151 @@
+// best_splits: the split of one node by one feature, sought by one warp. Definition: reference_splits.best_split.
+//
+// Lane l holds cells l * PER_LANE ... of the feature's histogram: bins, the last of them for what is missing. Sums are
+// integers; a gain is formed from them in float64 by one fixed sequence of operations.
+
+#define PER_LANE (CELLS / 32)
+#define NOISE 0x1p-40          // a gain below this share of the parent's score is rounding, not gain
+#define CATEGORY_SMOOTHING 10.0 // curvature added to a category's own before its ratio is formed
+#define CATEGORY_LAMBDA 10.0   // added to reg_lambda in the gain of a categorical split
+#define ONE_AGAINST_REST 4     // up to this many categories in a node, single ones are split off
+#define MOST_CATEGORIES 32     // on the smaller side of a categorical split
+#define CATEGORY_ROWS 10.0     // a category of fewer rows follows the rest
+#define GROUP_ROWS 100.0       // added to the smaller side between two cuts that are judged, and left on the other side
+
+struct Sums {
+    i64 g, h;
+    i32 n; // rows; 0 where they are not counted
+};
+
+struct Cells {
+    i64 g[PER_LANE], h[PER_LANE];
+    i32 n[COUNTS ? PER_LANE : 1];
+};
+
+// What a search knows of its node and of the tree.
+struct Terms {
+    Sums total;
+    f64 unit_g, unit_h, ridge, least_h, least_gain, rows_per_h;
+    i32 least_n;
+    i32 missing; // bin of missing values: the number of value bins
+};
+
+struct Found {
+    f64 gain; // 0 if there is no split
+    i64 g, h; // of the left side
+    i32 bin, missing_left;
+};
+
+static __device__ __forceinline__ Sums operator+(Sums a, Sums b) { return {a.g + b.g, a.h + b.h, a.n + b.n}; }
+static __device__ __forceinline__ Sums operator-(Sums a, Sums b) { return {a.g - b.g, a.h - b.h, a.n - b.n}; }
+
+static __device__ __forceinline__ Sums cell(const Cells &cells, i32 k)
+{
+    return {cells.g[k], cells.h[k], COUNTS ? cells.n[COUNTS ? k : 0] : 0};
+}
+
+static __device__ __forceinline__ Sums from_lane(Sums a, i32 lane)
+{
+    return {__shfl_sync(FULL_WARP, a.g, lane), __shfl_sync(FULL_WARP, a.h, lane),
+            COUNTS ? __shfl_sync(FULL_WARP, a.n, lane) : 0};
+}
+
+// Whether the node has rows of this bin. Those that add nothing to any sum are seen only where rows are counted.
+static __device__ __forceinline__ bool seen(Sums a) { return a.g != 0 || a.h != 0 || (COUNTS && a.n != 0); }
+
+// What a leaf with these sums takes off the loss, doubled.
+static __device__ __forceinline__ f64 score(Sums a, const Terms &terms)
+{
+    const f64 g = (f64)a.g * terms.unit_g, h = (f64)a.h * terms.unit_h;
+    return g * g / (h + terms.ridge);
+}
+
+// Of sending ``left`` left; parent: the score of all.
+static __device__ __forceinline__ f64 gain_of(Sums left, const Terms &terms, f64 parent)
+{
+    return (score(left, terms) + score(terms.total - left, terms)) - parent;
+}
+
+// A split must gain more than this.
+static __device__ __forceinline__ f64 least_gain(f64 parent, const Terms &terms)
+{
+    const f64 noise = NOISE * parent;
+    return noise > terms.least_gain ? noise : terms.least_gain;
+}
+
+static __device__ __forceinline__ bool allowed(Sums side, const Terms &terms)
+{
+    return side.h > 0 && (f64)side.h * terms.unit_h >= terms.least_h && (!COUNTS || side.n >= terms.least_n);
+}
+
+static __device__ __forceinline__ bool allowed(Sums left, Sums right, const Terms &terms)
+{
+    return allowed(left, terms) && allowed(right, terms);
+}
+
+// The sum of earlier lanes.
+static __device__ __forceinline__ Sums before_lane(Sums own)
+{
+    Sums up_to = own;
+#pragma unroll
+    for (i32 d = 1; d < 32; d <<= 1) {
+        const i64 g = __shfl_up_sync(FULL_WARP, up_to.g, d), h = __shfl_up_sync(FULL_WARP, up_to.h, d);
+        const i32 n = COUNTS ? __shfl_up_sync(FULL_WARP, up_to.n, d) : 0;
+        if ((i32)(threadIdx.x & 31) >= d)
+            up_to = up_to + Sums{g, h, n};
+    }
+    return up_to - own;
+}
+
+// The sums of the cell that holds what is missing; they become known to all lanes.
+static __device__ __forceinline__ Sums missing_sums(const Cells &cells, i32 missing)
+{
+    Sums own = {0, 0, 0};
+#pragma unroll
+    for (i32 k = 0; k < PER_LANE; ++k)
+        if ((i32)(threadIdx.x & 31) * PER_LANE + k == missing)
+            own = cell(cells, k);
+    return from_lane(own, missing / PER_LANE);
+}
+
+// Every cut, missing values right and then left, if there are any. Key: 2 * bin, one more with missing values left.
+static __device__ Found search_cuts(const Cells &cells, const Terms &terms)
+{
+    const i32 lane = threadIdx.x & 31;
+    const Sums missing = missing_sums(cells, terms.missing);
+    const bool some_missing = seen(missing);
+    const i32 cuts = some_missing ? terms.missing : terms.missing - 1;
+    Sums own = {0, 0, 0};
+#pragma unroll
+    for (i32 k = 0; k < PER_LANE; ++k)
+        if (lane * PER_LANE + k < terms.missing)
+            own = own + cell(cells, k);
+    Sums left = before_lane(own), best_left = {0, 0, 0};
+    const f64 parent = score(terms.total, terms);
+    f64 gain = least_gain(parent, terms);
+    i32 key = NO_KEY;
+#pragma unroll
+    for (i32 k = 0; k < PER_LANE; ++k) {
+        const i32 bin = lane * PER_LANE + k;
+        left = left + cell(cells, k);
+#pragma unroll
+        for (i32 side = 0; side < 2; ++side) {
+            if (side ? !some_missing || bin >= terms.missing - 1 : bin >= cuts)
+                continue;
+            const Sums a = side ? left + missing : left;
+            if (!allowed(a, terms.total - a, terms))
+                continue;
+            const f64 here = gain_of(a, terms, parent);
+            if (here > gain) {
+                gain = here;
+                key = 2 * bin + side;
+                best_left = a;
+            }
+        }
+    }
+    const i32 from = best_lane(gain, key);
+    const Sums a = from_lane(best_left, from);
+    // None seen here: a missing value that comes later follows the heavier child.
+    const i32 missing_left = some_missing ? key & 1 : a.h > terms.total.h - a.h;
+    return {key == NO_KEY ? 0.0 : gain, a.g, a.h, key >> 1, missing_left};
+}

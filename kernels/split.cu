@@ -1,0 +1,108 @@
+// best_splits: complete the histograms of the last level's children and find the best split of each. One warp to a node
+// and feature; the last warp of a node takes the best feature, the last block of all chooses which nodes are split.
+//
+// Compiled for one CELLS and COUNTS (as histogram.cu) and SETS (1: some feature is categorical).
+
+#define THREADS 256
+constexpr int WARPS = THREADS / 32;
+
+// Over the features: the first of the largest gains becomes the node's split, or the node is closed. By one warp.
+static __device__ void take_best(Node *node, const Candidate *candidates, const i32 *features, const i32 *kinds, i32 t)
+{
+    const i32 lane = threadIdx.x & 31;
+    f64 gain = 0.0;
+    i32 key = NO_KEY;
+    for (i32 j = lane; j < t; j += 32)
+        if (candidates[j].found.gain > gain) {
+            gain = candidates[j].found.gain;
+            key = j;
+        }
+    best_lane(gain, key);
+    if (key == NO_KEY) {
+        if (lane == 0)
+            node->state = CLOSED;
+        return;
+    }
+    const Candidate &best = candidates[key];
+    const bool sets = SETS && kinds[features[key]] >> 16;
+    if (lane < 8)
+        node->left_set[lane] = sets ? best.left_set[lane] : 0;
+    if (lane == 0) {
+        node->gain = gain;
+        node->left_g = best.found.g;
+        node->left_h = best.found.h;
+        node->feature = features[key];
+        node->bin = best.found.bin;
+        node->missing_left = best.found.missing_left;
+        node->state = OPEN;
+    }
+}
+
+// True in the warp that is the last of ``n`` to come here; what the others wrote before is then visible to it.
+static __device__ __forceinline__ bool last_warp(u32 *counter, i32 n)
+{
+    u32 arrived = 0;
+    __syncwarp();
+    if ((threadIdx.x & 31) == 0) {
+        __threadfence();
+        arrived = atomicInc(counter, n - 1);
+    }
+    arrived = __shfl_sync(FULL_WARP, arrived, 0);
+    __threadfence();
+    return arrived == (u32)(n - 1);
+}
+
+// Lines first_line .. last_line - 1, each of a child that was built and, if it has one, its sibling. slots: histograms
+// are kept of nodes in slots below this. choose: after these lines, splits are chosen; 1: of the level, 2: best first.
+// kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
+// cell is among those of a histogram, in units of CELLS.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
+         const i32 *__restrict__ contest, const i32 *__restrict__ features, const i32 *__restrict__ places,
+         const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
+         Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 first_line, i32 last_line, i32 slots,
+         i32 choose)
+{
+#if SETS
+    __shared__ Ends ends[WARPS];
+#endif
+    const i32 t = contest[0], lane = threadIdx.x & 31, stop = min(last_line, state->n_lines);
+    const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
+    const Store at = {partials, partial_counts, sums, counts, contest[1] * contest[2], base};
+    const i32 jobs = (stop - first_line) * 2 * t;
+    for (i32 job = blockIdx.x * WARPS + (threadIdx.x >> 5); job < jobs; job += gridDim.x * WARPS) {
+        const i32 j = job % t, which = job / t, side = which & 1;
+        const Line line = lines[first_line + (which >> 1)];
+        const i32 v = side ? line.sibling : line.node;
+        if (v < 0 || nodes[v].state != FRESH)
+            continue;
+        const Node node = nodes[v];
+        const i32 kind = kinds[features[j]], missing = kind & 0xffff;
+        Cells cells;
+        complete(cells, at, line, side, node.slot, places[j], missing + 1,
+                 node.slot < slots && node.depth + 1 < rule->max_depth);
+        const Terms terms = terms_of(node, state, rule, missing);
+        Candidate *candidate = candidates + job;
+        Found found;
+#if SETS
+        Ends &own = ends[threadIdx.x >> 5];
+        if (kind >> 16) {
+            found = search_sets(cells, terms, own);
+            if (lane < 8)
+                candidate->left_set[lane] = own.set[lane];
+        } else
+#endif
+            found = search_cuts(cells, terms);
+        if (lane == 0)
+            candidate->found = found;
+        if (last_warp(arrived + which, t))
+            take_best(nodes + v, candidates + (i64)which * t, features, kinds, t);
+    }
+    if (choose && last_block(&state->arrived)) {
+        const Growth growth = {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots};
+        if (choose == 1)
+            choose_level(state, nodes, growth);
+        else
+            choose_best(state, nodes, growth);
+    }
+}

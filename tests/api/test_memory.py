@@ -1,0 +1,102 @@
+"""What a training takes on a GPU, told before: the very bytes that the emulated one is asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulator import emulated_gpu
+
+import gpuboost as gb
+from gpuboost.api.memory import SM_COUNT
+
+
+def taken(model, x, y, **given):
+    """Bytes of the emulated device that are in use between two rounds of a fit; the most of all rounds."""
+    most = 0
+    with emulated_gpu() as gpu:
+
+        def look(record):
+            nonlocal most
+            most = max(most, gpu.used())
+
+        model.set_params(device="cuda", callbacks=[look]).fit(x, y, **given)
+    return most
+
+
+CASES = {
+    "plain": ({}, 900, 5, None),
+    "wide and deep": ({"max_depth": 8}, 700, 70, None),
+    "drawn rows": ({"sampling": 0.3}, 3_000, 9, None),
+    "drawn features": ({"learners": 4}, 700, 40, None),
+    "leaf-wise": ({"growth": "leafwise", "max_leaves": 20, "max_depth": None}, 700, 5, None),
+    "oblivious": ({"growth": "oblivious", "max_depth": 4}, 700, 5, None),
+    "counted leaves": ({"min_samples_leaf": 5, "max_bins": 40}, 700, 5, None),
+    "quantiles": ({"loss": "quantile"}, 700, 5, None),
+    "three classes": ({}, 700, 5, 3),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_what_the_device_is_asked_for(rng, case):
+    params, n, d, n_classes = CASES[case]
+    x = np.stack([rng.permutation(n) for _ in range(d)], axis=1) / n  # every feature has as many bins as there may be
+    y = x[:, 0] + x[:, 1] ** 2
+    kind = gb.GradientBoostingRegressor
+    if n_classes is not None:
+        y, kind = np.digitize(y, [0.5, 1.0]), gb.GradientBoostingClassifier
+    model = kind(n_estimators=4, random_state=0, **params)
+    with emulated_gpu():
+        told = gb.estimate_memory(n, d, model, n_classes=n_classes)
+    found = taken(model, x, y)
+    assert found <= told.total
+    assert found >= 0.999 * told.total - 4_096  # what is needed for moments only is not seen between rounds
+
+
+def test_weights_and_eval_sets_count(rng):
+    x, weight = rng.permuted(np.tile(np.arange(600.0), (4, 1)), axis=1).T, rng.random(600)
+    model = gb.GradientBoostingRegressor(n_estimators=3)
+    with emulated_gpu():
+        told = gb.estimate_memory(600, 4, model, weighted=True, eval_rows=600)
+        plain = gb.estimate_memory(600, 4, model)
+    assert told.breakdown["eval sets"] >= 600 * (4 + 4 + 8 + 8)
+    assert told.breakdown["labels"] == plain.breakdown["labels"] + 8 * 600
+    found = taken(model, x, x[:, 0], sample_weight=weight, eval_set=(x, x[:, 0]))
+    assert 0.99 * told.total - 8_192 <= found <= told.total
+
+
+def test_it_grows_with_the_rows_as_it_says():
+    small, large = (gb.estimate_memory(n, 28, max_depth=8) for n in (1_000_000, 11_000_000))
+    assert large.total - small.total == pytest.approx(10_000_000 * large.bytes_per_row, rel=0.01)
+    assert large.breakdown["rows"] == 32 * 11_000_000
+    assert large.breakdown["columns"] == 28 * 11_000_000
+    assert 100 <= large.bytes_per_row <= 120
+    shown = str(large)
+    assert shown.startswith("11,000,000 rows x 28 features: 1.2 GiB on the device\n")
+    assert "335.7 MiB  bins, by row" in shown
+    assert shown.endswith(f"{large.bytes_per_row:.1f} bytes a row")
+
+
+def test_parameters_take_precedence_over_the_estimators():
+    model = gb.GradientBoostingClassifier(max_depth=3)
+    assert gb.estimate_memory(10_000, 9, model, max_depth=8).total > gb.estimate_memory(10_000, 9, model).total
+    assert gb.estimate_memory(10_000, 9, n_classes=2).total == gb.estimate_memory(10_000, 9).total
+    assert gb.estimate_memory(10_000, 9, max_bins=15).total < gb.estimate_memory(10_000, 9).total
+    assert SM_COUNT == 132
+
+
+@pytest.mark.parametrize(
+    ("arguments", "params", "error", "words"),
+    [
+        ((0, 3), {}, gb.RecipeError, "n_rows"),
+        ((10, 2.5), {}, gb.RecipeError, "n_features"),
+        ((10, 3), {"n_classes": 1}, gb.RecipeError, "n_classes"),
+        ((10, 3), {"eval_rows": -1}, gb.RecipeError, "eval_rows"),
+        ((10, 3), {"depth": 3}, gb.RecipeError, "depth: GradientBoostingRegressor has no such parameter"),
+        ((10, 3), {"max_bins": 1_000}, gb.InputError, "max_bins"),
+        ((10, 3), {"max_depth": -1}, gb.RecipeError, "max_depth"),
+        ((10, 3, gb.GradientBoostingRanker()), {}, gb.DeviceError, "whole lists"),
+    ],
+)
+def test_what_is_refused(arguments, params, error, words):
+    with pytest.raises(error, match=words):
+        gb.estimate_memory(*arguments, **params)

@@ -1,0 +1,101 @@
+"""Every kernel as a real device's compiler sees it: it compiles, fits, keeps its registers and contracts nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from cuda_compiler import ARCHITECTURES, CompilerError, device_compiler, ptx, resources
+from cuda_modules import TABLE, name_of, others, rows, usual
+
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+PLANTED = (Path(__file__).parent / "planted.cu").read_text()
+REGISTERS, SHARED = 65_536, 48 << 10  # of a block, before it asks for more
+SPILLS = {"list_histogram": 32, "evaluate_level": 32}  # bytes, for the sake of more blocks at a time; others: none
+
+# ATOMS.ADD is the only one that a multiprocessor does by itself on 32-bit integers; others are loops in software.
+_SPINNING = re.compile(r"\b(?:atom|red)(?:\.\w+)*?\.shared(?:::cta)?(?:\.\w+)*\.(?:f16x2|f32|f64|[usb]64)\b")
+_FLOATING = re.compile(r"\b(?:atom|red)(?:\.\w+)*\.(?:f16x2|f32|f64)\b")
+_FUSED = re.compile(r"\bfma\.")
+
+
+def threads_of(text: str) -> dict[str, int]:
+    """The largest block of each kernel: the bound that it was compiled for."""
+    found = {}
+    for part in re.split(r"\.entry\s+", text)[1:]:
+        bound = re.search(r"\.maxntid\s+(\d+)", part.split("{")[0])
+        found[re.match(r"\w+", part)[0]] = int(bound[1]) if bound else 0
+    return found
+
+
+def check_resources(text: str, architecture: int) -> None:
+    threads, name = threads_of(ptx(text)), name_of(text)
+    for kernel, taken in resources(text, architecture).items():
+        assert threads[kernel] > 0, f"{name}: {kernel} says nothing of its largest block: __launch_bounds__"
+        allocated = -(-taken.registers // 8) * 8 * threads[kernel]
+        assert allocated <= REGISTERS, f"{name}: {kernel} takes {allocated} registers"
+        assert taken.shared <= SHARED, f"{name}: {kernel} takes {taken.shared} bytes of shared memory"
+        assert taken.spills <= SPILLS.get(kernel, 0), f"{name}: {kernel} spills {taken.spills} bytes"
+
+
+def check_ptx(text: str) -> None:
+    made, name = ptx(text), name_of(text)
+    assert not _FUSED.search(made), f"{name}: a product is fused with a sum"
+    assert not _SPINNING.findall(made), f"{name}: an atomic operation is a loop"
+    assert not _FLOATING.findall(made), f"{name}: a sum of floats depends on who comes first"
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_resources(architecture):
+    for text in usual():
+        check_resources(text, architecture)
+
+
+def test_no_product_is_fused_and_no_atomic_operation_spins():
+    for text in usual():
+        check_ptx(text)
+
+
+@pytest.mark.slow
+def test_every_loss_and_every_shape_of_a_tree():
+    for text in others():
+        check_ptx(text)
+        check_resources(text, 90)
+
+
+def test_every_file_is_reached():
+    assert {name_of(text)[0] for text in usual()} == {path.name for path in KERNELS.glob("*.cu")}
+
+
+def test_the_table_names_every_kernel():
+    """``python tests/cuda_modules.py`` writes it anew."""
+    device_compiler()
+    written = re.findall(r"^\| (\S+\.cu) \| (.*?) ?\| `(\w+)` \|", TABLE.read_text(), re.MULTILINE)
+    assert {(file, variant.strip(), kernel) for file, variant, kernel in written} == set(rows())
+
+
+# Tests of the tests
+
+
+def test_a_fused_product_is_seen():
+    assert not _FUSED.search(ptx(PLANTED))
+    assert _FUSED.search(ptx(PLANTED, ("-std=c++17",)))  # what a compiler does when it is not told
+
+
+def test_a_spinning_atomic_is_seen():
+    assert len(_SPINNING.findall(ptx(PLANTED))) == 1
+    assert len(_FLOATING.findall(ptx(PLANTED))) == 1
+
+
+def test_a_spill_is_seen():
+    """64 products that are all alive at once, in the 32 registers of a thread that shares with 2,047 others."""
+    loads = "".join(f"const float v{i} = x[{i} * n + threadIdx.x];" for i in range(64))
+    stores = "".join(f"x[{i} * n + threadIdx.x] = v{i} * v{(7 * i + 5) % 64};" for i in range(64))
+    text = f'extern "C" __global__ void __launch_bounds__(1024, 2) full(float *x, int n) {{ {loads} {stores} }}'
+    assert resources(text, 90)["full"].spills > 0
+
+
+def test_an_error_names_the_file_and_the_line():
+    with pytest.raises(CompilerError, match=r"planted\.cuh\(2\): error: identifier .missing"):
+        ptx('#line 1 "planted.cuh"\n\nextern "C" __global__ void k(int *x) { x = missing; }\n')

@@ -1,0 +1,62 @@
+"""No race, no access out of bounds and nothing undefined in the kernels that work row by row."""
+
+from __future__ import annotations
+
+import pytest
+from emulator.sanitizer import sanitized
+
+RUN = """
+import sys
+import numpy as np
+from builders import random_case
+from emulator import emulated_runtime
+from gpuboost import losses
+from gpuboost.backends.cuda import Cuda
+from gpuboost.boosting import boost
+from gpuboost.growth import DepthWise
+from gpuboost.keys import Key
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import UniformSampling
+from gpuboost.steps import QuantileStep
+from gpuboost.types import Limits, Noise
+
+n = int(sys.argv[2])
+runtime = emulated_runtime(sys.argv[1] if sys.argv[1] == "random" else "forward", chained=sys.argv[1] != "unchained")
+runtime.sm_count = 1
+backend, key = Cuda(runtime), Key.root(3) / "rows" / 1
+for loss, target, weights in (
+    (losses.Logistic(), "binary", "whole"), (losses.Softmax(3), "3", "real"), (losses.Quantile(0.3), "real", "none")
+):
+    data = random_case(3, n, 3, target=target, weights=weights).data
+    scores = backend.start(data, np.zeros(loss.n_outputs))
+    gradients = backend.gradients(loss, scores, data, None)
+    sample = backend.sample(0.5, n, key)
+    drawn = backend.weigh(gradients, sample)
+    noisy = backend.noise(drawn, sample.rows, Noise(0.5, key))
+    backend._targets.gather(backend._resident.bins(data.bins), sample, again=True)
+    runtime.download(noisy.states)
+    backend.loss_value(loss, scores, data.y, data.row_weight())
+    backend.to_host(backend.losses(loss, scores, data))
+if n < 5_000:
+    step = QuantileStep()
+    recipe = Recipe(loss, 2, 0.5, DepthWise(Limits(4, 2)), UniformSampling(0.5), step=step)
+    boost(recipe, random_case(3, 200, 3).data, backend)
+backend.quantise(np.random.default_rng(1).normal(size=(n, 3)), data.cuts)
+runtime.wait()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sanitize", "how", "n"),
+    [
+        ("thread", "chained", 400),
+        ("thread", "unchained", 5_000),
+        ("address", "random", 400),
+        ("address", "random", 5_000),
+        ("undefined", "random", 400),
+    ],
+)
+def test_sanitizers_find_nothing(sanitize: str, how: str, n: int) -> None:
+    result = sanitized(sanitize, RUN, how, str(n))
+    assert result.returncode == 0, result.stdout[-3_000:]

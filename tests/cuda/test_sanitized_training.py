@@ -1,0 +1,49 @@
+"""Whole trainings under the sanitizers: no kernel races, strays or computes what C++ leaves undefined."""
+
+from __future__ import annotations
+
+import pytest
+from emulator.sanitizer import sanitized
+
+TRAIN = """
+import sys
+import numpy as np
+from builders import model_bytes, random_case
+from emulator import emulated_runtime
+from gpuboost import losses
+from gpuboost.backends.cuda import Cuda
+from gpuboost.backends.reference import Reference
+from gpuboost.boosting import boost
+from gpuboost.growth import DepthWise, LeafWise
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import UniformSampling
+from gpuboost.steps import automatic
+from gpuboost.types import Limits
+
+def train(case, recipe, chained=True):
+    backend = Cuda(emulated_runtime("random", chained=chained))
+    found = boost(recipe, case.data, backend, seed=2)
+    backend.predict(found, case.x)
+    assert model_bytes(found) == model_bytes(boost(recipe, case.data, Reference(), seed=2))
+
+if sys.argv[1] == "blocks":
+    train(random_case(1, 40, 3), Recipe(losses.SquaredError(), 1, growth=DepthWise(Limits(4, 2))), chained=False)
+else:
+    few = random_case(2, 90, 3, target="3", most_cuts=9)
+    train(few, Recipe(losses.Softmax(3), 2, growth=DepthWise(Limits(6, 3, 2)), sampling=UniformSampling(0.7)))
+    some, loss = random_case(3, 150, 6, most_cuts=30), losses.AbsoluteError()
+    train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitize", ["undefined", "address", "thread"])
+def test_trainings(sanitize):
+    result = sanitized(sanitize, TRAIN, "threads")
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.slow
+def test_blocks_do_not_race():
+    result = sanitized("thread", TRAIN, "blocks")
+    assert result.returncode == 0, result.stdout

@@ -1,0 +1,118 @@
+"""Every CUDA C module that the drivers ask for, found by asking: small trainings on the emulator.
+
+``python tests/cuda_modules.py`` writes kernels/RESOURCES.md, the table of what each kernel takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from builders import Case, random_case
+from cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_compiler, resources
+from emulator import emulated_runtime
+
+from gpuboost.backends.cuda import Cuda
+from gpuboost.backends.cuda_arena import Arena
+from gpuboost.backends.cuda_matrix import CudaMatrix
+from gpuboost.backends.cuda_plan import Plan
+from gpuboost.backends.cuda_sources import OPTIONS
+from gpuboost.boosting import boost
+from gpuboost.growth import DepthWise, LeafWise, Oblivious
+from gpuboost.losses import AbsoluteError, Softmax, SquaredError, registry
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import UniformSampling
+from gpuboost.steps import automatic
+from gpuboost.types import Cuts, Limits
+
+TABLE = Path(__file__).resolve().parents[1] / "kernels" / "RESOURCES.md"
+
+
+@cache
+def usual() -> frozenset[str]:
+    """The texts of data that live on a device, and of trainings that between them reach every file."""
+    wide = random_case(1, 400, 28, full=True, most_cuts=200, missing=0.0, categorical=0.0)
+    few = random_case(2, 150, 3, target="3", most_cuts=9)
+    some = random_case(3, 150, 6, most_cuts=30)
+    level_wise = Recipe(SquaredError(), 2, growth=Oblivious(Limits(8, 3)))
+    return frozenset().union(
+        _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3)))),
+        _asked(few, Recipe(Softmax(3), 2, growth=LeafWise(Limits(6, 6, 2)), sampling=UniformSampling(0.7))),
+        _asked(some, Recipe(AbsoluteError(), 2, growth=DepthWise(Limits(6, 6)), step=automatic(AbsoluteError()))),
+        _asked(some, level_wise),
+        *(_asked_of_matrix(dtype) for dtype in (np.float32, np.float64, np.int32)),
+    )
+
+
+def others() -> frozenset[str]:
+    """Those of every loss of a row, and of every shape of a tree's data."""
+    texts: set[str] = set()
+    for loss in (registry.get(name, n_classes=3) for name in registry.NAMES):
+        target = {"binary": "binary", "multiclass": "3"}.get(loss.task, "positive")
+        if loss.task != "ranking":
+            texts |= _asked(random_case(4, 60, 2, target=target), Recipe(loss, 1, step=automatic(loss)))
+    runtime = emulated_runtime()
+    for d, cells, least, categorical in product((4, 8, 16, 32), (60, 120, 250), (1, 2), (False, True)):
+        category = np.arange(3) if categorical else None
+        cuts = Cuts((np.arange(float(cells)),) * (d - 1) + (np.arange(0.0),), (None,) * (d - 1) + (category,))
+        Arena(runtime, Plan.of(10, cuts, Limits(4, 2, least), 1), cuts)
+    return (texts | runtime.cp.sources) - usual()
+
+
+def _asked(case: Case, recipe: Recipe) -> set[str]:
+    backend = Cuda(runtime := emulated_runtime())
+    backend.predict(boost(recipe, case.data, backend), case.x.astype(np.float32))
+    return runtime.cp.sources
+
+
+def _asked_of_matrix(dtype: type) -> set[str]:
+    runtime = emulated_runtime()
+    CudaMatrix.of(runtime, runtime.upload(np.ones((3, 2), dtype))).first_infinite()
+    return runtime.cp.sources
+
+
+def name_of(text: str) -> tuple[str, str]:
+    """The .cu file that a module is about, and the macros that this variant of it was given."""
+    before, *_ = text.partition("#line 1 ")
+    macros = re.findall(r"^#define ([A-Z_]+) (\w+)$", before, re.MULTILINE)
+    return re.findall(r'^#line 1 "(\S+)"$', text, re.MULTILINE)[-1], ", ".join(
+        f"{name} {value}" for name, value in macros
+    )
+
+
+@cache
+def rows() -> dict[tuple[str, str, str], tuple[Resources, ...]]:
+    """(file, variant, kernel) -> the most that it takes on each architecture, over texts of one name."""
+    found: dict[tuple[str, str, str], list[tuple[Resources, ...]]] = defaultdict(list)
+    for text in usual():
+        on = [resources(text, architecture) for architecture in ARCHITECTURES]
+        for kernel in on[0]:
+            found[*name_of(text), kernel].append(tuple(one[kernel] for one in on))
+    return {name: max(several, key=str) for name, several in sorted(found.items())}
+
+
+def table() -> str:
+    """What each kernel of the usual modules takes on each architecture, as Markdown."""
+    lines = [
+        "# What the kernels take",
+        "",
+        f"By {device_compiler().version} with `{' '.join((*OPTIONS, *CUPY_ADDS))}`: registers of a thread, and bytes",
+        "spilled from them where there are any; bytes of shared memory of a block, without those asked for at launch.",
+        "Written by `python tests/cuda_modules.py`; `tests/cuda/test_compile.py` holds the bounds.",
+        "",
+        f"| module | variant | kernel | shared | {' | '.join(f'sm_{one}' for one in ARCHITECTURES)} |",
+        f"|---|---|---|--:|{'--:|' * len(ARCHITECTURES)}",
+    ]
+    for (file, variant, kernel), taken in rows().items():
+        cells = (f"{one.registers}" + (f" ({one.spills} spilled)" if one.spills else "") for one in taken)
+        shared = max(one.shared for one in taken)
+        lines.append(f"| {file} | {variant} | `{kernel}` | {shared:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table(), encoding="utf-8")

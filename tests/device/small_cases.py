@@ -1,0 +1,38 @@
+"""Every kernel on little data, for compute-sanitizer to watch: see test_sanitizer.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import gpuboost as gb
+
+CASES = (
+    {},
+    {"sampling": 0.5, "learners": 3},
+    {"growth": "leafwise", "max_leaves": 9},
+    {"growth": "oblivious"},
+    {"loss": "absolute_error"},
+    {"min_samples_leaf": 5},
+    {"langevin": gb.Langevin(inverse_temperature=1e3, shrinkage=0.01)},
+)
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    for d in (3, 37):
+        x = rng.normal(size=(700, d)).astype(np.float32)
+        y = x[:, 0] + x[:, 1] * x[:, 2]
+        x[rng.random(x.shape) < 0.05] = np.nan
+        for params in CASES:
+            model = gb.GradientBoostingRegressor(n_estimators=4, max_depth=4, device="cuda", random_state=0, **params)
+            model.fit(x, y, sample_weight=rng.integers(1, 4, 700), eval_set=(x[:50], y[:50]))
+            model.predict(x)
+            model.apply(x)
+        gb.GradientBoostingClassifier(n_estimators=4, device="cuda").fit(x, np.digitize(y, [-1, 1])).predict_proba(x)
+        gb.GradientBoostingRegressor(n_estimators=2, device="cuda", categorical_features=[0]).fit(
+            np.abs(np.round(x)), y
+        )
+
+
+if __name__ == "__main__":
+    main()

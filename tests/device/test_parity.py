@@ -1,0 +1,140 @@
+"""The GPU's models are the CPU's, byte for byte: at size, in odd shapes, run after run, on any grid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuboost as gb
+
+from .conftest import rows
+
+pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("gpu")]
+
+
+def saved(model: Any, folder: Path, *data: Any, **more: Any) -> bytes:
+    model.fit(*data, **more).save_model(folder / "model.json")
+    return (folder / "model.json").read_bytes()
+
+
+def check(folder: Path, make: Any, *data: Any, **more: Any) -> Any:
+    """Same file, same predictions. Returns the GPU's model."""
+    host, device = make(device="cpu"), make(device="cuda")
+    assert saved(device, folder, *data, **more) == saved(host, folder, *data, **more)
+    assert device.predict(data[0]).tobytes() == host.predict(data[0]).tobytes()
+    return device
+
+
+AT_SIZE = {
+    "regression, depth 6": (gb.GradientBoostingRegressor, {"n_estimators": 20}),
+    "two classes, depth 8": (gb.GradientBoostingClassifier, {"n_estimators": 20, "max_depth": 8}),
+    "half of the rows": (gb.GradientBoostingRegressor, {"n_estimators": 20, "sampling": 0.5}),
+    "a tenth of the rows, a third of the features": (
+        gb.GradientBoostingRegressor,
+        {"n_estimators": 20, "sampling": 0.1, "learners": 0.33},
+    ),
+    "leaf-wise": (
+        gb.GradientBoostingRegressor,
+        {"growth": "leafwise", "max_leaves": 63, "max_depth": None, "n_estimators": 5},
+    ),
+    "oblivious": (gb.GradientBoostingRegressor, {"growth": "oblivious", "n_estimators": 10}),
+    "medians": (gb.GradientBoostingRegressor, {"loss": "absolute_error", "n_estimators": 5}),
+    "leaves of 100 rows": (gb.GradientBoostingRegressor, {"min_samples_leaf": 100, "n_estimators": 10}),
+    "noise": (
+        gb.GradientBoostingRegressor,
+        {"langevin": gb.Langevin(inverse_temperature=1e6, shrinkage=0.01), "n_estimators": 10},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AT_SIZE)
+def test_a_million_rows(tmp_path: Path, case: str) -> None:
+    kind, params = AT_SIZE[case]
+    x, y = rows(1_000_000, 28)
+    target = y > 0 if kind is gb.GradientBoostingClassifier else y
+    check(tmp_path, lambda **given: kind(random_state=3, **params, **given), x, target)
+
+
+def test_three_classes_with_weights_and_an_eval_set(tmp_path: Path) -> None:
+    x, y = rows(200_000, 40, seed=1)
+    labels, weight = np.digitize(y, [-0.7, 0.7]), np.random.default_rng(2).random(len(y))
+    test = x[::7], labels[::7]
+
+    def make(**given: Any) -> Any:
+        return gb.GradientBoostingClassifier(n_estimators=15, early_stopping_rounds=5, **given)
+
+    host, device = make(device="cpu"), make(device="cuda")
+    more = {"sample_weight": weight, "eval_set": test}
+    assert saved(device, tmp_path, x, labels, **more) == saved(host, tmp_path, x, labels, **more)
+    assert device.evals_result_ == host.evals_result_
+    assert device.predict_proba(x).tobytes() == host.predict_proba(x).tobytes()
+
+
+SHAPES = [
+    (2, 1),
+    (3, 33),
+    (31, 5),
+    (33, 4),
+    (255, 17),
+    (4_096, 3),
+    (4_097, 8),
+    (65_535, 9),
+    (65_536, 31),
+    (65_537, 32),
+    (131_071, 33),
+    (9_999, 300),
+]
+
+
+@pytest.mark.parametrize("depth", [1, 7])
+@pytest.mark.parametrize(("n", "d"), SHAPES)
+def test_odd_shapes(tmp_path: Path, n: int, d: int, depth: int) -> None:
+    x, y = rows(n, d, seed=n)
+    check(tmp_path, lambda **given: gb.GradientBoostingRegressor(n_estimators=4, max_depth=depth, **given), x, y)
+
+
+def test_gradients_of_any_size(tmp_path: Path) -> None:
+    """Cauchy noise: integers need more than 16 bits. Tiny targets: float32 numbers below the smallest normal one."""
+    x, y = rows(100_000, 10)
+    wild = y + np.random.default_rng(5).standard_cauchy(len(y)) * 1e4
+    for target in (wild, y * 1e-40, np.where(np.arange(len(y)) == 7, 1e25, y)):
+        check(tmp_path, lambda **given: gb.GradientBoostingRegressor(n_estimators=5, **given), x, target)
+
+
+def test_two_runs_and_other_grids(tmp_path: Path, gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = rows(300_000, 28, seed=4)
+
+    def run() -> bytes:
+        return saved(
+            gb.GradientBoostingRegressor(n_estimators=10, sampling=0.7, random_state=1, device="cuda"), tmp_path, x, y
+        )
+
+    first = run()
+    assert run() == first
+    for multiprocessors in (1, 7, 3 * gpu.sm_count):
+        monkeypatch.setattr(gpu, "sm_count", multiprocessors)
+        assert run() == first, multiprocessors
+
+
+def test_categories_and_sparse_rows(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    from scipy import sparse
+
+    x, y = rows(50_000, 6)
+    frame = pd.DataFrame(x)
+    frame.columns = list("abcdef")
+    rng = np.random.default_rng(8)
+    frame["town"] = pd.Categorical(rng.integers(0, 12, len(frame)).astype(str))
+    frame["street"] = pd.Categorical(rng.integers(0, 900, len(frame)).astype(str))
+    check(
+        tmp_path,
+        lambda **given: gb.GradientBoostingRegressor(n_estimators=8, **given),
+        frame,
+        y + (frame["town"] == "3"),
+    )
+    thin = sparse.random(20_000 if len(y) > 1_000 else 500, 200, 0.02, format="csr", random_state=1)
+    target = np.asarray(thin[:, :20].sum(axis=1)).ravel()
+    check(tmp_path, lambda **given: gb.GradientBoostingRegressor(n_estimators=8, **given), thin, target)

@@ -1,0 +1,149 @@
+"""Compile CUDA C for the CPU: g++, and a header that gives the language's words a meaning there.
+
+Two things plain C++ cannot take by macro are rewritten behind the preprocessor, in g++'s copy only:
+``extern __shared__ T x[];`` becomes a pointer, and every other shared variable is registered, so that it is filled with
+0xff at the start of each block.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+FLAGS = (
+    "-std=c++17",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",  # a * b + c rounds twice: what --fmad=false asks of NVRTC
+    "-fno-strict-aliasing",
+    "-fno-gnu-unique",  # else copies of one library share the static variables of templates
+    "-Wall",
+    "-Wno-unknown-pragmas",
+    "-Wno-attributes",
+    "-Wno-unused-function",
+    "-Wno-unused-variable",
+)
+_UNDEFINED = "undefined,float-cast-overflow"
+BUILDS = {
+    "plain": ("-O2",),
+    "address": ("-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer"),
+    "undefined": ("-O1", "-g", f"-fsanitize={_UNDEFINED}", f"-fno-sanitize-recover={_UNDEFINED}"),
+    "thread": ("-O1", "-g", "-fsanitize=thread"),
+    # Instrumented after optimisation, so that what stays in registers is not counted; see traffic.h.
+    "counts": ("-O2", "-fsanitize=thread", "-fno-tree-loop-distribute-patterns", "-DCUDA_EMULATOR_COUNTS"),
+}
+_DYNAMIC = re.compile(r"\bextern\s+__shared__\s+((?:__align__\s*\([^)]*\)\s*)?)([^;\[]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
+_STATIC = re.compile(r"\b__shared__\s[^;(){}]*;")
+_NAME = re.compile(r"(\w+)\s*(?:\[[^;]*)?$")
+_BOUNDS = r"(?:__launch_bounds__\s*\(((?:[^()]|\([^()]*\))*)\)\s*)?"
+_KERNEL = re.compile(rf'extern\s+"C"\s+__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(([^)]*)\)')
+
+
+class CompileError(RuntimeError):
+    """What g++ said."""
+
+
+def _kernels_of(text: str) -> dict[str, tuple[str, str]]:
+    """The extern "C" kernels of a preprocessed text: name -> what its __launch_bounds__ says, names of parameters."""
+    found = {}
+    for match in _KERNEL.finditer(text):
+        parameters = " ".join(name[1] for part in match[4].split(",") if (name := _NAME.search(part.strip())))
+        found[match[3]] = (match[1] or match[2] or "1024", parameters)
+    return found
+
+
+def why_not() -> str:
+    """Why kernels cannot be compiled on this machine; empty if they can."""
+    compiler = _compiler()
+    return "" if shutil.which(compiler) else f"the CUDA emulator needs a C++ compiler, and {compiler} is not there"
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX", "g++")
+
+
+@cache
+def cache_folder() -> Path:
+    """Where libraries are kept between runs: GPUBOOST_EMULATOR_CACHE, or the user's cache, or a temporary folder."""
+    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuboost" / "emulator"
+    for candidate in (os.environ.get("GPUBOOST_EMULATOR_CACHE"), users):
+        if candidate:
+            try:
+                Path(candidate).mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=candidate):
+                    return Path(candidate)
+            except OSError:
+                continue
+    return Path(tempfile.mkdtemp(prefix="gpuboost-emulator-"))
+
+
+@cache
+def _machinery() -> str:
+    """What a library depends on besides its source: the headers, and this file."""
+    return "".join(path.read_text() for path in (*sorted(HERE.glob("*.h")), Path(__file__)))
+
+
+def _declarators(text: str) -> list[str]:
+    """Split "T a[2][3], b" at the commas outside brackets."""
+    depth, start, parts = 0, 0, []
+    for i, letter in enumerate(text):
+        depth += (letter in "<([") - (letter in ">)]")
+        if letter == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [*parts, text[start:]]
+
+
+def _registered(found: re.Match[str]) -> str:
+    names = (_NAME.search(part.strip()) for part in _declarators(found[0][:-1]))
+    return found[0] + "".join(f" CUDA_EMULATOR_SHARED({name[1]});" for name in names if name)
+
+
+def _translated(text: str) -> str:
+    """The C++ that g++ is given for a preprocessed module: its text, and an entry point per kernel."""
+    kernels = _kernels_of(text)
+    body = _STATIC.sub(_registered, _DYNAMIC.sub(r"CUDA_EMULATOR_DYNAMIC_SHARED(\1\2, \3);", text))
+    entries = "\n".join(f"CUDA_EMULATOR_ENTRY({name}, {bounds})" for name, (bounds, _) in kernels.items())
+    table = "".join(f"{name} {parameters}\\n" for name, (_, parameters) in kernels.items())
+    return f'{body}\n#line 1 "entry points"\n{entries}\nCUDA_EMULATOR_KERNELS("{table}")\n'
+
+
+def compiled(source: str, options: tuple[str, ...] = (), build: str = "plain") -> Path:
+    """The shared library of a module, from the cache if it was made before.
+
+    Args:
+        source: CUDA C.
+        options: more for the compiler, after its usual ones: "-DNAME=value".
+        build: a key of BUILDS.
+
+    Raises:
+        CompileError: with the compiler's messages.
+    """
+    compiler, flags = _compiler(), (*FLAGS, *BUILDS[build], *options)
+    key = hashlib.sha256("\0".join((compiler, *flags, _machinery(), source)).encode()).hexdigest()[:32]
+    library = cache_folder() / f"{key}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+            unit, made = Path(folder) / "module.o", Path(folder) / "module.so"
+            only = [compiler, "-E", "-x", "c++", "-std=c++17", "-D__CUDA_EMULATOR__=1", *options, "-"]
+            text = _run(only, f'#line 1 "module.cu"\n{source}\n')
+            header = str(HERE / "cuda_emulator.h")
+            _run([compiler, *flags, "-x", "c++", "-include", header, "-c", "-o", str(unit), "-"], _translated(text))
+            libraries = () if build == "counts" else tuple(flag for flag in flags if flag.startswith("-fsanitize"))
+            _run([compiler, "-shared", *libraries, "-o", str(made), str(unit)])
+            made.replace(library)
+    return library
+
+
+def _run(command: list[str], text: str | None = None) -> str:
+    result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+    if result.returncode:
+        raise CompileError(result.stderr)
+    return result.stdout

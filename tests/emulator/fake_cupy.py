@@ -1,0 +1,306 @@
+"""The part of CuPy that ``CupyRuntime`` uses, on NumPy and the emulator; it keeps what drivers get wrong.
+
+* A device array refuses to become a NumPy array implicitly.
+* Work is queued and runs at the next synchronisation, so a pinned buffer read or changed too early shows.
+* In a capture work is recorded, nothing runs and scalars are frozen. Transfers are refused, as by CuPy, and so is
+  allocation: CuPy allows it, but its pool may hand the memory out again.
+* A graph holds no array: replaying it after one was freed is an error here, and damage on a device.
+* Fresh memory is NaN and -1, and lies between guard bytes and guard pages.
+* An array of another device, or of the host, is refused as a kernel argument, and a scalar of the wrong type.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from emulator.arrays import FakeCudaError, OutOfMemoryError, ndarray
+from emulator.counts import Traffic
+from emulator.launch import DYNAMIC_SHARED, Kernel, Module, Schedule
+from emulator.memory import Allocation
+
+CAPACITY = 8 << 30  # bytes
+MULTIPROCESSORS = 4
+
+Work = Callable[[], None]
+
+
+class _Context:
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+class _Device(_Context):
+    def __init__(self, cp: FakeCupy, index: int = 0) -> None:
+        self._cp, self.id, self.compute_capability = cp, index, "90"
+        self.attributes = {
+            "MultiProcessorCount": cp.multiprocessors,
+            "MaxSharedMemoryPerBlockOptin": cp.shared_memory,
+        }
+
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        return self._cp.capacity - self._cp.used(), self._cp.capacity
+
+
+class _Stream(_Context):
+    def __init__(self, cp: FakeCupy, non_blocking: bool = False) -> None:
+        self._cp, self._non_blocking = cp, non_blocking
+
+    def synchronize(self) -> None:
+        self._cp.synchronise("Stream.synchronize")
+
+    def record(self) -> None: ...
+
+    def wait_event(self, event: None) -> None: ...
+
+    def begin_capture(self) -> None:
+        if self._cp.recording is not None:
+            raise FakeCudaError("cudaErrorIllegalState: a capture was begun while capturing")
+        if not self._non_blocking:
+            raise FakeCudaError("cudaErrorStreamCaptureUnsupported: the legacy stream cannot be captured")
+        self._cp.recording = []
+
+    def end_capture(self) -> _Graph:
+        recorded, self._cp.recording = self._cp.recording, None
+        return _Graph(self._cp, recorded or [])
+
+
+class _Node:
+    """One launch, memset or copy of a graph, and the arrays it needs alive."""
+
+    def __init__(self, kind: str, work: Work, allocations: Sequence[Allocation]) -> None:
+        self.kind, self.work, self._allocations = kind, work, [weakref.ref(one) for one in allocations]
+
+    def alive(self) -> bool:
+        return all(one() is not None for one in self._allocations)
+
+
+class _Graph:
+    def __init__(self, cp: FakeCupy, nodes: list[_Node]) -> None:
+        self._cp, self.nodes = cp, nodes
+
+    def launch(self, stream: Any = None) -> None:
+        if self._cp.recording is not None:
+            raise FakeCudaError("a graph cannot be launched while capturing")
+        self._cp.counts["graph"] += 1
+        self._cp.counts["graph nodes"] += len(self.nodes)
+        for node in self.nodes:
+            if not node.alive():
+                raise FakeCudaError(f"the graph's {node.kind} uses an array that was freed after the capture")
+            self._cp.enqueue(node.work)
+
+
+class _RawKernel:
+    """Compiled at its first launch, not when it is asked for as CuPy does: what is never launched costs nothing."""
+
+    def __init__(self, cp: FakeCupy, source: str, defines: tuple[str, ...], name: str) -> None:
+        self._cp, self._source, self._defines, self._name = cp, source, defines, name
+        self._most_shared = DYNAMIC_SHARED
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return self._cp.compiled(self._source, self._defines, self._name)
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        return self._most_shared
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, size: int) -> None:
+        if size > self._cp.shared_memory:
+            raise FakeCudaError(
+                f"cudaErrorInvalidValue: {size} bytes of shared memory, a block has {self._cp.shared_memory}"
+            )
+        self._most_shared = size
+
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None:
+        frozen: list[Any] = []
+        allocations: list[Allocation] = []
+        for i, value in enumerate(args):
+            if isinstance(value, ndarray):
+                if value._cp is not self._cp:
+                    raise FakeCudaError(f"{self._kernel.name}: argument {i} lives on another device")
+                frozen.append(value._host)
+                allocations.append(value._allocation)
+            elif isinstance(value, np.ndarray) and value.size != 1:
+                raise TypeError(f"{self._kernel.name}: argument {i} is a numpy.ndarray of shape {value.shape}")
+            else:
+                frozen.append(np.array(value))  # by value, as of now; an int is 8 bytes, as in CuPy
+        self._kernel.max_dynamic_shared_size_bytes = self._most_shared
+        self._kernel.check(grid, block, shared_mem)  # wrong launches show here, not at the next synchronisation
+        self._kernel.marshal(frozen)
+        run = self._kernel
+        self._cp.submit(f"kernel {run.name}", lambda: run(grid, block, frozen, shared_mem), *allocations)
+
+
+class FakeCupy:
+    """What ``import cupy`` gives, for one device.
+
+    Args:
+        schedule: see Schedule.
+        build: a key of ``compiler.BUILDS``.
+        deferred: whether work waits for the next synchronisation.
+        capacity: bytes of device memory.
+        multiprocessors: what the device reports; grids follow from it.
+        shared_memory: bytes a block may have with an opt-in (here those of an H100).
+    """
+
+    ndarray = ndarray
+
+    def __init__(
+        self,
+        schedule: Schedule | None = None,
+        build: str = "plain",
+        deferred: bool = True,
+        capacity: int = CAPACITY,
+        multiprocessors: int = MULTIPROCESSORS,
+        shared_memory: int = 227 << 10,
+    ) -> None:
+        self.capacity, self.multiprocessors, self.shared_memory = capacity, multiprocessors, shared_memory
+        self.recording: list[_Node] | None = None
+        self.counts: Counter[str] = Counter()  # what was submitted, by kind: "kernel <name>", "memset", "sync" ...
+        self.kernels: list[Kernel] = []
+        self.sources: set[str] = set()  # texts of the modules that were asked for
+        self._schedule, self._build, self._deferred = schedule or Schedule(), build, deferred
+        self._queue: list[Work] = []
+        self._allocations: weakref.WeakSet[Allocation] = weakref.WeakSet()
+        self.cuda = SimpleNamespace(
+            Device=lambda index=0: _Device(self, index),
+            Stream=lambda non_blocking=False: _Stream(self, non_blocking),
+            get_current_stream=lambda: _Stream(self),
+            memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+            runtime=SimpleNamespace(
+                pointerGetAttributes=self._attributes,
+                driverGetVersion=lambda: 13_000,
+                runtimeGetVersion=lambda: 13_000,
+                getDeviceCount=lambda: 1,
+                getDeviceProperties=lambda index: {
+                    "name": b"emulated GPU", "totalGlobalMem": self.capacity, "major": 9, "minor": 0,
+                },
+            ),
+            is_available=lambda: True,
+        )  # fmt: skip
+
+    @property
+    def launches(self) -> int:
+        """Kernels that the host launched one by one or recorded; not those of a replay."""
+        return sum(count for kind, count in self.counts.items() if kind.startswith("kernel "))
+
+    def traffic(self) -> dict[str, dict[str, Traffic]]:
+        """What was moved, by kernel and parameter, by a counting build."""
+        total: dict[str, dict[str, Traffic]] = {}
+        for kernel in self.kernels:
+            for parameter, moved in kernel.traffic.items():
+                entry = total.setdefault(kernel.name, {}).setdefault(parameter, Traffic())
+                entry += moved
+        return total
+
+    def shared_atomics(self) -> Counter[str]:
+        """Atomic operations in shared memory, by kernel, counted by a counting build."""
+        total: Counter[str] = Counter()
+        for kernel in self.kernels:
+            total[kernel.name] += kernel.shared_atomics
+        return total
+
+    def used(self) -> int:
+        """Bytes of device memory that are allocated."""
+        return sum(allocation.nbytes for allocation in self._allocations)
+
+    # The stream
+
+    def submit(self, kind: str, work: Work, *allocations: Allocation) -> None:
+        self.counts[kind] += 1
+        if self.recording is None:
+            self.enqueue(work)
+        else:
+            self.recording.append(_Node(kind, work, allocations))
+
+    def enqueue(self, work: Work) -> None:
+        if self._deferred:
+            self._queue.append(work)
+        else:
+            work()
+
+    def refuse_in_capture(self, what: str) -> None:
+        if self.recording is not None:
+            raise FakeCudaError(f"the current stream is capturing, so {what} transfers are disallowed")
+
+    def synchronise(self, why: str) -> None:
+        if self.recording is not None:
+            raise FakeCudaError(f"cudaErrorStreamCaptureUnsupported: {why} during a capture")
+        self.counts["sync"] += 1
+        queue, self._queue = self._queue, []
+        for work in queue:
+            work()
+        for allocation in self._allocations:
+            allocation.check()
+
+    # Arrays
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> ndarray:
+        if self.recording is not None:
+            raise FakeCudaError("allocation during a capture: its memory would not belong to the graph")
+        dtype = np.dtype(dtype)
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        if nbytes > self.capacity - self.used():
+            raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes")
+        allocation = Allocation(nbytes)
+        self._allocations.add(allocation)
+        return ndarray(allocation.bytes.view(dtype).reshape(shape), allocation, self)
+
+    def ascontiguousarray(self, array: ndarray) -> ndarray:
+        if array.flags.c_contiguous:
+            return array
+        copy = self.empty(array.shape, array.dtype)
+        self.submit("kernel of cupy", lambda: np.copyto(copy._host, array._host))
+        return copy
+
+    def from_dlpack(self, x: Any) -> ndarray:
+        """The array itself is the capsule: only what is on this device can be handed over."""
+        array: ndarray = x.__dlpack__()
+        return array
+
+    def asarray(self, x: Any) -> ndarray:
+        """A view of what ``x.__cuda_array_interface__`` describes."""
+        described = x.__cuda_array_interface__
+        allocation, offset = self._at(described["data"][0])
+        dtype, shape = np.dtype(described["typestr"]), tuple(described["shape"])
+        strides = described.get("strides") or np.empty(shape, dtype).strides
+        host = np.ndarray(shape, dtype, allocation.bytes.data, offset, strides)
+        return ndarray(host, allocation, self)
+
+    def _at(self, pointer: int) -> tuple[Allocation, int]:
+        for allocation in self._allocations:
+            offset = pointer - allocation.bytes.ctypes.data
+            if 0 <= offset < allocation.nbytes:
+                return allocation, offset
+        raise FakeCudaError("cudaErrorInvalidValue: a pointer to nothing of this device")
+
+    def _attributes(self, pointer: int) -> SimpleNamespace:
+        self._at(pointer)
+        return SimpleNamespace(device=0)
+
+    def get_default_memory_pool(self) -> SimpleNamespace:
+        return SimpleNamespace(free_bytes=lambda: 0)
+
+    # Kernels
+
+    def RawModule(self, *, code: str, options: tuple[str, ...] = ()) -> SimpleNamespace:  # noqa: N802 - CuPy's name
+        self.sources.add(code)
+        defines = tuple(option for option in options if option.startswith("-D"))
+        return SimpleNamespace(get_function=lambda name: _RawKernel(self, code, defines, name))
+
+    def compiled(self, source: str, defines: tuple[str, ...], name: str) -> Kernel:
+        kernel = Module(source, defines, self._build, self._schedule).kernel(name)
+        self.kernels.append(kernel)
+        return kernel
