@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -74,6 +74,88 @@ def best_split(
     return best
 
 
+def shared_splits(
+    histograms: list[dict[int, Array]],
+    totals: list[tuple[int, int, int]],
+    units: tuple[float, float],
+    limits: Limits,
+    n_bins: Array,
+    categorical: Array,
+    rows_per_h: float,
+) -> list[Split] | None:
+    """One split for all nodes of a level, each with its own gain; None if there is nothing to gain.
+
+    The candidates are those of the level's summed histogram. What one gains is the sum over the nodes, in their order,
+    where a node to which it would give a side that is not allowed gains 0. The first of the largest is made everywhere.
+
+    histograms, totals: one per node, as for ``best_split``.
+    """
+    best: Split | None = None
+    own_totals = [np.array(one, np.int64) for one in totals]
+    for f in sorted(histograms[0]):
+        own = [histogram[f] for histogram in histograms]
+        split = _best_shared(f, own, own_totals, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h)
+        if split is not None and split.gain > (best.gain if best else 0.0):
+            best = split
+    if best is None:
+        return None
+    f, b = best.feature, int(n_bins[best.feature])
+    ridge = _ridge(sum(histogram[f] for histogram in histograms), bool(categorical[f]), limits)
+    lefts = [_left(histogram[f], best, b) for histogram in histograms]
+    gains = [_gain(left, total, units, limits, ridge) for left, total in zip(lefts, own_totals, strict=True)]
+    return [replace(best, gain=gain) for gain in gains]
+
+
+def _best_shared(
+    f: int,
+    own: list[Array],
+    totals: list[Array],
+    units: tuple[float, float],
+    limits: Limits,
+    b: int,
+    categorical: bool,
+    rows_per_h: float,
+) -> Split | None:
+    level, total = np.sum(own, axis=0), np.sum(totals, axis=0)
+    ridge = _ridge(level, categorical, limits)
+    gain, found = max(limits.min_split_gain, NOISE * _in_order(_score(one, units, ridge) for one in totals)), None
+    used = [c for c in range(b + 1) if _seen(level[c], limits)]
+    candidates = _sets(level, used, total, b, units, limits, rows_per_h) if categorical else _cuts(level, b, limits)
+    for candidate in candidates:
+        lefts = (_left(sums, candidate, b) for sums in own)
+        here = _in_order(_gain(left, one, units, limits, ridge) for left, one in zip(lefts, totals, strict=True))
+        if here > gain:
+            gain, found = here, candidate
+    return None if found is None else _settled(found, f, gain, level[b], total, b, limits)
+
+
+def _in_order(numbers: Iterator[float]) -> float:
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
+
+
+def _left(sums: Array, split: _Candidate | Split, b: int) -> Array:
+    """(3,) what goes left of a node with these sums."""
+    if split.categories is not None:
+        return sums[sorted(split.categories)].sum(axis=0)
+    return sums[: split.bin + 1].sum(axis=0) + (sums[b] if split.missing_left else 0)
+
+
+def _gain(left: Array, total: Array, units: tuple[float, float], limits: Limits, ridge: float) -> float:
+    """What the split gains at one of the nodes that share it; nothing where a side is not allowed."""
+    right = total - left
+    if not _allowed(left, units, limits) or not _allowed(right, units, limits):
+        return 0.0
+    return (_score(left, units, ridge) + _score(right, units, ridge)) - _score(total, units, ridge)
+
+
+def _ridge(sums: Array, categorical: bool, limits: Limits) -> float:
+    many = categorical and sum(_seen(cell, limits) for cell in sums) > ONE_AGAINST_REST
+    return limits.reg_lambda + CATEGORY_LAMBDA if many else limits.reg_lambda
+
+
 def _best_of_feature(
     f: int,
     sums: Array,
@@ -85,9 +167,7 @@ def _best_of_feature(
     rows_per_h: float,
 ) -> Split | None:
     used = [c for c in range(b + 1) if _seen(sums[c], limits)]
-    ridge = limits.reg_lambda
-    if categorical and len(used) > ONE_AGAINST_REST:
-        ridge += CATEGORY_LAMBDA
+    ridge = _ridge(sums, categorical, limits)
     parent = _score(total, units, ridge)
     gain, found = max(limits.min_split_gain, NOISE * parent), None
     for candidate in _sets(sums, used, total, b, units, limits, rows_per_h) if categorical else _cuts(sums, b, limits):

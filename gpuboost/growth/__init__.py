@@ -2,6 +2,7 @@
 
 from gpuboost.growth.depthwise import DepthWise
 from gpuboost.growth.leafwise import LeafWise
+from gpuboost.growth.oblivious import Oblivious
 from gpuboost.growth.protocol import Growth
 
-__all__ = ["DepthWise", "Growth", "LeafWise"]
+__all__ = ["DepthWise", "Growth", "LeafWise", "Oblivious"]
