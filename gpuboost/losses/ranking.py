@@ -1,0 +1,217 @@
+"""Losses of whole lists, for learning to rank. A list is the documents of one query, with what each is worth.
+
+For two documents i, j of a list with labels y_i > y_j, the pair costs w_ij log(1 + e^(-sigma (f_i - f_j))). What
+differs is w_ij. It is held constant while derivatives are taken, also where it depends on the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import RecipeError
+from gpuboost.losses.averages import constant
+from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.target import finite, number, require
+from gpuboost.types import Array
+
+MOST_LABEL = 31  # 2**31 - 1 is what the best document is worth at most, unless a table says otherwise
+NEAR = 0.01  # pairs that stand closer than this weigh alike
+FARTHEST = -300.0  # documents whose score times sigma lies further below the list's best count as being there
+
+
+def pull(better: float, worse: float, weight: float, sigma: float) -> tuple[float, float]:
+    """The derivatives of weight log(1 + e^(-sigma d)), d the better document's score less the worse one's.
+
+    better, worse: e^(sigma f) of the two, up to a common factor. Returns -d/dd, which pulls the better document up and
+    the worse one down, and the second derivative, which both have.
+    """
+    both = 1.0 / (better + worse)
+    first = sigma * weight * (worse * both)
+    return first, sigma * first * (better * both)
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaMART:
+    """w_ij = |G_i - G_j| |D_i - D_j| / (ideal DCG): by how much exchanging the two would change NDCG (Burges 2010).
+
+    G is the gain of a label, D = 1 / log2(1 + rank) the discount of a place. Only pairs of which one document stands
+    among the first ``truncation`` count, so a list costs truncation x documents; the ideal DCG is truncated alike.
+
+    Args:
+        sigma: steepness of the logistic function.
+        truncation: places that count; None for all of them.
+        gain: what label 0, 1, 2, ... is worth, not falling; None for 2^label - 1, labels up to 31.
+        normalise: divide w_ij by 0.01 + |f_i - f_j|, and shrink the derivatives of a list whose pairs pull with S
+            together by log2(1 + S) / S, so that long lists do not drown short ones.
+
+    Raises:
+        RecipeError: if one of them is out of its range.
+    """
+
+    sigma: float = 1.0
+    truncation: int | None = 30
+    gain: tuple[float, ...] | None = None
+    normalise: bool = True
+
+    name: ClassVar[str] = "lambdamart"
+    task: ClassVar[str] = "ranking"
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = False
+    lipschitz: ClassVar[float | None] = None
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    uses_ideal: ClassVar[bool] = True
+    value: ClassVar[Undefined] = staticmethod(undefined)
+    derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", _positive("LambdaMART", self.sigma))
+        object.__setattr__(self, "truncation", _truncation("LambdaMART", self.truncation))
+        object.__setattr__(self, "gain", None if self.gain is None else _gain_table(self.gain))
+        object.__setattr__(self, "normalise", _flag("LambdaMART", self.normalise))
+
+    @property
+    def parameter(self) -> float:
+        return self.sigma
+
+    @property
+    def prefers_close(self) -> bool:
+        return self.normalise
+
+    @property
+    def evens_lists(self) -> bool:
+        return self.normalise
+
+    @staticmethod
+    def pair_weight(gain: float, discount: float) -> float:
+        return gain * discount
+
+    def gains(self) -> NDArray[np.float64]:
+        doubling = [2.0**label - 1.0 for label in range(MOST_LABEL + 1)]
+        return np.array(doubling if self.gain is None else self.gain)
+
+    def check_target(self, y: Array) -> None:
+        _whole(finite(y, "LambdaMART"), "LambdaMART")
+        most = len(self.gains()) - 1
+        advice = "Pass LambdaMART(gain=[...]), one number for each label, or use fewer grades."
+        require(np.asarray(y) <= most, np.asarray(y), f"LambdaMART knows the gain of labels 0 to {most}", advice)
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return constant(0.0)  # only differences of scores matter
+
+    def inverse_link(self, scores: Array) -> Array:
+        return scores[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseLogistic:
+    """w_ij = 1: the negative log-likelihood of the pairs' order (RankNet, Burges et al. 2005).
+
+    Every pair counts by default, which costs documents^2 a list; with ``truncation`` those of which one document
+    stands among the first so many.
+
+    Args:
+        sigma: steepness of the logistic function.
+        truncation: places that count; None for all of them.
+        normalise: shrink the derivatives of a list as ``LambdaMART`` does; pairs weigh alike.
+
+    Raises:
+        RecipeError: if one of them is out of its range.
+    """
+
+    sigma: float = 1.0
+    truncation: int | None = None
+    normalise: bool = True
+
+    name: ClassVar[str] = "pairwise_logistic"
+    task: ClassVar[str] = "ranking"
+    n_outputs: ClassVar[int] = 1
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = False
+    lipschitz: ClassVar[float | None] = None
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    uses_ideal: ClassVar[bool] = False
+    prefers_close: ClassVar[bool] = False  # it helps LambdaMART and hurts here: docs/losses.md
+    value: ClassVar[Undefined] = staticmethod(undefined)
+    derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", _positive("PairwiseLogistic", self.sigma))
+        object.__setattr__(self, "truncation", _truncation("PairwiseLogistic", self.truncation))
+        object.__setattr__(self, "normalise", _flag("PairwiseLogistic", self.normalise))
+
+    @property
+    def parameter(self) -> float:
+        return self.sigma
+
+    @property
+    def evens_lists(self) -> bool:
+        return self.normalise
+
+    @staticmethod
+    def pair_weight(gain: float, discount: float) -> float:
+        return 1.0 if gain > 0.0 else 0.0
+
+    def gains(self) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def check_target(self, y: Array) -> None:
+        _whole(finite(y, "PairwiseLogistic"), "PairwiseLogistic")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return constant(0.0)
+
+    def inverse_link(self, scores: Array) -> Array:
+        return scores[0]
+
+
+def _whole(y: NDArray[np.float64], loss: str) -> None:
+    """Refuse labels that are not 0, 1, 2, ..."""
+    rule = f"{loss} needs labels that are whole numbers, 0 or more (0 for what is of no use)"
+    require((y >= 0.0) & (y == np.rint(y)), y, rule, "Code the grades as 0, 1, 2, ...")
+
+
+def _positive(loss: str, sigma: Any) -> float:
+    found = number(loss, "sigma", sigma)
+    if not found > 0.0:
+        raise RecipeError(f"sigma: {loss} needs a positive number; got {sigma!r}.")
+    return found
+
+
+def _truncation(loss: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise RecipeError(f"truncation: {loss} needs a whole number of places, 1 or more, or None; got {value!r}.")
+    return int(value)
+
+
+def _flag(loss: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise RecipeError(f"normalise: {loss} needs True or False; got {value!r}.")
+    return bool(value)
+
+
+def _gain_table(value: Any) -> tuple[float, ...]:
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or len(value) < 2:
+        raise RecipeError(f"gain: LambdaMART needs two numbers or more, one for each label from 0; got {value!r}.")
+    table = tuple(number("LambdaMART", "gain", one) for one in value)
+    if table[0] < 0.0 or any(b < a for a, b in pairwise(table)) or table[-1] <= table[0]:
+        raise RecipeError(
+            f"gain: LambdaMART needs numbers of 0 or more that do not fall, nor are all equal; got {value!r}."
+        )
+    return table

@@ -1,0 +1,132 @@
+"""The formulas of the metrics of rankings: one value per query, then their weighted mean. The same bits everywhere.
+
+y (n,) labels; scores (k, n); weight (n,) or None, of which a query has one; query_start (queries + 1,). Documents are
+placed by their scores, equal ones in the order of rows. Sums run from the first place down, and the mean is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.elementary import log, log_array
+from gpuboost.losses.averages import exact_sum, weighted_mean
+from gpuboost.losses.protocol import Loss
+from gpuboost.losses.ranking import MOST_LABEL, LambdaMART
+from gpuboost.losses.target import require
+from gpuboost.types import Array
+
+Floats: TypeAlias = NDArray[np.float64]
+Placed: TypeAlias = Callable[[Floats, int], Floats]
+"""((lists, width) labels in order of places, -1 where a list has ended; places that count) -> (lists,) values, nan for
+a list in which there is nothing to find"""
+
+
+def ndcg(
+    y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array,
+    *, k: int | None, empty: float | None, gain: tuple[float, ...] | None,
+) -> float:  # fmt: skip
+    """DCG of the first k places over the DCG of the best k (Järvelin and Kekäläinen 2002)."""
+    gains = _gains(y, loss, gain)
+
+    def of(labels: Floats, width: int) -> Floats:
+        ideal = _dcg(-np.sort(-labels, axis=1), gains, width)
+        found = _dcg(labels, gains, width)
+        return _ratio(found, ideal)
+
+    return _mean_over_queries(of, y, scores[0], weight, query_start, k, empty)
+
+
+def average_precision(
+    y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array, *, k: int | None, empty: float | None
+) -> float:
+    """The mean, over the relevant documents that could stand in the first k places, of the precision at each.
+
+    Relevant is a label of 1 or more. A relevant document beyond place k counts 0.
+    """
+
+    def of(labels: Floats, width: int) -> Floats:
+        relevant = labels > 0.0
+        hits = np.cumsum(relevant[:, :width], axis=1)
+        precision = np.where(relevant[:, :width], hits / np.arange(1.0, width + 1.0), 0.0)
+        most = np.minimum(relevant.sum(axis=1), width)
+        return _ratio(_last(precision), most)
+
+    return _mean_over_queries(of, y, scores[0], weight, query_start, k, empty)
+
+
+def reciprocal_rank(
+    y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array, *, k: int | None, empty: float | None
+) -> float:
+    """1 / the place of the first relevant document (label of 1 or more); 0 if it is beyond place k."""
+
+    def of(labels: Floats, width: int) -> Floats:
+        relevant = labels > 0.0
+        first = relevant.argmax(axis=1)
+        value = np.where(first < width, 1.0 / (first + 1.0), 0.0)
+        return np.where(relevant.any(axis=1), value, np.nan)
+
+    return _mean_over_queries(of, y, scores[0], weight, query_start, k, empty)
+
+
+def values_by_query(of: Placed, y: Array, f: Array, query_start: Array, k: int | None) -> Floats:
+    """(queries,) what ``of`` makes of each list. Lists of about the same length are looked at together."""
+    start, lengths = query_start[:-1], np.diff(query_start)
+    values = np.full(len(lengths), np.nan)
+    classes = np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64)
+    for one in np.unique(classes):
+        lists = np.flatnonzero(classes == one)
+        width = int(lengths[lists].max())
+        if width == 0:
+            continue
+        inside = np.arange(width) < lengths[lists, None]
+        rows = np.where(inside, start[lists, None] + np.arange(width), 0)
+        order = np.argsort(np.where(inside, -f[rows], np.inf), axis=1, kind="stable")
+        labels = np.take_along_axis(np.where(inside, y[rows], -1.0), order, axis=1)
+        values[lists] = of(labels, width if k is None else min(k, width))
+    return values
+
+
+def _mean_over_queries(
+    of: Placed, y: Array, f: Array, weight: Array | None, query_start: Array, k: int | None, empty: float | None
+) -> float:
+    """empty: what a list with nothing to find counts; None leaves it out. nan if all are left out."""
+    values = values_by_query(of, y, f, query_start, k)
+    weight = None if weight is None else weight[query_start[:-1]]
+    nothing = np.isnan(values)
+    if empty is None:
+        values, weight = values[~nothing], None if weight is None else weight[~nothing]
+    else:
+        values = np.where(nothing, empty, values)
+    if len(values) == 0:
+        return float("nan")
+    return exact_sum(values) / len(values) if weight is None else weighted_mean(values, weight)
+
+
+def _gains(y: Array, loss: Loss, gain: tuple[float, ...] | None) -> Floats:
+    """(labels,) what each label is worth: as given, as the loss has it, or 2^label - 1."""
+    table = LambdaMART(gain=gain).gains() if gain or not isinstance(loss, LambdaMART) else loss.gains()
+    most = len(table) - 1
+    advice = f"Give gb.metrics.ndcg(gain=[...]) a number for each label{'' if most > MOST_LABEL else ', or use map'}."
+    require((y >= 0.0) & (y <= most) & (y == np.rint(y)), y, f"ndcg knows the gain of labels 0 to {most}", advice)
+    return table
+
+
+def _dcg(labels: Floats, gains: Floats, width: int) -> Floats:
+    places = labels[:, :width]
+    worth = np.where(places >= 0.0, gains[np.maximum(places, 0.0).astype(np.int64)], 0.0)
+    return _last(worth * (log(2.0) / log_array(np.arange(width) + 2.0)))
+
+
+def _ratio(above: Floats, below: Array) -> Floats:
+    """nan where there is nothing below."""
+    ratio: Floats = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    return ratio
+
+
+def _last(x: Floats) -> Floats:
+    """(lists,) row sums, from the first place to the last on every machine."""
+    return np.ascontiguousarray(np.cumsum(x, axis=1)[:, -1])
