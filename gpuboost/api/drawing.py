@@ -1,0 +1,115 @@
+"""What an estimator that was trained with ``langevin`` knows of its own uncertainty: the draws of its chain."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gpuboost.api.parameters import integer
+from gpuboost.errors import OutsideTheoryWarning, RecipeError
+from gpuboost.langevin import Langevin
+from gpuboost.losses.protocol import Loss
+from gpuboost.posterior import Uncertainty, interval, member_rounds, uncertainty
+from gpuboost.types import Array, Ensemble
+
+MEMBERS = 10
+"""How many draws are taken where nobody said how many."""
+
+
+class Drawing:
+    """A part of ``GradientBoosting``: prediction by the members of a virtual ensemble."""
+
+    ensemble_: Ensemble
+    loss_: Loss
+    best_iteration_: int | None
+    langevin: Langevin | None
+    posterior_samples: int | None
+    _staged_answers: Callable[[Any, Callable[[Array], Any]], Iterator[Any]]
+
+    def posterior_members(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> NDArray[np.float64]:
+        """The scores of ``samples`` draws from the posterior: iterates of the chain, evenly spaced after ``burn_in``.
+
+        Parameters
+        ----------
+        samples : int or None
+            None: ``posterior_samples``, and 10 if that is None too.
+        burn_in : float
+            Share of the rounds that are thrown away: the way from the start to where the draws come from.
+
+        Returns
+        -------
+        (samples, k, n) float64
+
+        Raises
+        ------
+        RecipeError
+            If the model was trained without ``langevin``.
+        InputError
+            If there are too few rounds.
+        """
+        check_is_fitted(self)
+        self._must_be_a_chain()
+        asked = getattr(self, "posterior_samples", None) if samples is None else samples
+        count = integer("samples", MEMBERS if asked is None else asked, 1)
+        chosen = set(member_rounds(self.ensemble_.n_rounds, count, burn_in))
+        staged = enumerate(self._staged_answers(X, np.array), start=1)
+        return np.stack([scores for round_, scores in staged if round_ in chosen])
+
+    def predict_uncertainty(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> Uncertainty:
+        """How sure the model is of each row, and why not.
+
+        Returns
+        -------
+        Uncertainty
+            ``mean`` of the draws, and ``total = data + knowledge``. For classes entropies and mutual information in
+            nats; for numbers variances: ``data`` is what the loss takes to be noise (``GaussianNLL`` learns it; of the
+            squared error it is 1 / T; NaN where the loss says nothing), ``knowledge`` the draws' disagreement.
+        """
+        members = self.posterior_members(X, samples, burn_in)
+        return uncertainty(self.loss_, members, self._temperature())
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, kind: str = "mean", samples: int | None = None, burn_in: float = 0.5
+    ) -> NDArray[np.float64]:
+        """(n, 2) the bounds of a central credible interval: scores are taken as normal, spread as the draws are.
+
+        Parameters
+        ----------
+        coverage : float
+            Posterior probability of the interval.
+        kind : "mean" or "observation"
+            Of what ``predict`` is to estimate, or of a new target (squared error and ``GaussianNLL``).
+        """
+        members = self.posterior_members(X, samples, burn_in)
+        return interval(self.loss_, members, coverage, kind, self._temperature())
+
+    def trace(self, X: Any) -> NDArray[np.float64]:
+        """(rounds, k, n) the scores after every round: what ``gb.posterior.diagnose`` and ``gb.plot.trace`` look at."""
+        check_is_fitted(self)
+        return np.stack(list(self._staged_answers(X, np.array)))
+
+    def _must_be_a_chain(self) -> None:
+        if not isinstance(self.langevin, Langevin):
+            raise RecipeError(
+                "langevin: uncertainty is that of draws from a posterior, and this model was trained without noise. "
+                "Train it with langevin=gb.Langevin()."
+            )
+        if self.best_iteration_ is not None:
+            warnings.warn(
+                "early_stopping_rounds: the model ends with its best round, so what comes before it may still be on "
+                "the way to the posterior. Train without early stopping to draw from it.",
+                OutsideTheoryWarning,
+                stacklevel=3,
+            )
+
+    def _temperature(self) -> float:
+        """T = beta / N. Of the weight N only the model is left: the root's curvature, which gradient steps make it."""
+        assert isinstance(self.langevin, Langevin)
+        if self.langevin.inverse_temperature is None or not self.ensemble_.trees:
+            return self.langevin.beta(1.0)
+        return self.langevin.inverse_temperature / float(self.ensemble_.trees[0].nodes.cover[0])

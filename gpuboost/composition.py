@@ -1,0 +1,112 @@
+"""What theory says of pieces that meet in one recipe, where one of them asks something of the others.
+
+Langevin boosting's theorem (SGLB, section 4) wants unbiased gradients whose error is bounded, leaves that average over
+all of their rows, a criterion that does not know the size of the gradients, a Lipschitz and smooth loss, and its own
+order of steps. What lacks one of them is refused where the law would be another one, and else has to be asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuboost.execution import Execution, Serial
+from gpuboost.langevin import Langevin
+from gpuboost.losses.protocol import Loss
+from gpuboost.sampling import Sampling
+from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, Step
+from gpuboost.types import Limits
+
+Kind = Literal["sound", "heuristic", "unproven", "refused"]
+
+SEVERITY: tuple[Kind, ...] = ("sound", "heuristic", "unproven", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How one pair of pieces stands, and why."""
+
+    kind: Kind
+    why: str
+    warns: bool = False  # whether a fit says so as it begins, and not only in its report
+
+
+def worst(findings: tuple[Finding, ...]) -> Kind:
+    """The kind of the composition: that of its worst pair."""
+    return max((one.kind for one in findings), key=SEVERITY.index, default="sound")
+
+
+def langevin_findings(
+    langevin: Langevin, loss: Loss, step: Step, sampling: Sampling, limits: Limits, execution: Execution
+) -> tuple[Finding, ...]:
+    """What is not covered by the theorem; nothing if all is."""
+    parts = (_of_step(step, loss), _of_sampling(sampling), _of_the_rest(limits, execution), _of_policy(langevin, loss))
+    return tuple(finding for part in parts for finding in part)
+
+
+def _of_step(step: Step, loss: Loss) -> Iterator[Finding]:
+    if isinstance(step, (GradientStep, ConstantStep)):
+        return
+    if getattr(step, "searches", False):
+        yield Finding(
+            "refused",
+            f"step: Langevin boosting needs leaves whose noise does not choose their length; {step!r} searches the "
+            "best value of each leaf. Use step='gradient'.",
+        )
+    elif not (isinstance(step, NewtonStep) and loss.smoothness == loss.strong_convexity):
+        yield Finding(
+            "unproven",
+            "step: the theorem of Langevin boosting is for leaves that average the gradient; a step that divides by "
+            f"the loss's own curvature, as {step!r} does, moves by another diffusion. Use step='gradient'.",
+        )
+
+
+def _of_sampling(sampling: Sampling) -> Iterator[Finding]:
+    unbiased, bounded = getattr(sampling, "unbiased", None), getattr(sampling, "bounded", None)
+    if unbiased is False:
+        yield Finding(
+            "refused",
+            f"sampling: Langevin boosting requires unbiased gradients; {sampling!r} drops rows without reweighting the "
+            "others. Use uniform sampling.",
+        )
+    elif bounded is False:
+        yield Finding(
+            "refused",
+            f"sampling: Langevin boosting needs gradient noise bounded with probability one; {sampling!r} gives "
+            "unbounded weights. Bound the probabilities from below.",
+        )
+    elif unbiased is None or bounded is None:
+        yield Finding(
+            "unproven",
+            f"sampling: it is not known of {sampling!r} that its sums are unbiased and its weights bounded; a policy "
+            "says so by attributes `unbiased` and `bounded`.",
+        )
+
+
+def _of_the_rest(limits: Limits, execution: Execution) -> Iterator[Finding]:
+    if limits.min_split_gain > 0.0:
+        yield Finding(
+            "unproven",
+            "min_split_gain: the choice of a tree's shape must not depend on the size of the gradients, as a least "
+            f"gain of {limits.min_split_gain:g} makes it. Use min_split_gain=0.",
+        )
+    if not isinstance(execution, Serial):
+        yield Finding(
+            "unproven",
+            f"execution: noise and shrinkage assume the chain's own order; of stale gradients, as of {execution!r}, "
+            "no theorem is known. Use execution=None.",
+        )
+
+
+def _of_policy(langevin: Langevin, loss: Loss) -> Iterator[Finding]:
+    for given, name in ((langevin.structure_noise, "structure_noise"), (langevin.leaf_noise, "leaf_noise")):
+        if not given:
+            yield Finding("heuristic", f"{name} is off, and the law needs it.")
+    if langevin.shrinkage == 0.0:
+        yield Finding("heuristic", "without shrinkage there may be no stationary law to come to.")
+    if getattr(loss, "lipschitz", None) is None:
+        why = f"the gradient of {loss.name} is not bounded, so the law rests on its growth at infinity (dissipativity)."
+        yield Finding("heuristic", why)
+    if loss.smoothness is None:
+        yield Finding("heuristic", f"{loss.name} has no finite smoothness constant, which the theorem assumes.")

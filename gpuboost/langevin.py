@@ -1,0 +1,226 @@
+"""Langevin boosting (SGLB: Ustimenko and Prokhorenkova, ICML 2021): noise on the gradient, shrinkage of the model.
+
+    F_{j+1} = (1 - gamma eps) F_j - eps mean over the leaf of (g + s zeta),    s = sqrt(2 N / (eps beta))
+
+The shape of a tree is fitted to gradients with noise of their own, zeta', and its leaf values have another, independent
+draw zeta. With both, and eps -> 0, the scores follow a Langevin diffusion: whatever the loss looks like, F comes to be
+distributed as exp(-beta (mean loss + gamma / 2 |P^-1/2 F|^2)), which for large beta gathers at the global minimum,
+and for beta = N is the Bayes posterior of a loss that is a negative log-likelihood. More in docs/theory/langevin.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from math import isfinite, log2, sqrt
+from numbers import Real
+from typing import Protocol
+
+import numpy as np
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.keys import Key
+from gpuboost.losses.averages import exact_sum
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import Array, Ensemble, Gradients, Limits, Noise, Structure, Target, TrainingSet, Tree
+
+MOST_FORGOTTEN = 1000.0  # binary orders that the scale may lose in a run; float64 holds 1,022
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The numbers of one run, once data, learning rate and curvature are known. By default boosting is as it is."""
+
+    shrink: float = 1.0  # what a round leaves of the model, 1 - gamma eps
+    structure: float = 0.0  # standard deviation of the noise on G of a node, over sqrt(H)
+    leaves: float = 0.0
+
+    def check(self, rounds: int) -> None:
+        """Refuse a shrinkage that leaves nothing of the model, at once or in so many rounds.
+
+        Raises:
+            RecipeError: if 1 - gamma eps is not above 0, or its power to the number of rounds is below 2**-1000.
+        """
+        if not self.shrink > 0.0:
+            raise RecipeError(
+                "shrinkage: a round must leave something of the model, so shrinkage times learning_rate is below 1; "
+                f"got {1.0 - self.shrink:g}. Lower either."
+            )
+        if -log2(self.shrink) * rounds > MOST_FORGOTTEN:
+            raise RecipeError(
+                f"shrinkage: {rounds} rounds that each keep {self.shrink:g} of the model would leave less than "
+                "2**-1000 of its first trees, which float64 cannot hold. Lower shrinkage, learning_rate or rounds."
+            )
+
+    def perturb(self, backend: Backend, target: Target, key: Key) -> Target:
+        """What a tree's shape is fitted to."""
+        if self.structure == 0.0:
+            return target
+        gradients = backend.noise(target.gradients, target.rows, Noise(self.structure, key))
+        return replace(target, gradients=gradients, noisy=True)
+
+    def leaf_values(
+        self,
+        backend: Backend,
+        structure: Structure,
+        gradients: Gradients,
+        data: TrainingSet,
+        limits: Limits,
+        version: int,
+        key: Key,
+    ) -> tuple[Tree, Array]:
+        """The backend's, with noise that is independent of the structure's."""
+        if self.leaves == 0.0:
+            return backend.leaf_values(structure, gradients, data, limits, version)
+        return backend.leaf_values(structure, gradients, data, limits, version, Noise(self.leaves, key))
+
+
+class Dynamics(Protocol):
+    """What moves the model beside the gradient."""
+
+    def check(self, rate: float, curvature: float | None, rounds: int) -> None: ...  # raises RecipeError
+
+    def start(self, loss: Loss, data: TrainingSet) -> Array: ...  # F_0, (k,) float64; never shrunk
+
+    def chain(self, data: TrainingSet, rate: float, curvature: float | None, limits: Limits) -> Chain: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoNoise:
+    """Nothing does: plain gradient descent."""
+
+    def check(self, rate: float, curvature: float | None, rounds: int) -> None:
+        """There is nothing to refuse."""
+
+    def start(self, loss: Loss, data: TrainingSet) -> Array:
+        return loss.start(data.y, data.row_weight())
+
+    def chain(self, data: TrainingSet, rate: float, curvature: float | None, limits: Limits) -> Chain:
+        return Chain()
+
+
+@dataclass(frozen=True, slots=True)
+class Langevin:
+    """Noise and shrinkage of a Langevin diffusion.
+
+    N below is the total weight of the training rows (their number, if they have none), and eps the learning rate.
+
+    Parameters
+    ----------
+    inverse_temperature : float or None
+        beta, of the mean loss: noise on each row's gradient has standard deviation ``sqrt(2 N / (eps beta))``. Larger
+        is colder. None: N, at which scores are draws from the Bayes posterior if the loss is a negative log-likelihood.
+    shrinkage : float or None
+        gamma: each round first shrinks the model, except for its start value, to ``1 - gamma eps`` of itself. None:
+        L / beta for trees of at most L leaves, so that scores have a variance of about 1 before they see data (and no
+        more than 1 / (2 eps)). It is a prior; choose it by held-out data.
+    temperature : float or None
+        T = beta / N, another way to say ``inverse_temperature``: the number that CatBoost calls
+        ``diffusion_temperature`` (the inverse temperature, in fact, of the *summed* loss; larger is colder there too).
+        T = 1 is the Bayes posterior. CatBoost's ``posterior_sampling`` takes T = N, N times as cold; the paper's
+        formula is in beta.
+    structure_noise, leaf_noise : bool
+        Whether there is noise on what a tree's shape is fitted to, and in its leaf values. The law needs both.
+    paper : bool
+        Start from 0, as the paper has it, and not from the loss's best constant.
+    allow_unproven : bool
+        Run compositions that no theorem covers, such as Newton steps.
+
+    Raises
+    ------
+    RecipeError
+        If a number is out of its range, or inverse_temperature and temperature are both given.
+    """
+
+    inverse_temperature: float | None = None
+    shrinkage: float | None = None
+    temperature: float | None = None
+    structure_noise: bool = True
+    leaf_noise: bool = True
+    paper: bool = False
+    allow_unproven: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("inverse_temperature", "above 0"),
+            ("shrinkage", "of at least 0"),
+            ("temperature", "above 0"),
+        ):
+            value = getattr(self, name)
+            if value is not None and not _is_number(value, positive=least == "above 0"):
+                raise RecipeError(f"{name}: Langevin needs None or a finite number {least}; got {value!r}.")
+        for field in fields(self):
+            if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
+                raise RecipeError(f"{field.name}: Langevin needs True or False; got {getattr(self, field.name)!r}.")
+        if self.inverse_temperature is not None and self.temperature is not None:
+            raise RecipeError(
+                "temperature: it is inverse_temperature / N, so one of the two says it all; got "
+                f"temperature={self.temperature!r} and inverse_temperature={self.inverse_temperature!r}."
+            )
+
+    def check(self, rate: float, curvature: float | None, rounds: int) -> None:
+        if self.shrinkage is not None:
+            Chain(1.0 - self.shrinkage * rate / (curvature or 1.0)).check(rounds)
+
+    def start(self, loss: Loss, data: TrainingSet) -> Array:
+        return np.zeros(loss.n_outputs) if self.paper else loss.start(data.y, data.row_weight())
+
+    def chain(self, data: TrainingSet, rate: float, curvature: float | None, limits: Limits) -> Chain:
+        """A constant curvature c in place of h makes steps of eps / c, hence noise by sqrt(h) and gamma eps / c."""
+        total = _total_weight(data)
+        beta = self.beta(total)
+        deviation, eps = sqrt(2.0 * total / (rate * beta)), rate / (curvature or 1.0)
+        leaves = min(limits.max_leaves, 2 ** min(limits.max_depth, 30), data.n_rows)
+        gamma = min(leaves / beta, 0.5 / eps) if self.shrinkage is None else self.shrinkage
+        return Chain(
+            shrink=1.0 - gamma * eps,
+            structure=deviation if self.structure_noise else 0.0,
+            leaves=deviation if self.leaf_noise else 0.0,
+        )
+
+    def beta(self, total_weight: float) -> float:
+        """The inverse temperature of the mean loss for data of that total weight."""
+        if self.inverse_temperature is not None:
+            return float(self.inverse_temperature)
+        return total_weight * (1.0 if self.temperature is None else float(self.temperature))
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The scores of some rows while a model grows.
+
+    What a tree adds is added to ``sums``. As long as a model is never shrunk they start at its bias and are the scores
+    themselves; otherwise they start at 0, and ``show`` makes the scores of them: shrinking touches one number.
+    """
+
+    sums: Array  # (k, n) float64
+    scores: Array  # (k, n) float64; the same array if nothing shrinks
+
+    @classmethod
+    def of(cls, backend: Backend, data: TrainingSet, ensemble: Ensemble, chain: Chain) -> Running:
+        """Of an ensemble that ``chain`` is to carry on."""
+        if chain.shrink == 1.0 and ensemble.scale == 1.0:
+            scores = sums = backend.start(data, ensemble.bias)
+        else:
+            sums = backend.start(data, np.zeros(ensemble.n_outputs))
+            scores = backend.start(data, ensemble.bias)
+        for tree, factor in zip(ensemble.trees, ensemble.factors, strict=True):
+            backend.add_tree(sums, tree, factor, data.bins, data.cuts)
+        running = cls(sums, scores)
+        running.show(backend, ensemble.bias, ensemble.scale)
+        return running
+
+    def show(self, backend: Backend, bias: Array, scale: float) -> None:
+        if self.scores is not self.sums:
+            backend.scores(self.sums, bias, scale, self.scores)
+
+
+def _is_number(value: object, *, positive: bool) -> bool:
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+        return False
+    return float(value) > 0.0 if positive else float(value) >= 0.0
+
+
+def _total_weight(data: TrainingSet) -> float:
+    """N, the same on every machine."""
+    return data.total_weight if data.weight is None else exact_sum(data.weight)

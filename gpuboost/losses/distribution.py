@@ -1,0 +1,69 @@
+"""Losses that predict a distribution and not only its mean: several scores a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.elementary import bounded, exp, exp_array, log
+from gpuboost.losses.averages import constant, weighted_mean
+from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.target import finite
+from gpuboost.types import Array
+
+_LARGEST = 1e9  # the gradient holds the square of a residual
+_LEAST_VARIANCE = 1e-12  # of a constant target, so that F_0 is finite
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianNLL:
+    """log s + (f - y)^2 / (2 s^2) + log(2 pi) / 2: the negative log-likelihood of a normal target, mean and spread.
+
+    The scores are the mean f and log s; ``predict`` gives the mean. (CatBoost: RMSEWithUncertainty.) Curvatures are
+    the Fisher information, 1 / s^2 and 2, so that Newton steps are those of natural gradient boosting (Duan and others
+    2020); gradient steps, and so ``langevin``, take the plain gradient. e^(-2 log s) goes on as a constant where
+    |2 log s| > 40. The targets should be of the order of 1.
+    """
+
+    name: ClassVar[str] = "gaussian_nll"
+    task: ClassVar[str] = "regression"
+    parameter: ClassVar[float] = 0.0
+    n_outputs: ClassVar[int] = 2
+    smoothness: ClassVar[float | None] = None
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = False
+    has_curvature: ClassVar[bool] = True
+    leaf_quantile: ClassVar[float | None] = None
+    value: ClassVar[Undefined] = staticmethod(undefined)
+    derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    @staticmethod
+    def row_value(y: float, f: Array, a: float) -> float:
+        r = f[0] - y
+        cost: float = f[1] + 0.5 * r * r * exp(bounded(-2.0 * f[1])) + 0.9189385332046727
+        return cost
+
+    @staticmethod
+    def row_derivatives(y: float, f: Array, g: Array, h: Array, a: float) -> None:
+        r, precision = f[0] - y, exp(bounded(-2.0 * f[1]))
+        g[0], h[0] = r * precision, precision
+        g[1], h[1] = 1.0 - r * r * precision, 2.0
+
+    def check_target(self, y: Array) -> None:
+        finite(y, "GaussianNLL", _LARGEST)
+
+    def start(self, y: Array, weight: Array) -> Array:
+        y = np.asarray(y, dtype=np.float64)
+        mean = weighted_mean(y, weight)
+        variance = weighted_mean(np.square(y - mean), weight)
+        return np.concatenate([constant(mean), constant(0.5 * log(max(variance, _LEAST_VARIANCE)))])
+
+    def inverse_link(self, scores: Array) -> Array:
+        return scores[0]
+
+    def variance(self, scores: Array) -> NDArray[np.float64]:
+        """(n,) s^2."""
+        return exp_array(np.clip(2.0 * scores[1], -40.0, 40.0))

@@ -1,0 +1,79 @@
+"""The share of wrong answers, made smooth: the loss that Langevin boosting is there for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from gpuboost.elementary import bounded, exp, expit, expit_array
+from gpuboost.errors import RecipeError
+from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.target import number, zero_or_one
+from gpuboost.types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedZeroOne:
+    """expit(t / scale) with t = -f if y = 1, f if y = 0: the 0-1 loss of sign f, which it becomes as scale goes to 0.
+
+    (SGLB, section 5.1.) It has local optima, so pair it with ``gb.Langevin``. Its slope is at most 1 / (4 scale), and
+    next to nothing where |f| is many times the scale: the start is 0, and shrinkage keeps scores where they can still
+    move. The second derivative is negative on the wrong side, so Newton steps are refused; h is its bound,
+    1 / (6 sqrt(3) scale^2). A learning rate of about 10 scale^2 makes gradient steps as long as 1 / bound.
+
+    What ``predict_proba`` gives, expit(f / scale), only orders the rows: it is not calibrated.
+
+    Raises:
+        RecipeError: if scale is not between 1e-6 and 1e6.
+    """
+
+    scale: float = 0.1
+
+    name: ClassVar[str] = "smoothed_zero_one"
+    task: ClassVar[str] = "binary"
+    n_outputs: ClassVar[int] = 1
+    strong_convexity: ClassVar[float] = 0.0
+    convex: ClassVar[bool] = False
+    has_curvature: ClassVar[bool] = False
+    leaf_quantile: ClassVar[float | None] = None
+    row_value: ClassVar[Undefined] = staticmethod(undefined)
+    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", number("SmoothedZeroOne", "scale", self.scale))
+        if not 1e-6 <= self.scale <= 1e6:
+            raise RecipeError(f"scale: SmoothedZeroOne needs a number from 1e-6 to 1e6; got {self.scale!r}.")
+
+    @property
+    def parameter(self) -> float:
+        return self.scale
+
+    @property
+    def smoothness(self) -> float | None:
+        return 1.0 / (6.0 * sqrt(3.0) * self.scale * self.scale)
+
+    @property
+    def lipschitz(self) -> float | None:
+        return 0.25 / self.scale
+
+    @staticmethod
+    def value(y: float, f: float, a: float) -> float:
+        return expit((-f if y > 0.5 else f) / a)
+
+    @staticmethod
+    def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+        e = exp(-abs(bounded(f / a)))  # p (1 - p) = e / (1 + e)^2, without overflow or cancellation
+        slope = e / ((1.0 + e) * (1.0 + e)) / a
+        return (-slope if y > 0.5 else slope), 0.09622504486493764 / (a * a)
+
+    def check_target(self, y: Array) -> None:
+        zero_or_one(y, "SmoothedZeroOne")
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return np.zeros(1)
+
+    def inverse_link(self, scores: Array) -> Array:
+        return expit_array(scores[0] / self.scale)

@@ -1,0 +1,24 @@
+"""Which rounds of one chain stand for draws: a virtual ensemble (Malinin, Prokhorenkova and Ustimenko, ICLR 2021)."""
+
+from __future__ import annotations
+
+from gpuboost.errors import InputError
+
+
+def member_rounds(rounds: int, members: int, burn_in: float = 0.5) -> tuple[int, ...]:
+    """The rounds after which the model is a member, evenly spaced over the part after ``burn_in``, the last included.
+
+    Raises:
+        InputError: if there are not as many rounds in that part, or an argument is out of its range.
+    """
+    if isinstance(burn_in, bool) or not 0.0 <= burn_in < 1.0:
+        raise InputError(f"burn_in: must be a share of the rounds, 0 or more and below 1; got {burn_in!r}.")
+    if members < 1:
+        raise InputError(f"samples: must be at least 1; got {members!r}.")
+    thinning = int(rounds * (1.0 - burn_in)) // members
+    if thinning < 1:
+        raise InputError(
+            f"samples: {members} members need {members} rounds after the burn-in; of {rounds} rounds, burn_in="
+            f"{burn_in:g} leaves {int(rounds * (1.0 - burn_in))}. Ask for fewer, or raise n_estimators."
+        )
+    return tuple(rounds - thinning * (members - k) for k in range(1, members + 1))

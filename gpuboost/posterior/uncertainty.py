@@ -1,0 +1,99 @@
+"""Uncertainty of predictions, from the scores of the members of an ensemble, and where it comes from.
+
+    total = data + knowledge
+
+``data`` is what no model could know; ``knowledge`` is what the members disagree on, and more rows would settle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.elementary import log_array
+from gpuboost.errors import InputError
+from gpuboost.losses.distribution import GaussianNLL
+from gpuboost.losses.positive import Poisson
+from gpuboost.losses.protocol import Loss
+from gpuboost.losses.residual import SquaredError
+from gpuboost.types import Array
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """Of each row. For classes entropies and mutual information, in nats; for numbers variances.
+
+    ``data``, and with it ``total``, is NaN where the loss says nothing of the noise.
+    """
+
+    mean: Floats  # (n,) predictions, or (n, K) probabilities, averaged over the members
+    total: Floats  # (n,)
+    data: Floats  # (n,)
+    knowledge: Floats  # (n,)
+
+
+def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncertainty:
+    """members: (draws, k, n) scores. ``temperature`` (T) is what the squared error was sampled at: noise of 1 / T."""
+    if loss.task in ("binary", "multiclass"):
+        return _of_classes(np.stack([_probabilities(loss, scores) for scores in members]))
+    values = np.stack([np.asarray(loss.inverse_link(scores)) for scores in members])
+    knowledge, data = values.var(axis=0), _noise(loss, members, values, temperature)
+    return Uncertainty(values.mean(axis=0), data + knowledge, data, knowledge)
+
+
+def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature: float = 1.0) -> Floats:
+    """(n, 2) the bounds of a central credible interval, the members' scores being taken as normal.
+
+    kind: "mean", of what the loss predicts; "observation", of a new target, where the loss is of normal noise.
+
+    Raises:
+        InputError: if coverage or kind is none, the loss has several outputs, or it is not of normal noise.
+    """
+    from scipy.special import ndtri
+
+    if isinstance(coverage, bool) or not 0.0 < coverage < 1.0:
+        raise InputError(f"coverage: must be a number between 0 and 1; got {coverage!r}.")
+    if kind not in ("mean", "observation"):
+        raise InputError(f"kind: must be 'mean' or 'observation'; got {kind!r}.")
+    normal = isinstance(loss, (SquaredError, GaussianNLL))
+    if loss.task == "multiclass" or (kind == "observation" and not normal):
+        rule = "an interval of observations needs normal noise" if kind == "observation" else "it has several scores"
+        raise InputError(f"kind: {rule}; loss {loss.name!r} is another. Use predict_uncertainty.")
+    scores = members[:, 0]
+    variance = scores.var(axis=0, ddof=1 if len(scores) > 1 else 0)
+    if kind == "observation":
+        variance = variance + _noise(loss, members, scores, temperature)
+    half = float(ndtri(0.5 + 0.5 * coverage)) * np.sqrt(variance)
+    centre = scores.mean(axis=0)
+    bounds = [centre - half, centre + half]
+    return np.column_stack(bounds if normal else [np.asarray(loss.inverse_link(one[None])) for one in bounds])
+
+
+def _probabilities(loss: Loss, scores: Array) -> Floats:
+    p = np.asarray(loss.inverse_link(scores))
+    return p if p.ndim == 2 else np.column_stack([1.0 - p, p])
+
+
+def _of_classes(p: Floats) -> Uncertainty:
+    """p: (draws, n, K)."""
+    mean = p.mean(axis=0)
+    total, data = _entropy(mean), _entropy(p).mean(axis=0)
+    return Uncertainty(mean, total, data, np.maximum(total - data, 0.0))  # not negative, but for rounding
+
+
+def _entropy(p: Floats) -> Floats:
+    return np.asarray(-np.sum(p * log_array(np.where(p > 0.0, p, 1.0)), axis=-1))
+
+
+def _noise(loss: Loss, members: Array, values: Floats, temperature: float) -> Floats:
+    """(n,) the variance of a target that the loss takes to be noise, averaged over the members."""
+    n = members.shape[2]
+    if isinstance(loss, GaussianNLL):
+        return np.asarray(np.stack([loss.variance(scores) for scores in members]).mean(axis=0))
+    if isinstance(loss, Poisson):
+        return np.asarray(values.mean(axis=0))
+    return np.full(n, 1.0 / temperature if isinstance(loss, SquaredError) else np.nan)
