@@ -1,0 +1,108 @@
+"""Row samplers of the libraries, each at the same rate: how good the model is, and how long it took."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+import gpuboost as gb
+from gpuboost.benchmarks import peers
+from gpuboost.benchmarks.cases import Setting
+from gpuboost.benchmarks.experiments import Experiment, Finding, Options, Part
+from gpuboost.benchmarks.ranking_sets import letor_like
+from gpuboost.benchmarks.scores import HIGHER_IS_BETTER, score
+from gpuboost.benchmarks.store import Data
+from gpuboost.benchmarks.synthetic import higgs_like
+
+RATE = 0.1
+
+CATBOOST_MVS = {"bootstrap_type": "MVS", "subsample": RATE}
+GOSS = {"data_sample_strategy": "goss", "top_rate": RATE / 2, "other_rate": RATE / 2}
+UNIFORM = {"bagging_fraction": RATE, "bagging_freq": 1}
+
+OURS: dict[str, dict[str, Any]] = {
+    "gpuboost: all rows": {},
+    "gpuboost: uniform": {"sampling": RATE},
+    "gpuboost: mvs": {"sampling": gb.MVS(RATE)},
+    "gpuboost: goss": {"sampling": gb.GOSS(RATE / 2, RATE / 2)},
+}
+THEIRS: dict[str, tuple[str, dict[str, Any]]] = {
+    "xgboost: all rows": ("xgboost", {}),
+    "xgboost: uniform": ("xgboost", {"subsample": RATE}),
+    "xgboost: gradient_based": ("xgboost", {"subsample": RATE, "sampling_method": "gradient_based"}),
+    "lightgbm: all rows": ("lightgbm", {}),
+    "lightgbm: bagging": ("lightgbm", UNIFORM),
+    "lightgbm: goss": ("lightgbm", GOSS),
+    "catboost: all rows": ("catboost", {}),
+    "catboost: mvs": ("catboost", CATBOOST_MVS),
+}
+"""What each is told beside the setting that all share (``peers``)."""
+
+
+def higgs(options: Options) -> Finding:
+    size = {"n": 20_000, "n_test": 5000} if options.small else {"n": 1_000_000, "n_test": 100_000}
+    return _compared(options, "Higgs-like", higgs_like(**size, seed=1))
+
+
+def letor(options: Options) -> Finding:
+    queries = 60 if options.small else 6100
+    return _compared(options, "lists to rank", letor_like(queries=queries, queries_test=max(queries // 6, 20), seed=11))
+
+
+def _compared(options: Options, name: str, data: Data) -> Finding:
+    """100 trees of depth 6; samplers take turns."""
+    setting = Setting(trees=10 if options.small else 100)
+    theirs = {label: one for label, one in THEIRS.items() if options.peers and peers.installed(one[0])}
+    asked = {label: ("gpuboost", more) for label, more in OURS.items()} | theirs
+    repeats = options.repeats or (1 if options.small else 3)
+    seconds: dict[str, list[float]] = {}
+    scores: dict[str, dict[str, float]] = {}
+    for repeat in range(repeats):
+        for label, (library, more) in asked.items():
+            options.tell(f"{name}: {label}, repeat {repeat + 1} of {repeats}")
+            taken, scores[label] = _run(library, data, setting, options.threads, more)
+            seconds.setdefault(label, []).append(taken)
+    medians = {label: statistics.median(several) for label, several in seconds.items()}
+    decides = next(iter(scores["gpuboost: mvs"]))
+    rows = tuple(
+        (
+            label,
+            f"{scores[label][decides]:.5f}",
+            f"{medians[label]:.2f}",
+            f"{medians[label] / medians[label.split(':')[0] + ': all rows']:.3f}",
+            f"{medians[label] / medians['gpuboost: mvs']:.2f}",
+        )
+        for label in asked
+    )
+    n, d = data.X.shape
+    better = "higher is better" if decides in HIGHER_IS_BETTER else "lower is better"
+    return Finding(
+        f"{name}: {n:,} x {d}, {setting.trees} trees of depth 6, one row in {1.0 / RATE:g}, {repeats} repeats",
+        ("sampler", decides, "train s", "of its own all rows", "of gpuboost's mvs"),
+        rows,
+        (f"{decides}: {better}; seconds of training are without binning, medians of the repeats",),
+        {label: {"seconds": seconds[label], "scores": scores[label]} for label in asked},
+    )
+
+
+def _run(
+    library: str, data: Data, setting: Setting, threads: int, more: dict[str, Any]
+) -> tuple[float, dict[str, float]]:
+    """Seconds of training, binning apart, and the scores of the held-out rows."""
+    peer = peers.open_peer(library, data.task, setting, threads, data.y, **more)
+    binned = peer.bin(peer.prepare(data.X), data.y, data.weight, data.group)
+    start = time.perf_counter()
+    model = peer.train(binned)
+    taken = time.perf_counter() - start - (peer.binning_seconds or 0.0)
+    return taken, score(data, peer.predict(model, peer.prepare(data.X_test)))
+
+
+EXPERIMENT = Experiment(
+    "sampling",
+    "Row samplers of the libraries",
+    {
+        "higgs": Part("1,000,000 x 28, two classes: one row in ten, by each library's samplers", higgs),
+        "letor": Part("700,000 x 136 documents to rank: the same", letor),
+    },
+)

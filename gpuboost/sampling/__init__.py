@@ -1,0 +1,29 @@
+"""Which rows a tree is fitted to, and with what weight.
+
+A rule is one small class with ``draw``. Rows are kept by independent coin flips q_i ~ Bernoulli(p_i), each flip a
+function of (seed, round, row) alone, and weighted by 1 / p_i, so that every sum over rows keeps its expectation.
+"""
+
+from __future__ import annotations
+
+from gpuboost.sampling.goss import GOSS
+from gpuboost.sampling.importance import ImportanceSampling
+from gpuboost.sampling.presets import MVS, smart_first_order, smart_second_order
+from gpuboost.sampling.protocol import Sampling
+from gpuboost.sampling.target import Targets, targets_of
+from gpuboost.sampling.trimming import WeightTrimming
+from gpuboost.sampling.uniform import EveryRow, UniformSampling
+
+__all__ = [
+    "GOSS",
+    "MVS",
+    "EveryRow",
+    "ImportanceSampling",
+    "Sampling",
+    "Targets",
+    "UniformSampling",
+    "WeightTrimming",
+    "smart_first_order",
+    "smart_second_order",
+    "targets_of",
+]

@@ -1,0 +1,130 @@
+"""Importance sampling (SMART): rows are drawn as often as they matter, and weighted so that sums keep their mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from gpuboost.backends.odds import Proportional
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.keys import Key
+from gpuboost.sampling.protocol import LEAVES_FROM, Losses, is_number, leaves_from, share
+from gpuboost.types import Gradients, Sample
+
+KAPPAS = {"gradient": 0.0, "mvs": 0.1, "hessian": inf, "loss": 0.0}
+VARIANCE_CONTROLS = (*LEAVES_FROM, "node", "previous_leaf")
+LEAST = 0.1  # of the rate: the floor, if none is given
+
+
+@dataclass(frozen=True, slots=True)
+class ImportanceSampling:
+    """p_i = min(1, max(floor, rho s_i)),  s_i = sqrt(g_i^2 + kappa h_i^2): Poisson sampling, weights 1 / p_i.
+
+    Among all p of the same sum this one makes sum (g^2 + kappa h^2) / p, the variance of sampled sums, smallest. Of
+    several outputs s_i takes the sum of squares, so that a row is drawn once for all of them; of a row of weight w,
+    s_i is that of w rows. Gradients are those of complete data, so documents of a ranking may be sampled as well.
+
+    Parameters
+    ----------
+    rate : float in (0, 1]
+        How many rows are drawn, on average: rho is solved for in each round.
+    rho : float
+        Or a fixed rho, as the SMART paper has it: the sample then shrinks with the gradients. One of the two is given.
+    score : "mvs", "gradient", "hessian", "loss" or a number
+        kappa: "gradient" is 0 (SMART's first order), "hessian" is infinity (its second order), "mvs" is 0.1, between
+        them, or a number. "loss" takes the row's loss in place of s_i, and 0 for a loss below 0.
+    floor : float or None
+        Least probability. Without one, rows of score 0 are never drawn, and the others' weights have no bound, as they
+        are at most 1 / floor. None: a tenth of ``rate``, and 0 with ``rho``. It is the probability that is bounded and
+        not the weight, so sums stay unbiased.
+    variance_control : "leaf_refit", "none", "node" or "previous_leaf"
+        Where leaf values come from. "leaf_refit": from all rows, exactly; only a tree's shape comes from the sample.
+        The training loss then falls whatever was drawn, and it costs one pass. "none": from the sample (SMART,
+        algorithm 2). "node": the sample is used for what changed since an earlier gradient g', and all rows for g'
+        itself, ``q / p (g - g') + eta g'``, in every node of the tree being grown: SMART's improved diagonal
+        approximation in its one consistent reading. Its variance is small, but **a tree costs as much as one fitted
+        to all rows**. "previous_leaf": the same with the mean of g' over a leaf of the *previous* tree in place of
+        g'_i. It removes what distinguishes rows of a leaf from each other, and training stalls; it is there to
+        reproduce that.
+    lag : 1 or 2
+        How many trees g' is behind.
+    eta : float in (0, 1]
+        How much of g' is given back. Sums are unbiased for 1 only.
+
+    Raises
+    ------
+    RecipeError
+        If a number is out of its range, or not exactly one of rate and rho is given.
+    """
+
+    rate: float | None = None
+    rho: float | None = None
+    score: str | float = "mvs"
+    floor: float | None = None
+    variance_control: str = "leaf_refit"
+    lag: int = 1
+    eta: float = 1.0
+
+    def __post_init__(self) -> None:
+        if (self.rate is None) == (self.rho is None):
+            raise RecipeError(
+                f"sampling: a target rate, or a fixed rho, decides how many rows are drawn; got rate={self.rate!r} and "
+                f"rho={self.rho!r}. Give one of the two."
+            )
+        if self.rate is not None:
+            share("rate", self.rate)
+        elif not _positive(self.rho):
+            raise RecipeError(f"sampling: rho must be a finite number above 0; got {self.rho!r}.")
+        if not (isinstance(self.score, str) and self.score in KAPPAS) and not _positive(self.score, or_zero=True):
+            names = ", ".join(map(repr, KAPPAS))
+            raise RecipeError(f"sampling: the score must be {names}, or a number of at least 0; got {self.score!r}.")
+        if self.floor is not None:
+            share("floor", self.floor, with_least=True)
+            if self.rate is not None and self.floor > self.rate:
+                raise RecipeError(f"sampling: a floor above the rate {self.rate!r} draws more; got {self.floor!r}.")
+        leaves_from(self.variance_control, VARIANCE_CONTROLS)
+        if isinstance(self.lag, bool) or self.lag not in (1, 2):
+            raise RecipeError(f"sampling: the lag must be 1 or 2 trees; got {self.lag!r}.")
+        share("eta", self.eta)
+
+    @property
+    def kappa(self) -> float:
+        return KAPPAS[self.score] if isinstance(self.score, str) else float(self.score)
+
+    @property
+    def least(self) -> float:
+        """The floor."""
+        if self.floor is not None:
+            return float(self.floor)
+        return 0.0 if self.rate is None else LEAST * self.rate
+
+    @property
+    def weighs_losses(self) -> bool:
+        return self.score == "loss"
+
+    @property
+    def unbiased(self) -> bool:
+        """Of sums of gradients. A row of loss 0, or without curvature, may have a gradient."""
+        controlled = self.variance_control == "node" and self.eta < 1.0
+        blind = self.least == 0.0 and self.score in ("loss", "hessian")
+        return not (controlled or blind or self.variance_control == "previous_leaf")
+
+    @property
+    def bounded(self) -> bool:
+        """g / p is at most 1 / rho where p is in proportion to |g|."""
+        return self.least > 0.0 or (self.kappa == 0.0 and not self.weighs_losses)
+
+    def draw(self, backend: Backend, gradients: Gradients, key: Key, losses: Losses | None = None) -> Sample:
+        if self.rate == 1.0:
+            return Sample()
+        odds = Proportional(
+            None if self.rate is None else float(self.rate), None if self.rho is None else float(self.rho), self.least
+        )
+        values = losses() if self.weighs_losses and losses is not None else None
+        return backend.draw(gradients, self.kappa, odds, key, values)
+
+
+def _positive(value: Any, *, or_zero: bool = False) -> bool:
+    return is_number(value) and bool(value > 0.0 or (or_zero and value == 0.0))

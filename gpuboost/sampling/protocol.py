@@ -1,0 +1,50 @@
+"""What a row-sampling rule is, and what it may be asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from numbers import Real
+from typing import Any, Protocol, TypeAlias
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.keys import Key
+from gpuboost.types import Array, Gradients, Sample
+
+Losses: TypeAlias = Callable[[], Array]
+"""() -> (n,) float64, the loss of each row as the model stands; computed only if somebody asks"""
+
+
+class Sampling(Protocol):
+    """A row-sampling rule.
+
+    It may say of itself that sums over the sample are ``unbiased``, and that its weights 1 / p are ``bounded``:
+    Langevin boosting asks for both. It may also have ``variance_control``, ``lag`` and ``eta``, see
+    ``ImportanceSampling``; and if it ``weighs_losses``, ``draw`` gets a ``Losses`` as its last argument.
+    """
+
+    def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample: ...
+
+
+LEAVES_FROM = ("leaf_refit", "none")
+
+
+def leaves_from(value: Any, options: tuple[str, ...] = LEAVES_FROM) -> None:
+    """Raise RecipeError if it is none of the ``variance_control`` that there are."""
+    if value not in options:
+        names = ", ".join(map(repr, options))
+        raise RecipeError(f"sampling: variance_control must be one of {names}; got {value!r}.")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number; True and False are none."""
+    return not isinstance(value, bool) and isinstance(value, Real) and isfinite(float(value))
+
+
+def share(name: str, value: Any, *, least: float = 0.0, with_least: bool = False) -> float:
+    """The value as a float above ``least`` (or at it) and at most 1, or RecipeError."""
+    if not is_number(value) or not (least <= value <= 1.0) or (value == least and not with_least):
+        bracket = "[" if with_least else "("
+        raise RecipeError(f"sampling: the {name} must be in {bracket}{least:g}, 1]; got {value!r}.")
+    return float(value)

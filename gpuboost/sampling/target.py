@@ -1,0 +1,102 @@
+"""From a sample to what a tree is fitted to: where its sums, and so its leaf values, come from."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.keys import Key
+from gpuboost.sampling.protocol import Losses, Sampling
+from gpuboost.types import Array, Gradients, Sample, Target, Tree
+
+
+class Targets(Protocol):
+    """Makes the targets of one run, in order of its rounds."""
+
+    def sample(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample: ...
+
+    def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target: ...
+
+    def remember(self, gradients: Gradients, trees: tuple[Tree, ...], leaves: tuple[Array, ...]) -> None:
+        """What was grown, and the (n,) leaf of every row in each tree."""
+        ...
+
+
+@dataclass(slots=True)
+class FromSample:
+    """Weighted gradients of the drawn rows. Leaf values are of all rows, or ``own_leaves`` of the sample."""
+
+    rule: Sampling
+    own_leaves: bool = False
+
+    def sample(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
+        return _drawn(self.rule, backend, gradients, losses, key)
+
+    def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
+        return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=self.own_leaves)
+
+    def remember(self, gradients: Gradients, trees: tuple[Tree, ...], leaves: tuple[Array, ...]) -> None:
+        """Nothing is needed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    gradients: Gradients
+    sizes: tuple[int, ...]  # nodes of each tree that was fitted to them
+    leaves: tuple[Array, ...]
+
+
+@dataclass(slots=True)
+class Controlled:
+    """Gradients with those of an earlier round as a control variate (SMART, algorithm 3); the sample's alone at first.
+
+    ``by_node``: over all rows of the node being grown; otherwise over those of a leaf of the last round's tree.
+    """
+
+    rule: Sampling
+    by_node: bool
+    lag: int
+    eta: float
+    past: deque[_Past] = field(default_factory=deque)
+
+    def sample(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
+        return _drawn(self.rule, backend, gradients, losses, key)
+
+    def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
+        if len(self.past) < self.lag:
+            return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=True)
+        before = self.past[0].gradients
+        if self.by_node:
+            every = backend.node_control(gradients, sample, before, self.eta)
+            return Target(version, None, every, own_leaves=True)
+        last = self.past[-1]
+        controlled = backend.leaf_control(gradients, sample, before, self.eta, last.leaves, last.sizes)
+        return Target(version, sample.rows, controlled, own_leaves=True)
+
+    def remember(self, gradients: Gradients, trees: tuple[Tree, ...], leaves: tuple[Array, ...]) -> None:
+        self.past.append(_Past(gradients, tuple(len(tree.value) for tree in trees), leaves))
+        if len(self.past) > self.lag:
+            self.past.popleft()
+
+
+def targets_of(rule: Sampling) -> Targets:
+    """As the rule's ``variance_control`` asks; exact leaf values if it asks for none."""
+    asked: Any = rule
+    match getattr(rule, "variance_control", "leaf_refit"):
+        case "none":
+            return FromSample(rule, own_leaves=True)
+        case "node":
+            return Controlled(rule, True, asked.lag, asked.eta)
+        case "previous_leaf":
+            return Controlled(rule, False, asked.lag, asked.eta)
+    return FromSample(rule)
+
+
+def _drawn(rule: Any, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
+    if getattr(rule, "weighs_losses", False):
+        drawn: Sample = rule.draw(backend, gradients, key, losses)
+    else:
+        drawn = rule.draw(backend, gradients, key)
+    return drawn

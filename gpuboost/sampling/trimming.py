@@ -1,0 +1,45 @@
+"""Weight trimming (Friedman, Hastie and Tibshirani 2000): the rows that matter little are left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import ClassVar
+
+from gpuboost.backends.odds import Heaviest
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.keys import Key
+from gpuboost.sampling.protocol import leaves_from, share
+from gpuboost.types import Gradients, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class WeightTrimming:
+    """The rows with the largest weights, as many as it takes to hold ``mass`` of the sum of all; chosen in each round.
+
+    A row's weight is its curvature h, as in LogitBoost, or |g| for ``score="gradient"``. The rows left out are not made
+    up for, so sums are biased; leaf values are of all rows, unless ``variance_control`` is "none". ``mass`` is 1 - beta
+    of the paper, which takes beta from 0.01 to 0.1.
+
+    Raises:
+        RecipeError: if mass is not in (0, 1], or the score is none of the two.
+    """
+
+    mass: float = 0.9
+    score: str = "hessian"
+    variance_control: str = "leaf_refit"
+
+    unbiased: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        share("mass", self.mass)
+        leaves_from(self.variance_control)
+        if self.score not in ("hessian", "gradient"):
+            raise RecipeError(f"sampling: the score must be 'hessian' or 'gradient'; got {self.score!r}.")
+
+    def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample:
+        if self.mass == 1.0:
+            return Sample()
+        return backend.draw(gradients, inf if self.score == "hessian" else 0.0, Heaviest(float(self.mass)), key)

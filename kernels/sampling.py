@@ -1,0 +1,224 @@
+"""sample: how much each row matters, the threshold that follows, and the draw. Definition: ``reference_sampling``.
+
+A score is a float32 that is not negative, so its bits, read as an integer, are in its order. The first pass writes the
+scores and counts them in 2,048 buckets by their upper 11 bits, 8 of exponent and 3 of significand: within a bucket all
+have one exponent, and the integer sum of their significands is the sum of the scores. Nothing is ever sorted.
+"""
+
+import numpy as np
+
+from gpuboost.kernels.jit import kernel
+from gpuboost.kernels.philox import NUMBERS, numbers
+
+BUCKETS = 2048
+TOP_SHIFT = 20  # of the 32 bits, these are below a bucket's
+SMALLEST, LARGEST = np.float32(2.0**-126), np.finfo(np.float32).max  # no denormal, no infinity
+GRADIENT, BOTH, CURVATURE = 0, 1, 2  # what a score is made of
+
+_CHUNK = 1024  # rows whose scores are made before they are counted
+_FLUSH = 1 << 16  # rows after which a packed count and sum must be emptied: 2**16 * 2**24 = 2**40
+_ONE = np.int64(1) << np.int64(40)
+_SIGNIFICAND = np.int64(0x00FF_FFFF)
+_HIDDEN = np.uint32(0x0080_0000)
+_FRACTION = np.uint32(0x007F_FFFF)
+_2_32 = 2.0**32
+
+
+@kernel
+def _squares(values, begin, size, out):
+    """out = sum over outputs of value^2, for ``size`` rows from ``begin``. values (k, n) float32; out float64."""
+    out[:] = 0.0
+    for c in range(values.shape[0]):
+        line = values[c, begin : begin + size]
+        for j in range(size):
+            x = np.float64(line[j])
+            out[j] += x * x
+
+
+@kernel
+def _one_output(g, h, made_of, kappa, out):
+    """The same for one output, with what is made of both."""
+    if made_of == BOTH:
+        for j in range(g.size):
+            a, b = np.float64(g[j]), np.float64(h[j])
+            out[j] = a * a + kappa * (b * b)
+    else:
+        values = h if made_of == CURVATURE else g
+        for j in range(values.size):
+            x = np.float64(values[j])
+            out[j] = x * x
+
+
+@kernel
+def _finish(square, size, begin, multiplicity, scores):
+    """scores = sqrt(square) times multiplicity, as normal float32. Returns how many are no number."""
+    bad = 0
+    out = scores[begin : begin + size]
+    times = multiplicity[begin : begin + size] if multiplicity.shape[0] > 0 else multiplicity
+    for j in range(size):
+        s = np.sqrt(square[j])
+        if multiplicity.shape[0] > 0:
+            s = s * np.float64(times[j])
+        bad += 0 if s >= 0.0 else 1
+        s = min(s, np.float64(LARGEST))
+        s = s if s >= np.float64(SMALLEST) else 0.0
+        out[j] = np.float32(s)
+    return bad
+
+
+@kernel
+def importance(g, h, multiplicity, made_of, kappa, start, stop, scores):
+    """s = sqrt(sum g^2 + kappa sum h^2) of rows [start, stop), or the root of one sum. Returns how many are NaN.
+
+    g, h (k, n) float32; multiplicity (n,) int32 or (0,); scores (n,) float32.
+    """
+    first, second = np.empty(_CHUNK), np.empty(_CHUNK)
+    bad = 0
+    for begin in range(start, stop, _CHUNK):
+        size = min(_CHUNK, stop - begin)
+        if g.shape[0] == 1:  # the usual case in one pass: sums that begin at 0 are their only term
+            _one_output(g[0, begin : begin + size], h[0, begin : begin + size], made_of, kappa, first)
+            bad += _finish(first, size, begin, multiplicity, scores)
+            continue
+        if made_of == CURVATURE:
+            _squares(h, begin, size, first)
+        else:
+            _squares(g, begin, size, first)
+        if made_of == BOTH:
+            _squares(h, begin, size, second)
+            for j in range(size):
+                first[j] = first[j] + kappa * second[j]
+        bad += _finish(first, size, begin, multiplicity, scores)
+    return bad
+
+
+@kernel
+def clip(values, multiplicity, start, stop, scores):
+    """scores = max(0, value) times multiplicity, as normal float32. values (n,) float64. Returns the number of NaN."""
+    bad = 0
+    for i in range(start, stop):
+        s = values[i]
+        if multiplicity.shape[0] > 0:
+            s = s * np.float64(multiplicity[i])
+        bad += 1 if np.isnan(s) else 0
+        s = min(s, np.float64(LARGEST))
+        scores[i] = np.float32(s if s >= np.float64(SMALLEST) else 0.0)
+    return bad
+
+
+@kernel
+def _flush(packed, counts, sums):
+    for b in range(packed.shape[0]):
+        counts[b] += packed[b] >> 40
+        sums[b] += packed[b] & (_ONE - 1)
+        packed[b] = 0
+
+
+@kernel
+def count(bits, start, stop, counts, sums):
+    """Rows and integer sums of significands in each of 2,048 buckets, added to ``counts`` and ``sums`` (2048,) int64.
+
+    bits (n,) uint32: the scores, as they lie in memory. 0 is in bucket 0, and has no significand.
+    """
+    packed, other = np.zeros(BUCKETS, np.int64), np.zeros(BUCKETS, np.int64)
+    for begin in range(start, stop, _FLUSH):
+        part = bits[begin : min(begin + _FLUSH, stop)]
+        for j in range(part.size // 2):  # two tables: an addition need not wait for the last one to the same bucket
+            a, b = part[2 * j], part[2 * j + 1]
+            packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(a))
+            other[np.uint64(b >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(b))
+        if part.size % 2 == 1:
+            a = part[part.size - 1]
+            packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(a))
+        _flush(packed, counts, sums)
+        _flush(other, counts, sums)
+
+
+@kernel
+def _significand(word):
+    """24 bits; 0 of the number 0."""
+    return ((word & _FRACTION) | _HIDDEN) if word != np.uint32(0) else np.uint32(0)
+
+
+@kernel
+def count_within(bits, start, stop, shift, prefix, narrow, counts, sums):
+    """The same one level down: of scores whose bits, less the lowest ``shift``, are ``prefix``, by the next bits.
+
+    ``narrow`` is how many low bits are left below the new buckets.
+    """
+    for i in range(start, stop):
+        word = bits[i]
+        if (word >> np.uint32(shift)) == prefix:
+            at = np.uint64((word & ((np.uint32(1) << np.uint32(shift)) - np.uint32(1))) >> np.uint32(narrow))
+            counts[at] += 1
+            sums[at] += np.int64(_significand(word))
+
+
+@kernel
+def three_sums(scores, start, stop, mu, low, scale, out):
+    """out += rows with s >= mu, rows with s < low, and sum of rint(s * scale) over those between. out (3,) int64."""
+    above, below, between = np.int64(0), np.int64(0), np.int64(0)
+    part = scores[start:stop]
+    for j in range(part.size):
+        s = np.float64(part[j])
+        high, under = s >= mu, s < low
+        above += np.int64(high)
+        below += np.int64(under)
+        between += np.int64(0 if high or under else np.int64(np.rint(s * scale)))
+    out[0] += above
+    out[1] += below
+    out[2] += between
+
+
+@kernel
+def _keep(p, words, kept, begin, size, count, rows, inverse):
+    """Row begin + j is kept iff word j < p[j] * 2**32. Returns the new count."""
+    for j in range(size):
+        kept[j] = np.uint8(np.float64(words[j]) < p[j] * _2_32)
+    last = count
+    for j in range(np.uint64(size)):
+        rows[last] = begin + np.int64(j)  # stays only if the next line counts it: no branch to mispredict
+        last += np.int64(kept[j])
+    for at in range(count, last):
+        inverse[at] = np.float32(1.0 / p[np.uint64(rows[at] - begin)])
+    return last
+
+
+@kernel
+def draw_proportional(scores, start, stop, rho, floor, seed_low, seed_high, iteration, stream, rows, inverse):
+    """Rows [start, stop) that are drawn with p = min(1, max(floor, rho s)), and 1 / p. Returns how many.
+
+    start must be a multiple of NUMBERS. rows int32 and inverse float32 have room for all rows of the stretch.
+    """
+    words, p, kept, count = np.empty(NUMBERS, np.uint64), np.empty(NUMBERS), np.empty(NUMBERS, np.uint8), 0
+    for begin in range(start, stop, NUMBERS):
+        size = min(NUMBERS, stop - begin)
+        numbers(begin // 4, seed_low, seed_high, iteration, stream, words)
+        part = scores[begin : begin + size]
+        for j in range(size):
+            p[j] = min(1.0, max(floor, rho * np.float64(part[j])))
+        count = _keep(p, words, kept, begin, size, count, rows, inverse)
+    return count
+
+
+@kernel
+def draw_by_rank(scores, start, stop, border, tie, other, seed_low, seed_high, iteration, stream, rows, inverse):
+    """The same with p = 1 above the border, ``tie`` at it, and ``other`` below."""
+    words, p, kept, count = np.empty(NUMBERS, np.uint64), np.empty(NUMBERS), np.empty(NUMBERS, np.uint8), 0
+    for begin in range(start, stop, NUMBERS):
+        size = min(NUMBERS, stop - begin)
+        numbers(begin // 4, seed_low, seed_high, iteration, stream, words)
+        part = scores[begin : begin + size]
+        for j in range(size):
+            p[j] = 1.0 if part[j] > border else (tie if part[j] == border else other)
+        count = _keep(p, words, kept, begin, size, count, rows, inverse)
+    return count
+
+
+@kernel
+def weigh(values, rows, by, start, stop, out):
+    """out[c, k] = values[c, rows[k]] * by[k] for k in [start, stop). values (c, n), out (c, m) and by (m,) float32."""
+    for c in range(values.shape[0]):
+        line, weighted = values[c], out[c]
+        for k in range(start, stop):
+            weighted[k] = line[np.uint64(rows[k])] * by[k]

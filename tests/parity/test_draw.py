@@ -1,0 +1,241 @@
+"""Rows drawn by their scores: Reference and Cpu agree to the last bit, and thresholds do what they are to do."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+from builders import GRADIENT_KINDS, TEAMS, Case, eager_threads, model_bytes, random_case, random_gradients, sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuboost import losses
+from gpuboost.backends import cpu_sampling, threshold
+from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference_sampling import counts_of, probabilities, scores_of
+from gpuboost.boosting import boost
+from gpuboost.errors import InputError
+from gpuboost.growth import DepthWise, LeafWise, Oblivious
+from gpuboost.keys import Key
+from gpuboost.losses import Loss
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import (
+    GOSS,
+    MVS,
+    ImportanceSampling,
+    Sampling,
+    WeightTrimming,
+    smart_first_order,
+    smart_second_order,
+)
+from gpuboost.types import Gradients, Limits, Sample
+
+Array = np.ndarray
+KEY = Key.root(3) / "rows" / 5
+KAPPAS = [0.0, 0.1, 30.0, inf]
+ODDS: list[Odds] = [
+    Proportional(rate=0.1, floor=0.01),
+    Proportional(rate=0.4),
+    Proportional(rate=0.9, floor=0.3),
+    Proportional(rate=0.5, floor=0.5),
+    Proportional(rho=0.7),
+    Proportional(rho=3.0, floor=0.2),
+    TopAndOthers(0.2, 0.1),
+    TopAndOthers(0.05, 0.95),
+    Heaviest(0.8),
+    Heaviest(0.05),
+]
+RULES: list[Sampling] = [
+    ImportanceSampling(0.3),
+    ImportanceSampling(0.3, score="loss"),
+    ImportanceSampling(0.3, score=5.0, variance_control="none"),
+    ImportanceSampling(0.3, variance_control="node", lag=2, eta=0.5),
+    smart_first_order(rho=0.8, paper=True),
+    smart_second_order(0.3),
+    smart_second_order(0.3, variance_control="previous_leaf"),
+    smart_second_order(1.0, variance_control="previous_leaf"),
+    GOSS(0.2, 0.2),
+    GOSS(variance_control="none"),
+    MVS(0.2),
+    WeightTrimming(0.8),
+    WeightTrimming(0.7, "gradient", "none"),
+]
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small data is shared out as large data is."""
+    monkeypatch.setattr(cpu_sampling, "SMALL", 16)
+
+
+def several(seed: int, n: int, k: int, kind: str, whole: bool = False) -> Gradients:
+    rng = np.random.default_rng(seed)
+    m = rng.integers(1, 5, n).astype(np.int32) if whole else None
+    parts = [random_gradients(rng, n, kind) for _ in range(k)]
+    return Gradients(np.concatenate([p.g for p in parts]), np.concatenate([p.h for p in parts]), m)
+
+
+def sample_bytes(sample: Sample) -> tuple[object, ...]:
+    rows, by = sample.rows, sample.inverse_probability
+    return rows.dtype, by.dtype, rows.tobytes(), by.tobytes(), sample.never
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 2, 15, 16, 17, 255, 256, 257, 1000, 3000]),
+    st.sampled_from([1, 1, 3]),
+    st.sampled_from(GRADIENT_KINDS),
+    st.booleans(),
+    st.sampled_from(KAPPAS),
+    st.sampled_from(ODDS),
+)
+def test_the_same_rows_with_the_same_weights(
+    seed: int, n: int, k: int, kind: str, whole: bool, kappa: float, odds: Odds
+) -> None:
+    gradients = several(seed, n, k, kind, whole)
+    expected = sample_bytes(Reference().draw(gradients, kappa, odds, KEY))
+    for backend in TEAMS.values():
+        assert sample_bytes(backend.draw(gradients, kappa, odds, KEY)) == expected
+
+
+@pytest.mark.parametrize("odds", ODDS, ids=repr)
+def test_losses_in_place_of_gradients(odds: Odds) -> None:
+    gradients, rng = several(1, 2000, 1, "plain", whole=True), np.random.default_rng(2)
+    prices = rng.normal(size=2000) * 10.0 ** rng.integers(-50, 50, 2000)  # negative, denormal and infinite as float32
+    expected = sample_bytes(Reference().draw(gradients, 0.0, odds, KEY, prices))
+    for backend in TEAMS.values():
+        assert sample_bytes(backend.draw(gradients, 0.0, odds, KEY, prices)) == expected
+
+
+@pytest.mark.parametrize("loss", [losses.Logistic(), losses.Softmax(3), losses.Tweedie()], ids=repr)
+@pytest.mark.parametrize("weights", ["none", "real", "whole"])
+def test_the_loss_of_each_row(loss: Loss, weights: str) -> None:
+    target = {"binary": "binary", "multiclass": "3", "regression": "positive"}[loss.task]
+    data, rng = random_case(4, 300, 3, target=target, weights=weights).data, np.random.default_rng(0)
+    scores = rng.normal(size=(loss.n_outputs, 300))
+    expected = Reference().losses(loss, scores, data)
+    assert expected.shape == (300,)
+    for backend in TEAMS.values():
+        assert backend.losses(loss, scores, data).tobytes() == expected.tobytes()
+    mean = Reference().loss_value(loss, scores, data.y, data.weight)
+    total = 300 if data.weight is None else data.weight.sum()
+    assert expected.sum() / total == pytest.approx(mean, rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize(("loss", "target"), [(losses.Logistic(), "binary"), (losses.Softmax(3), "3")], ids=["1", "3"])
+def test_models_are_equal_whatever_the_rule(rule: Sampling, loss: Loss, target: str) -> None:
+    for weights in ("none", "real", "whole"):
+        case = random_case(11, 400, 4, target=target, weights=weights)
+        assert_same_models(Recipe(loss, 3, 0.5, DepthWise(Limits(12, 4)), rule), case)
+
+
+@pytest.mark.parametrize(
+    "growth", [LeafWise(Limits(9, 5)), Oblivious(Limits(8, 3)), DepthWise(Limits(16, 4, 4))], ids=repr
+)
+def test_models_are_equal_whatever_the_growth(growth: object) -> None:
+    case = random_case(12, 500, 5, target="binary")
+    assert_same_models(Recipe(losses.Logistic(), 3, 0.5, growth, MVS(0.3)), case)
+
+
+def assert_same_models(recipe: Recipe, case: Case) -> None:
+    expected = model_bytes(boost(recipe, case.data, Reference(), seed=3))
+    with eager_threads(narrow=60):
+        for threads in (1, 2, 3):
+            for data in (case.data, sparse(case.data)):
+                assert model_bytes(boost(recipe, data, TEAMS[threads], seed=3)) == expected
+
+
+# thresholds
+
+
+def by_sorting(scores: Array, need: float) -> float:
+    """rho by the definition: sort, and take the smallest k that leaves the k + 1st score below 1 / rho."""
+    s = np.sort(scores.astype(np.float64))[::-1]
+    rest = np.concatenate([np.cumsum(s[::-1])[::-1], [0.0]])
+    for k in range(len(s)):
+        rho = (need - k) / rest[k]
+        if rho * s[k] <= 1.0:
+            return rho
+    raise AssertionError("fewer rows than needed")
+
+
+@pytest.mark.parametrize("kind", ["plain", "heavy", "ties", "log-normal", "equal", "two values"])
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.5, 0.9])
+def test_the_rate_is_met(kind: str, rate: float) -> None:
+    """TS-2: to 1e-12 relative; and it is the rho that sorting finds."""
+    rng, n = np.random.default_rng(8), 20_000
+    if kind == "log-normal":
+        scores = np.exp(3.0 * rng.normal(size=n)).astype(np.float32)
+    elif kind == "equal":
+        scores = np.full(n, 0.3, np.float32)
+    elif kind == "two values":
+        scores = np.where(rng.random(n) < 0.4, 0.3, 0.301).astype(np.float32)
+    else:
+        scores = scores_of(random_gradients(rng, n, kind), 0.1, None)
+    p = probabilities(scores, Proportional(rate=rate))
+    assert p.sum() == pytest.approx(rate * n, rel=1e-12)
+    expected = np.minimum(1.0, by_sorting(scores, rate * n) * scores.astype(np.float64))
+    np.testing.assert_allclose(p, expected, rtol=1e-11)
+    for floor in (0.1 * rate, 0.7 * rate):
+        floored = probabilities(scores, Proportional(rate=rate, floor=floor))
+        assert floored.sum() == pytest.approx(rate * n, rel=1e-12)
+        assert floored.min() >= floor
+
+
+def test_probabilities_rise_with_the_rate_and_do_not_know_the_unit() -> None:
+    """TS-2: rho is monotone in the rate, and rho(c s) = rho(s) / c."""
+    scores = scores_of(random_gradients(np.random.default_rng(1), 5000, "plain"), 0.1, None)
+    last = np.zeros(len(scores))
+    for rate in (0.05, 0.1, 0.2, 0.6, 0.99):
+        p = probabilities(scores, Proportional(rate=rate))
+        assert (p >= last).all()
+        last = p
+        assert np.array_equal(probabilities(scores * np.float32(2.0**-20), Proportional(rate=rate)), p)
+        np.testing.assert_allclose(probabilities(scores * np.float32(3.7), Proportional(rate=rate)), p, rtol=1e-6)
+
+
+def test_a_rate_that_cannot_be_met_takes_every_row_with_a_score() -> None:
+    scores = np.array([0.0] * 70 + [1e-30, 1.0, 1e30] * 10, np.float32)
+    p = probabilities(scores, Proportional(rate=0.5))
+    assert np.array_equal(p, (scores > 0.0).astype(float))
+    floored = probabilities(scores, Proportional(rate=0.4, floor=0.01))
+    assert np.array_equal(floored, np.where(scores > 0.0, 1.0, 0.01))
+    assert not probabilities(np.zeros(10, np.float32), Proportional(rate=0.5)).any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ranks_and_masses_are_those_of_sorting(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 3000))
+    scores = np.abs(np.round(rng.standard_cauchy(n) * 10.0 ** rng.integers(-5, 5), int(rng.choice([1, 3, 9]))))
+    scores = scores_of(Gradients(scores.astype(np.float32)[None], np.zeros((1, n), np.float32)), 0.0, None)
+    downwards = np.sort(scores)[::-1].astype(np.float64)
+    for share in (0.01, 0.3, 0.77, 1.0):
+        p = probabilities(scores, TopAndOthers(share, 1.0 - share) if share < 1.0 else Heaviest(1.0))
+        assert (p[scores > downwards[min(int(np.ceil(share * n)), n) - 1]] == 1.0).all()
+        kept = np.flatnonzero(probabilities(scores, Heaviest(share)))
+        reached = np.cumsum(downwards) >= share * downwards.sum() * (1.0 - 1e-14)
+        border = downwards[np.argmax(reached)]
+        assert set(kept) == set(np.flatnonzero(scores >= border)) or border == 0.0
+
+
+def test_one_pass_comes_close() -> None:
+    """The first guess, of buckets an eighth of an octave wide, is what a device may stop at: within 2 %."""
+    rng, n = np.random.default_rng(5), 200_000
+    for scores in (rng.random(n), np.exp(3.0 * rng.normal(size=n)), np.abs(rng.standard_cauchy(n))):
+        s = scores.astype(np.float32)
+        for rate in (0.1, 0.3):
+            rho = threshold.first_guess(counts_of(s), rate * n, 0.0)
+            assert np.minimum(1.0, rho * s.astype(float)).sum() == pytest.approx(rate * n, rel=0.02)
+
+
+def test_gradients_that_are_no_numbers_are_an_error() -> None:
+    gradients = several(0, 50, 1, "plain")
+    gradients.g[0, 17] = np.nan
+    for backend in (Reference(), TEAMS[2]):
+        with pytest.raises(InputError, match="loss: gradients must be finite numbers"):
+            backend.draw(gradients, 0.1, Proportional(rate=0.5), KEY)
