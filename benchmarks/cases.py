@@ -11,7 +11,7 @@ from typing import Any, Literal
 from gpuboost.errors import InputError
 
 Size = Literal["full", "small"]
-Task = Literal["binary", "multiclass", "regression", "poisson"]
+Task = Literal["binary", "multiclass", "regression", "poisson", "ranking"]
 
 OURS = "gpuboost"
 EVERY_PEER = ("xgboost", "lightgbm", "catboost", "sklearn")
@@ -44,6 +44,7 @@ class Case:
     targets: Mapping[str, float] = field(default_factory=dict)  # measure -> most that it may be of the fastest peer's
     verdict: str | None = None  # the score that decides; None for the task's first
     kernels: Literal["shared", "empty", "primed"] = "shared"  # where numba's compiled kernels come from
+    rivals: tuple[str, ...] = ("xgboost", "lightgbm")  # the best of them is what our score is held to
 
     def sized(self, size: Size) -> Case:
         if size == "full":

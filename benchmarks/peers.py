@@ -27,19 +27,19 @@ class Peer(Protocol):
         """The rows in the form this library asks for."""
         ...
 
-    def bin(self, x: Any, y: Array, weight: Array | None) -> Any: ...
+    def bin(self, x: Any, y: Array, weight: Array | None, group: Array | None) -> Any: ...
 
     def train(self, binned: Any) -> Any: ...
 
     def predict(self, model: Any, x: Any) -> Array:
-        """(n,) probabilities or values, (n, classes) for several classes."""
+        """(n,) probabilities, values or scores, (n, classes) for several classes."""
         ...
 
 
 class Gpuboost:
     """This library. A Dataset chooses the cuts; rows are binned in ``fit``, whose report says how long that took."""
 
-    def __init__(self, task: Task, setting: Setting, threads: int, n_classes: int) -> None:
+    def __init__(self, task: Task, setting: Setting, threads: int, n_classes: int, **more: Any) -> None:
         import gpuboost
 
         self.version, self._gb, self._task, self._threads = gpuboost.__version__, gpuboost, task, threads
@@ -49,7 +49,8 @@ class Gpuboost:
             growth = {"growth": "leafwise", "max_leaves": setting.leaves, "max_depth": None}
         own = {"reg_lambda": 1.0, "min_child_weight": 1.0, "min_samples_leaf": 1} if setting.matched else {}
         loss = {"loss": "poisson"} if task == "poisson" else {}
-        kind = "GradientBoostingClassifier" if task in ("binary", "multiclass") else "GradientBoostingRegressor"
+        kinds = {"regression": "Regressor", "poisson": "Regressor", "ranking": "Ranker"}
+        kind = f"GradientBoosting{kinds.get(task, 'Classifier')}"
         self._model = getattr(gpuboost, kind)(
             n_estimators=setting.trees,
             learning_rate=setting.rate,
@@ -59,13 +60,14 @@ class Gpuboost:
             **growth,
             **own,
             **loss,
+            **more,
         )
 
     def prepare(self, x: Any) -> Any:
         return x
 
-    def bin(self, x: Any, y: Array, weight: Array | None) -> Any:
-        return self._gb.Dataset(x, y, weight=weight, max_bins=255, n_jobs=self._threads)
+    def bin(self, x: Any, y: Array, weight: Array | None, group: Array | None) -> Any:
+        return self._gb.Dataset(x, y, weight=weight, group=group, max_bins=255, n_jobs=self._threads)
 
     def train(self, binned: Any) -> Any:
         model = self._model.fit(binned)
@@ -83,7 +85,7 @@ class XGBoost:
 
     binning_seconds = None
 
-    def __init__(self, task: Task, setting: Setting, threads: int, n_classes: int) -> None:
+    def __init__(self, task: Task, setting: Setting, threads: int, n_classes: int, **more: Any) -> None:
         import xgboost
 
         self.version, self._xgb, self._rounds, self._threads = xgboost.__version__, xgboost, setting.trees, threads
@@ -92,6 +94,7 @@ class XGBoost:
             "multiclass": "multi:softprob",
             "regression": "reg:squarederror",
             "poisson": "count:poisson",
+            "ranking": "rank:ndcg",
         }
         self._options: dict[str, Any] = {
             "objective": objective[task],
@@ -108,14 +111,15 @@ class XGBoost:
             self._options.update(grow_policy="lossguide", max_leaves=setting.leaves, max_depth=0)
         if setting.matched:
             self._options.update({"lambda": 1.0, "min_child_weight": 1.0, "max_bin": 256})
+        self._options.update(more)
 
     def prepare(self, x: Any) -> Any:
         return x
 
-    def bin(self, x: Any, y: Array, weight: Array | None) -> Any:
+    def bin(self, x: Any, y: Array, weight: Array | None, group: Array | None) -> Any:
         most = self._options.get("max_bin", 256)
         return self._xgb.QuantileDMatrix(
-            x, y, weight=weight, max_bin=most, nthread=self._threads, enable_categorical=True
+            x, y, weight=weight, qid=group, max_bin=most, nthread=self._threads, enable_categorical=True
         )
 
     def train(self, binned: Any) -> Any:
@@ -136,9 +140,9 @@ class LightGBM:
         import lightgbm
 
         self.version, self._lgb, self._rounds, self._threads = lightgbm.__version__, lightgbm, setting.trees, threads
-        objective = {"binary": "binary", "multiclass": "multiclass", "regression": "l2", "poisson": "poisson"}
+        objective = {"regression": "l2", "ranking": "lambdarank"}
         self._options: dict[str, Any] = {
-            "objective": objective[task],
+            "objective": objective.get(task, task),
             "num_leaves": setting.leaves or 2**setting.depth,
             "max_depth": -1 if setting.leaves else setting.depth,
             "learning_rate": setting.rate,
@@ -157,8 +161,10 @@ class LightGBM:
     def prepare(self, x: Any) -> Any:
         return x
 
-    def bin(self, x: Any, y: Array, weight: Array | None) -> Any:
-        return self._lgb.Dataset(x, y, weight=weight, params=self._options, free_raw_data=False).construct()
+    def bin(self, x: Any, y: Array, weight: Array | None, group: Array | None) -> Any:
+        sizes = None if group is None else np.diff([*np.unique(group, return_index=True)[1], len(group)])
+        made = self._lgb.Dataset(x, y, weight=weight, group=sizes, params=self._options, free_raw_data=False)
+        return made.construct()
 
     def train(self, binned: Any) -> Any:
         return self._lgb.train(self._options, binned, self._rounds)
@@ -172,11 +178,17 @@ class CatBoost:
 
     binning_seconds = None
 
-    def __init__(self, task: Task, setting: Setting, threads: int, n_classes: int) -> None:
+    def __init__(self, task: Task, setting: Setting, threads: int, n_classes: int, **more: Any) -> None:
         import catboost
 
         self.version, self._cat, self._task, self._threads = catboost.__version__, catboost, task, threads
-        objective = {"binary": "Logloss", "multiclass": "MultiClass", "regression": "RMSE", "poisson": "Poisson"}
+        objective = {
+            "binary": "Logloss",
+            "multiclass": "MultiClass",
+            "regression": "RMSE",
+            "poisson": "Poisson",
+            "ranking": "YetiRank",
+        }
         self._options: dict[str, Any] = {
             "loss_function": objective[task],
             "iterations": setting.trees,
@@ -199,6 +211,7 @@ class CatBoost:
                 boosting_type="Plain",
                 leaf_estimation_iterations=1,
             )
+        self._options.update(more)
 
     def prepare(self, x: Any) -> Any:
         if not hasattr(x, "columns"):
@@ -208,12 +221,13 @@ class CatBoost:
     def _categorical(self, x: Any) -> list[str]:
         return [c for c in x.columns if x[c].dtype.name in ("category", "str", "object")]
 
-    def _pool(self, x: Any, y: Array | None = None, weight: Array | None = None) -> Any:
+    def _pool(self, x: Any, y: Array | None = None, weight: Array | None = None, group: Array | None = None) -> Any:
         named = self._categorical(x) if hasattr(x, "columns") else None
-        return self._cat.Pool(x, y, weight=weight, cat_features=named, thread_count=self._threads)
+        more = {} if group is None else {"group_id": group.astype(np.int64)}
+        return self._cat.Pool(x, y, weight=weight, cat_features=named, thread_count=self._threads, **more)
 
-    def bin(self, x: Any, y: Array, weight: Array | None) -> Any:
-        pool = self._pool(x, y, weight)
+    def bin(self, x: Any, y: Array, weight: Array | None, group: Array | None) -> Any:
+        pool = self._pool(x, y, weight, group)
         if self._matched:
             pool.quantize(border_count=254)
         return pool
@@ -223,8 +237,8 @@ class CatBoost:
 
     def predict(self, model: Any, x: Any) -> Array:
         rows = self._pool(x) if hasattr(x, "columns") else x
-        kind = {"binary": "Probability", "multiclass": "Probability", "regression": "RawFormulaVal"}
-        p = model.predict(rows, prediction_type=kind.get(self._task, "Exponent"), thread_count=self._threads)
+        kind = {"binary": "Probability", "multiclass": "Probability", "poisson": "Exponent"}
+        p = model.predict(rows, prediction_type=kind.get(self._task, "RawFormulaVal"), thread_count=self._threads)
         return p[:, 1] if self._task == "binary" else p
 
 
@@ -264,7 +278,7 @@ class ScikitLearn:
             return x.assign(**{c: x[c].cat.codes for c in wide})
         return x.toarray() if hasattr(x, "toarray") else x
 
-    def bin(self, x: Any, y: Array, weight: Array | None) -> Any:
+    def bin(self, x: Any, y: Array, weight: Array | None, group: Array | None) -> Any:
         return x, y, weight
 
     def train(self, binned: Any) -> Any:
@@ -324,8 +338,8 @@ def installed(name: str) -> bool:
     return find_spec(_PEERS[name][0]) is not None
 
 
-def open_peer(name: str, task: Task, setting: Setting, threads: int, y: Array) -> Peer:
-    """Import the library and set it up."""
+def open_peer(name: str, task: Task, setting: Setting, threads: int, y: Array, **more: Any) -> Peer:
+    """Import the library and set it up; ``more`` are options in its own words."""
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
     n_classes = len(np.unique(y)) if task == "multiclass" else 1
-    return _PEERS[name][1](task, setting, threads, n_classes)
+    return _PEERS[name][1](task, setting, threads, n_classes, **more)

@@ -53,7 +53,10 @@ def _marked(line: Line) -> str:
 def _quality_cells(case: Case, line: Line) -> tuple[str, str]:
     decides = results.deciding(case, line.scores)
     order = sorted(line.scores, key=lambda name: name != decides)
-    return "  ".join(f"{name} {_digits(line.scores[name])}" for name in order), f"{line.measures['fit']:.2f}"
+    shown = [f"{name} {_digits(line.scores[name])}" for name in order]
+    if line.by_query:
+        shown[0] += f" ± {results.standard_error(line.by_query):.4f}"
+    return "  ".join(shown), f"{line.measures['fit']:.2f}"
 
 
 def _speed_cells(case: Case, line: Line) -> tuple[str, ...]:
@@ -69,20 +72,25 @@ def _digits(value: float) -> str:
 def verdict(suite: Suite, case: Case, found: Sequence[Line]) -> str:
     """What stands beside our line: how far from the best peer, and whether that is within the target."""
     if suite.kind == "quality":
-        worse = results.shortfall(case, found)
+        worse, error = results.shortfall(case, found), results.error_of_shortfall(case, found)
         if worse is None:
             return ""
-        colour, word = ("green", "ok") if worse <= results.TOLERANCE else ("red", "worse")
-        return f"[{colour}]{word} {worse:+.2%}[/{colour}]"
+        allowed = results.TOLERANCE if error is None else max(0.0, 2.0 * error)
+        colour, word = ("green", "ok") if worse <= allowed else ("red", "worse")
+        text = f"[{colour}]{word} {worse:+.2%}[/{colour}]" + ("" if error is None else f" ± {error:.2%}")
+        return "  ".join([text, *_times(case, found, list(case.targets))])
+    return "  ".join(_times(case, found, list(case.targets) or ["import", "fit"]))
+
+
+def _times(case: Case, found: Sequence[Line], named: Sequence[str]) -> list[str]:
+    """Our measures over the best peer's, red where a target is missed."""
     ours = next(line for line in found if line.peer == OURS)
-    named = list(case.targets) or ["import", "fit"]
     late = results.missed(case, ours)
-    words = [
+    return [
         f"[{'red' if name in late else 'green'}]{name} x{ours.ratios[name]:.2f}[/]"
         for name in named
         if name in ours.ratios
     ]
-    return "  ".join(words)
 
 
 def plot(suite: Suite, rows: Sequence[Row], path: Path) -> None:

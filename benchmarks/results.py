@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gpuboost.benchmarks import machine
 from gpuboost.benchmarks.cases import OURS, Case, Size, Suite
 from gpuboost.benchmarks.scores import HIGHER_IS_BETTER
@@ -19,8 +21,8 @@ Row = dict[str, Any]
 MEASURES = ("import", "bin", "train", "fit", "predict", "memory")
 """Seconds of each phase, fit = bin + train; memory is the peak of the fit in MB beside data and library."""
 
-TOLERANCE = 0.01  # a held-out score may be this much worse, relatively, than the better of the two
-RIVALS = ("xgboost", "lightgbm")
+TOLERANCE = 0.01  # a held-out score may be this much worse, relatively, than the best rival's
+DRAWS = 2000  # of the bootstrap
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Line:
     ratios: Mapping[str, float]  # to the best peer: median of the ratios repeat by repeat; ours only
     scores: Mapping[str, float]
     clean: tuple[int, int]  # runs that nobody disturbed, and runs
+    by_query: tuple[float, ...] = ()  # the deciding score of each held-out query, of rankings
 
 
 def measure(row: Row, name: str) -> float:
@@ -59,6 +62,7 @@ def lines(rows: Sequence[Row], case: Case) -> list[Line]:
             _ratios(by_peer) if peer == OURS else {},
             {name: statistics.median(run["scores"][name] for run in runs) for name in runs[0]["scores"]},
             (sum(not _disturbed(run) for run in runs), len(runs)),
+            tuple(runs[0].get("by_query", ())),
         )
         for peer, runs in by_peer.items()
     ]
@@ -94,16 +98,42 @@ def deciding(case: Case, scores: Mapping[str, float]) -> str:
 
 
 def shortfall(case: Case, found: Sequence[Line]) -> float | None:
-    """How much worse, relatively, our deciding score is than the better of XGBoost's and LightGBM's; None without."""
-    ours = next((line for line in found if line.peer == OURS), None)
-    theirs = [line for line in found if line.peer in RIVALS]
-    if ours is None or not theirs:
+    """How much worse, relatively, our deciding score is than the best rival's; None without rivals."""
+    ours, theirs = _ours(found), _best_rival(case, found)
+    if ours is None or theirs is None:
         return None
     name = deciding(case, ours.scores)
-    values = [line.scores[name] for line in theirs]
-    best = max(values) if name in HIGHER_IS_BETTER else min(values)
+    best = theirs.scores[name]
     worse = best - ours.scores[name] if name in HIGHER_IS_BETTER else ours.scores[name] - best
     return worse / abs(best) if best else worse
+
+
+def error_of_shortfall(case: Case, found: Sequence[Line]) -> float | None:
+    """The standard error of ``shortfall`` by the choice of held-out queries (paired bootstrap); None if unknown."""
+    ours, theirs = _ours(found), _best_rival(case, found)
+    if ours is None or theirs is None or not ours.by_query or len(ours.by_query) != len(theirs.by_query):
+        return None
+    worse = np.array(theirs.by_query) - np.array(ours.by_query)
+    return standard_error(worse) / float(np.mean(theirs.by_query))
+
+
+def standard_error(values: Any) -> float:
+    """Of the mean of values, by the bootstrap."""
+    x, rng = np.asarray(values, dtype=np.float64), np.random.default_rng(0)
+    return float(np.std([x[rng.integers(0, len(x), len(x))].mean() for _ in range(DRAWS)]))
+
+
+def _ours(found: Sequence[Line]) -> Line | None:
+    return next((line for line in found if line.peer == OURS), None)
+
+
+def _best_rival(case: Case, found: Sequence[Line]) -> Line | None:
+    theirs = [line for line in found if line.peer in case.rivals]
+    if not theirs:
+        return None
+    name = deciding(case, theirs[0].scores)
+    best = max if name in HIGHER_IS_BETTER else min
+    return best(theirs, key=lambda line: line.scores[name])
 
 
 def missed(case: Case, ours: Line) -> dict[str, float]:

@@ -8,12 +8,14 @@ import numpy as np
 
 from gpuboost.benchmarks.store import Array, Data
 
-HIGHER_IS_BETTER = frozenset({"auc", "accuracy"})
+HIGHER_IS_BETTER = frozenset({"auc", "accuracy", "ndcg@10", "ndcg@5", "map", "mrr"})
 
 
 def score(data: Data, predicted: Array) -> dict[str, float]:
     """predicted: (n,) probabilities or values, or (n, classes) probabilities, of the held-out rows."""
     p = np.asarray(predicted, dtype=np.float64)
+    if data.task == "ranking":
+        return _ranking(data.y_test, p, data.group_test)
     found = _BY_TASK[data.task](data.y_test, p, data.weight_test)
     return {name: float(value) for name, value in found.items()}
 
@@ -57,3 +59,39 @@ _BY_TASK: dict[str, Callable[[Array, Array, Array | None], dict[str, float]]] = 
     "regression": _regression,
     "poisson": _poisson,
 }
+
+
+def by_query(data: Data, predicted: Array) -> list[float]:
+    """NDCG@10 of each held-out query of a ranking, for the error of a mean and of differences."""
+    lists = _lists(data.y_test, np.asarray(predicted, dtype=np.float64), data.group_test)
+    return [round(_ndcg(labels, 10), 6) for labels in lists]
+
+
+def _ranking(y: Array, p: Array, group: Array) -> dict[str, float]:
+    """Means over queries; one in which there is nothing to find counts 1. By definition, and not by gpuboost's own
+    metrics, so that nobody judges itself."""
+    lists = _lists(y, p, group)
+    return {
+        "ndcg@10": float(np.mean([_ndcg(labels, 10) for labels in lists])),
+        "ndcg@5": float(np.mean([_ndcg(labels, 5) for labels in lists])),
+        "map": float(np.mean([_average_precision(labels > 0) for labels in lists])),
+        "mrr": float(np.mean([1 / (1 + np.argmax(labels > 0)) if labels.any() else 1.0 for labels in lists])),
+    }
+
+
+def _lists(y: Array, p: Array, group: Array) -> list[Array]:
+    """The labels of each query, best score first, ties as they stand."""
+    starts = np.flatnonzero(np.diff(group)) + 1
+    pairs = zip(np.split(y, starts), np.split(p, starts), strict=True)
+    return [labels[np.argsort(-scores, kind="stable")] for labels, scores in pairs]
+
+
+def _ndcg(labels: Array, k: int) -> float:
+    discounts = 1 / np.log2(np.arange(2, min(k, len(labels)) + 2))
+    found, best = ((2.0 ** one[:k] - 1) @ discounts for one in (labels, np.sort(labels)[::-1]))
+    return float(found / best) if best > 0 else 1.0
+
+
+def _average_precision(relevant: Array) -> float:
+    places = np.flatnonzero(relevant) + 1
+    return float(np.mean(np.arange(1, len(places) + 1) / places)) if len(places) else 1.0

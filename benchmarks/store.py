@@ -19,6 +19,8 @@ from gpuboost.benchmarks.cases import Case, Task
 
 Array = Any
 
+VECTORS = ("y", "y_test", "weight", "weight_test", "group", "group_test")
+
 
 @dataclass(frozen=True)
 class Data:
@@ -35,6 +37,8 @@ class Data:
     y_test: Array
     weight: Array | None = None
     weight_test: Array | None = None
+    group: Array | None = None  # (n,) the query of each row, for ranking
+    group_test: Array | None = None
 
 
 def cache_folder() -> Path:
@@ -76,7 +80,7 @@ def _write(folder: Path, data: Data) -> None:
             about[f"{name}.shape"] = x.shape
         else:
             np.save(folder / f"{name}.npy", np.ascontiguousarray(x))
-    for name in ("y", "y_test", "weight", "weight_test"):
+    for name in VECTORS:
         if (values := getattr(data, name)) is not None:
             np.save(folder / f"{name}.npy", np.asarray(values, dtype=np.float64))
     (folder / "about.json").write_text(json.dumps(about))
@@ -94,7 +98,7 @@ def load(folder: Path) -> Data:
     """The data of a prepared folder. Imports pandas or scipy only if the data needs them."""
     about = json.loads((folder / "about.json").read_text())
     parts = {name: _read_matrix(folder, name, about) for name in ("X", "X_test")}
-    for name in ("y", "y_test", "weight", "weight_test"):
+    for name in VECTORS:
         path = folder / f"{name}.npy"
         parts[name] = np.load(path) if path.exists() else None
     return Data(task=about["task"], **parts)

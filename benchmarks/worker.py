@@ -16,7 +16,7 @@ from typing import Any
 from gpuboost.benchmarks.cases import Case, suites
 from gpuboost.benchmarks.measure import Clock
 from gpuboost.benchmarks.peers import open_peer
-from gpuboost.benchmarks.scores import score
+from gpuboost.benchmarks.scores import by_query, score
 from gpuboost.benchmarks.store import Data, load
 
 MARK = "RESULT "
@@ -33,7 +33,7 @@ def run(case: Case, data: Data, peer_name: str, threads: int) -> dict[str, Any]:
             _warm_up(case, data, peer_name, threads)
     clock.ready()
     with clock.phase("bin"):
-        binned = peer.bin(x, data.y, data.weight)
+        binned = peer.bin(x, data.y, data.weight, data.group)
     with clock.phase("train"):
         model = peer.train(binned)
     if peer.binning_seconds is not None:
@@ -50,6 +50,7 @@ def run(case: Case, data: Data, peer_name: str, threads: int) -> dict[str, Any]:
         "phases": clock.phases,
         "disturbed": clock.disturbed(),
         "scores": score(data, predicted),
+        **({"by_query": by_query(data, predicted)} if data.task == "ranking" else {}),
     }
 
 
@@ -57,8 +58,9 @@ def _warm_up(case: Case, data: Data, peer_name: str, threads: int) -> None:
     """Two trees on the first rows: threads are started and kernels loaded, for every library alike."""
     few = slice(0, 5000)  # enough that the kernels for large data are loaded, too
     peer = open_peer(peer_name, data.task, replace(case.setting, trees=2), threads, data.y)
-    x, weight = peer.prepare(data.X[few]), None if data.weight is None else data.weight[few]
-    peer.predict(peer.train(peer.bin(x, data.y[few], weight)), x)
+    weight, group = (None if one is None else one[few] for one in (data.weight, data.group))
+    x = peer.prepare(data.X[few])
+    peer.predict(peer.train(peer.bin(x, data.y[few], weight, group)), x)
 
 
 def main(job: dict[str, Any]) -> None:

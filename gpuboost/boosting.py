@@ -1,11 +1,12 @@
 """The boosting loop: gradient descent in function space, one tree per output a round.
 
-    F_{j+1} = F_j + eps h_j,     h_j fitted to the gradient at F_{k(j)},  k(j) <= j
+    F_{j+1} = (1 - gamma eps) F_j + eps h_j,     h_j fitted to the gradient at F_{k(j)},  k(j) <= j
 
 Each idea is one piece of the recipe, called in one place below:
 
     sampling     which rows a tree sees, with what weight
     learners     which weak learners compete
+    langevin     noise on the gradient, for the shape of a tree and for its values, and shrinkage of the model
     growth       how a tree finds its shape
     step         how far to go: what its leaf values are
     execution    where trees are built, and how stale their gradient may be
@@ -17,8 +18,10 @@ from functools import partial
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
+from gpuboost.langevin import Running
 from gpuboost.recipe import Recipe
-from gpuboost.types import Ensemble, Progress, Structure, Target, TrainingSet, Tree, Watch
+from gpuboost.sampling import targets_of
+from gpuboost.types import Array, Drawn, Ensemble, Progress, Structure, Target, TrainingSet, Tree, Watch
 
 
 def boost(
@@ -33,32 +36,43 @@ def boost(
     """Run the recipe. ``resume`` continues an ensemble of the same cuts; its rounds count, the watch sees new ones."""
     loss, rate, root = recipe.loss, recipe.learning_rate, Key.root(seed)
     curvature = recipe.step.curvature(loss)
-    ensemble = resume or Ensemble(loss.start(data.y, data.row_weight()), data.cuts)
-    scores = backend.start(data, ensemble.bias)  # F_0
-    for tree, factor in zip(ensemble.trees, ensemble.factors, strict=True):
-        backend.add_tree(scores, tree, factor * ensemble.scale, data.bins, data.cuts)
+    ensemble = resume or recipe.start(data)
+    chain, bias, first = recipe.chain(data, ensemble), ensemble.bias, ensemble.n_rounds
+    running = Running.of(backend, data, ensemble, chain)  # F_0
+    targets = targets_of(recipe.sampling)
 
-    first = ensemble.n_rounds
+    def losses() -> Array:
+        """Of each row, for a rule that draws by them."""
+        return backend.losses(loss, running.scores, data)
 
     def fit(target: Target, ticket: int) -> tuple[Structure, ...]:
         """A worker's half of a round: blind to the scores, to the model and to other workers."""
         candidates = recipe.learners.draw(data.cuts.n_features, root / "learners" / (first + ticket))
         outputs = range(ensemble.n_outputs)
-        return tuple(recipe.growth.structure(backend, data, target, output, candidates) for output in outputs)
+        noisy = chain.perturb(backend, target, root / "structure noise" / (first + ticket))
+        return tuple(recipe.growth.structure(backend, data, noisy, output, candidates) for output in outputs)
 
     with recipe.execution.open(fit) as workers:
         for step in range(first, first + recipe.rounds):
             trees: tuple[Tree, ...] = ()
+            leaves: tuple[Array, ...] = ()
+            ensemble = ensemble.scaled(chain.shrink)  # F <- (1 - gamma eps) F
+            factor, noise = rate / ensemble.scale, root / "leaf noise" / step
             with backend.recorded(step):
-                gradients = backend.gradients(loss, scores, data, curvature)  # at F_j, on every row
-                sample = recipe.sampling.draw(backend, gradients, root / "rows" / step)
-                workers.publish(Target(step, sample.rows, backend.weigh(gradients, sample)))
+                gradients = backend.gradients(loss, running.scores, data, curvature)  # at F_j, on every row
+                sample = targets.sample(backend, gradients, losses, root / "rows" / step)
+                target = targets.target(backend, step, gradients, sample)
+                workers.publish(target)
                 for structure in workers.receive():
-                    tree, leaf_of_row = backend.leaf_values(structure, gradients, data, recipe.growth.limits, step)
-                    tree = recipe.step.refine(backend, tree, leaf_of_row, loss, scores, data)
-                    backend.add_leaves(scores, tree, rate, leaf_of_row)  # F <- F + eps h
-                    trees += (tree,)
+                    at = structure, gradients, data, recipe.growth.limits, step
+                    tree, leaf_of_row = chain.leaf_values(backend, *at, noise)
+                    tree = recipe.step.refine(backend, tree, leaf_of_row, loss, running.scores, data)
+                    backend.add_leaves(running.sums, tree, factor, leaf_of_row)  # F <- F + eps h
+                    trees, leaves = (*trees, tree), (*leaves, leaf_of_row)
+                targets.remember(gradients, trees, leaves)
+                running.show(backend, bias, ensemble.scale)
             ensemble = ensemble.plus(trees, rate)
-            if watch(Progress(step, trees, rate, scores, ensemble.n_rounds, partial(backend.collect, ensemble))):
+            so_far, drawn = partial(backend.collect, ensemble), Drawn(gradients, sample, target, leaves)
+            if watch(Progress(step, trees, factor, running.scores, ensemble.n_rounds, so_far, ensemble.scale, drawn)):
                 break
     return backend.collect(ensemble)

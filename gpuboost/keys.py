@@ -7,7 +7,7 @@ CPU and on a GPU, for one thread or many, and can be replayed without being stor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from zlib import crc32
 
 
@@ -29,8 +29,8 @@ class Key:
 
     def __truediv__(self, name: str | int) -> Key:
         if not isinstance(name, str) and self.iteration < 0:
-            return replace(self, iteration=int(name) & 0x7FFF_FFFF)
-        return replace(self, stream=crc32(f"/{name}".encode(), self.stream))
+            return Key(self.seed, self.stream, int(name) & 0x7FFF_FFFF)
+        return Key(self.seed, crc32(f"/{name}".encode(), self.stream), self.iteration)
 
     @property
     def words(self) -> tuple[int, int, int, int]:

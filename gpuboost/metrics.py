@@ -9,22 +9,25 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Integral
 from typing import Any, TypeAlias
 
-from gpuboost import measures
+from gpuboost import measures, query_measures
 from gpuboost.errors import GpuBoostError, InputError
 from gpuboost.losses.binary import Logistic
 from gpuboost.losses.custom import Custom, SavedCustom
+from gpuboost.losses.logitboost import LogitBoost
 from gpuboost.losses.positive import Gamma, Poisson, Tweedie
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.ranking import LambdaMART
 from gpuboost.losses.residual import AbsoluteError, Huber, Quantile, SquaredError
 from gpuboost.types import Array
 
-Function: TypeAlias = Callable[[Array, Array, Array | None, Loss], float]
-"""(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None"""
+Function: TypeAlias = Callable[..., float]
+"""(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None; of rankings also query_start"""
 
 
 def _same(mean: float) -> float:
@@ -44,24 +47,68 @@ class Metric:
     function: Function = field(repr=False)
     mean_of: Loss | None = field(default=None, repr=False)
     finish: Callable[[float], float] = field(default=_same, repr=False)
+    by_query: bool = field(default=False, repr=False)
 
-    def __call__(self, y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-        """The value over the rows. y (n,), scores (k, n), weight (n,) or None.
+    def __call__(
+        self, y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array | None = None
+    ) -> float:
+        """The value over the rows. y (n,), scores (k, n), weight (n,) or None; query_start (queries + 1,).
 
         Raises:
-            InputError: if y is outside the metric's domain.
+            InputError: if y is outside the metric's domain, or it is a metric of rankings and no queries are known.
         """
-        return self.function(y, scores, weight, loss)
+        if not self.by_query:
+            return self.function(y, scores, weight, loss)
+        if query_start is None:
+            raise InputError(f"eval_metric: {self.name!r} needs the query of each row; give the eval set a group.")
+        return self.function(y, scores, weight, loss, query_start)
+
+
+def ndcg(k: int | None = None, *, empty: float | None = 1.0, gain: Sequence[float] | None = None) -> Metric:
+    """Normalised discounted cumulative gain of the first k places; None: of all.
+
+    Args:
+        k: places that count.
+        empty: what a query without any gain counts: 1, as in XGBoost and LightGBM, 0, or None to leave it out.
+        gain: what label 0, 1, 2, ... is worth; None for the loss's own, or 2^label - 1.
+    """
+    table = None if gain is None else LambdaMART(gain=tuple(gain)).gain
+    return _of_rankings("ndcg", k, empty, partial(query_measures.ndcg, gain=table))
+
+
+def mean_average_precision(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
+    """ "map": the mean precision at the relevant documents (label 1 or more) of the first k places. ``empty`` as in
+    ``ndcg``, for a query without relevant documents."""
+    return _of_rankings("map", k, empty, query_measures.average_precision)
+
+
+def mean_reciprocal_rank(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
+    """ "mrr": 1 / the place of the first relevant document, 0 beyond place k. ``empty`` as in ``ndcg``, for a query
+    without relevant documents."""
+    return _of_rankings("mrr", k, empty, query_measures.reciprocal_rank)
+
+
+def _of_rankings(name: str, k: Any, empty: Any, function: Function) -> Metric:
+    if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
+        raise InputError(f"k: {name} needs a whole number of places, 1 or more, or None for all; got {k!r}.")
+    if empty is not None and not (isinstance(empty, (int, float)) and 0.0 <= empty <= 1.0):
+        raise InputError(f"empty: {name} needs a number from 0 to 1, or None to leave such queries out; got {empty!r}.")
+    called = name if k is None else f"{name}@{k}"
+    called += "" if empty == 1.0 else ":skip" if empty is None else f":{empty:g}"
+    return Metric(called, True, partial(function, k=k, empty=empty), by_query=True)
 
 
 def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
     """The metric of that name, or a user's function ``f(y_true, prediction, sample_weight) -> float``.
 
-    Names: see ``NAMES``; "quantile", "huber" and "tweedie_deviance" take their parameter from the loss, or from the
-    name, as in "quantile:0.9". A function is called with what ``predict`` or ``predict_proba`` would return (for two
-    classes, the probability of class 1); weights, or None, are handed on by the name ``sample_weight`` if it has such
-    an argument, as the third if it needs three, or not at all. Larger is better if it has an attribute
-    ``higher_is_better`` that says so or, as scikit-learn names things, if its name ends in ``_score``.
+    Names: see ``NAMES``; those of rankings with the number of places, and what a query in which there is nothing to
+    find counts (1 if not said), as in "ndcg@10", "map@5:0" and "mrr:skip". "quantile", "huber" and "tweedie_deviance"
+    take their parameter from the loss, or from the name, as in "quantile:0.9".
+
+    A function is called with what ``predict`` or ``predict_proba`` would return (for two classes, the probability of
+    class 1); weights, or None, are handed on by the name ``sample_weight`` if it has such an argument, as the third if
+    it needs three, or not at all. Larger is better if it has an attribute ``higher_is_better`` that says so or, as
+    scikit-learn names things, if its name ends in ``_score``.
 
     Raises:
         InputError: if there is no such metric, or it does not fit the loss.
@@ -120,9 +167,15 @@ _WITH_PARAMETER: dict[str, tuple[Callable[..., float], Callable[[float], Loss]]]
     "tweedie_deviance": (measures.tweedie_deviance, Tweedie),
 }
 
+RANKINGS: dict[str, Callable[..., Metric]] = {
+    "ndcg": ndcg,
+    "map": mean_average_precision,
+    "mrr": mean_reciprocal_rank,
+}
+
 _EXAMPLES = {"quantile": "0.9", "huber": "1.0", "tweedie_deviance": "1.5"}
 
-NAMES: tuple[str, ...] = (*_SIMPLE, *_WITH_PARAMETER)
+NAMES: tuple[str, ...] = (*_SIMPLE, *_WITH_PARAMETER, *RANKINGS)
 
 _IDENTITY_LINK = (SquaredError, Huber, AbsoluteError, Quantile)
 _LOG_LINK = ("poisson_deviance", "gamma_deviance", "tweedie_deviance")
@@ -138,7 +191,12 @@ _DEFAULTS = {
     "tweedie": "tweedie_deviance",
     "logistic": "logloss",
     "exponential": "logloss",
+    "logitboost": "logloss",
+    "gaussian_nll": "loss",
+    "smoothed_zero_one": "error",
     "softmax": "mlogloss",
+    "lambdamart": "ndcg",
+    "pairwise_logistic": "ndcg",
 }
 
 _ELSEWHERE = {
@@ -147,6 +205,8 @@ _ELSEWHERE = {
     "l1": "mae",
     "l2": "mse",
     "log_loss": "logloss",
+    "mean_average_precision": "map",
+    "mean_reciprocal_rank": "mrr",
     "merror": "error",
     "multi_error": "error",
     "multi_logloss": "mlogloss",
@@ -166,7 +226,11 @@ def _twice(mean: float) -> float:
 
 def _named(text: str, loss: Loss) -> Metric:
     name, colon, given = text.partition(":")
-    if name not in NAMES:
+    name, at, places = name.partition("@")
+    if name in RANKINGS:
+        _must_fit(name, loss)
+        return _ranking(text, name, places if at else None, given if colon else None)
+    if name not in NAMES or at:
         close = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, NAMES, n=1)
         hint = f"Did you mean {close[0]!r}? " if close else ""
         raise InputError(f"eval_metric: unknown name {text!r}. {hint}Names: {', '.join(NAMES)}.")
@@ -183,13 +247,27 @@ def _named(text: str, loss: Loss) -> Metric:
     return Metric(name, higher, function, *_as_loss(name, loss))
 
 
+def _ranking(text: str, name: str, places: str | None, empty: str | None) -> Metric:
+    """What "ndcg@10:skip" stands for."""
+    try:
+        k = None if places is None else int(places)
+        value = 1.0 if empty is None else None if empty == "skip" else float(empty)
+        return RANKINGS[name](k, empty=value)
+    except ValueError as error:
+        raise InputError(
+            f"eval_metric: {text!r} must read {name}, {name}@10, {name}@10:0 or {name}@10:skip: {error}"
+        ) from None
+
+
 def _must_fit(name: str, loss: Loss) -> None:
     """Refuse a metric that cannot judge what the loss predicts."""
-    tasks = _SIMPLE[name][2] if name in _SIMPLE else _REGRESS
+    tasks = _SIMPLE[name][2] if name in _SIMPLE else ("ranking",) if name in RANKINGS else _REGRESS
     why = ""
     if loss.task == "any":
         if name == "mlogloss":
             why = "a custom loss has one output"
+        elif name in RANKINGS:
+            why = "it judges rankings; use GradientBoostingRanker"
         elif name in _NEED_LINK and getattr(loss, "link", None) is None:
             why = "it needs probabilities; give custom(..., inverse_link=) a function that makes them"
     elif loss.task not in tasks:
@@ -220,7 +298,7 @@ def _as_loss(name: str, loss: Loss) -> tuple[Loss | None, Callable[[float], floa
         return loss, _same
     if name == "logloss" and isinstance(loss, Logistic):
         return Logistic(), _same
-    if name == "mlogloss":
+    if name == "mlogloss" or (name == "logloss" and isinstance(loss, LogitBoost)):
         return loss, _same
     if not isinstance(loss, _IDENTITY_LINK):
         return None, _same

@@ -7,7 +7,7 @@ A leaf value is -G / (D + lambda), G being the sum of gradients in the leaf. The
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
@@ -43,10 +43,15 @@ class NewtonStep(_AsItIs):
     """D = sum of h: one Newton step per leaf."""
 
     def curvature(self, loss: Loss) -> float | None:
+        if not loss.has_curvature and not loss.convex:
+            raise RecipeError(
+                f"step: a Newton step divides by the second derivative, which is negative for some scores of loss "
+                f"{loss.name!r}, as it is not convex: the step would go uphill. Use step='gradient' or 'auto'."
+            )
         if not loss.has_curvature:
             raise RecipeError(
-                f"step: a Newton step divides by the second derivative, which is 0 for loss {loss.name!r}; "
-                "use step='gradient', or 'auto' for leaves that are quantiles of the residuals."
+                f"step: a Newton step divides by the second derivative, which may be 0 for loss {loss.name!r}; "
+                "use step='gradient', or 'auto', which knows the step that suits the loss."
             )
         return None
 
@@ -78,6 +83,8 @@ class QuantileStep:
 
     Exact line search per leaf for the absolute and the quantile loss (Friedman 2001, algorithm 3).
     """
+
+    searches: ClassVar[bool] = True
 
     def curvature(self, loss: Loss) -> float | None:
         if loss.leaf_quantile is None:

@@ -8,15 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+from gpuboost.keys import Key
 
 Array: TypeAlias = Any  # numpy.ndarray on the host, cupy.ndarray on the device: same calls, same names
 
 EVERY_VALUE = float(np.finfo(np.float64).max)
 """The threshold of a split that sends every value left and only missing ones right."""
+
+
+@runtime_checkable
+class DeviceMatrix(Protocol):
+    """(n, d) float32 or float64 that a user left on a device: no more of it than the host may ask for.
+
+    ``x[rows]``, by number or mask, stays on the device.
+    """
+
+    @property
+    def device(self) -> str: ...  # "cuda:0"
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def __getitem__(self, rows: NDArray[Any]) -> DeviceMatrix: ...
+    def host_rows(self, rows: NDArray[np.int64] | None) -> NDArray[Any]: ...  # (m, d), of all rows if None
+    def first_infinite(self) -> tuple[int, int] | None: ...  # its row and column
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +124,7 @@ class TrainingSet:
     y: Array  # (n,) float64
     weight: Array | None = None  # (n,) float64, positive
     multiplicity: Array | None = None  # (n,) int32, 1 to 4096
+    query_start: Array | None = None  # (queries + 1,) int64: where the rows of each query begin, and n; for ranking
 
     @property
     def n_rows(self) -> int:
@@ -115,6 +135,12 @@ class TrainingSet:
         """Sum of the weights; n if there are none."""
         given = self.weight if self.weight is not None else self.multiplicity
         return float(self.n_rows if given is None else given.sum())
+
+    def lists(self) -> Array:
+        """``query_start``. Raises InputError if there is none."""
+        if self.query_start is None:
+            raise InputError("group: to rank, the query of each row must be known; pass group=, or a Dataset with one.")
+        return self.query_start
 
     def row_weight(self) -> Array:
         """(n,) float64, whichever way the weights are held."""
@@ -138,6 +164,7 @@ class Sample:
 
     rows: Array | None = None  # (m,) int32, increasing
     inverse_probability: Array | None = None  # (m,) float32
+    never: int = 0  # rows whose probability was 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +174,19 @@ class Target:
     version: int
     rows: Array | None  # (m,) int32, or None for every row
     gradients: Gradients
+    noisy: bool = False  # noise was added, so their sums are not those that leaf values are made of
+    own_leaves: bool = False  # leaf values are made of their sums, even if they are of a sample
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Gaussian noise on gradients: independent from row to row, of standard deviation ``deviation * sqrt(h)``.
+
+    The sum over rows of curvature H then has noise of ``deviation * sqrt(H)``, however the rows are weighted.
+    """
+
+    deviation: float
+    key: Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +262,7 @@ class Ensemble:
     trees: tuple[Tree, ...] = ()  # round by round, output by output
     factors: tuple[float, ...] = ()
     scale: float = 1.0
+    scales: tuple[float, ...] = ()  # what the scale was after each round; () if it never changed
 
     @property
     def n_outputs(self) -> int:
@@ -232,16 +273,35 @@ class Ensemble:
         return len(self.trees) // len(self.bias)
 
     def scaled(self, by: float) -> Ensemble:
-        return self if by == 1.0 else replace(self, scale=self.scale * by)
+        """Shrunk, bias apart: what ``plus`` then adds is not."""
+        return self if by == 1.0 else replace(self, scale=self.scale * by, scales=self._past())
 
     def plus(self, trees: tuple[Tree, ...], factor: float) -> Ensemble:
+        """One round more."""
         more = (factor / self.scale,) * len(trees)
-        return replace(self, trees=self.trees + trees, factors=self.factors + more)
+        scales = () if self.scale == 1.0 and not self.scales else (*self._past(), self.scale)
+        return replace(self, trees=self.trees + trees, factors=self.factors + more, scales=scales)
 
     def first(self, rounds: int) -> Ensemble:
-        """The ensemble as it was after that many rounds, if it was never shrunk."""
+        """The ensemble as it was after that many rounds, to the last bit."""
         stop = rounds * self.n_outputs
-        return replace(self, trees=self.trees[:stop], factors=self.factors[:stop])
+        kept = replace(self, trees=self.trees[:stop], factors=self.factors[:stop])
+        if not self.scales:
+            return kept
+        return replace(kept, scale=self.scales[rounds - 1] if rounds else 1.0, scales=self.scales[:rounds])
+
+    def _past(self) -> tuple[float, ...]:
+        return self.scales or (self.scale,) * self.n_rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a round's trees were fitted to; on a device, so for the backend's verbs only."""
+
+    gradients: Gradients  # of every row
+    sample: Sample
+    target: Target
+    leaves: tuple[Array, ...]  # (n,) int32 the leaf of every row, tree by tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +310,12 @@ class Progress:
 
     round: int  # 0 for the first
     trees: tuple[Tree, ...]  # of this round; on a device, so for the backend's verbs only
-    factor: float
+    factor: float  # what their values are multiplied with in a running sum
     scores: Array  # (k, n) float64, of the training rows; not to be written to
     n_rounds: int  # of the ensemble so far
     collect: Callable[[], Ensemble]  # the ensemble so far, in the host's memory; a device has to be waited for
+    scale: float = 1.0  # of the ensemble so far: its scores are bias + scale * running sum
+    drawn: Drawn | None = None
 
     @property
     def ensemble(self) -> Ensemble:

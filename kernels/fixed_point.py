@@ -12,6 +12,8 @@ from gpuboost.kernels.jit import kernel
 LANES = 16  # partial sums that a stretch keeps side by side
 STRETCH = 1 << 12  # rows whose lanes are summed before the next stretch begins
 BLOCK = 1 << 16  # rows summed by one call; blocks are then summed in order
+_TILE = 65_535  # rows whose packed sums fit, whatever the scale
+_FEW = 512  # rows packed before they are added up
 
 
 @kernel
@@ -90,8 +92,19 @@ def pack(g, h, multiplicity, scale_g, scale_h, start, stop, out, totals):
 @kernel
 def leaf_sums(g, h, multiplicity, scale_g, scale_h, leaf_of_row, start, stop, sums):
     """sums[leaf] += the integers of each row in it. sums (v, 2) int64, leaf_of_row (n,) int32."""
-    for i in range(start, stop):
-        m = np.int64(1) if multiplicity.shape[0] == 0 else np.int64(multiplicity[i])
-        leaf = leaf_of_row[i]
-        sums[leaf, 0] += np.int64(np.rint(np.float64(g[i]) * scale_g)) * m
-        sums[leaf, 1] += np.int64(np.rint(np.float64(h[i]) * scale_h)) * m
+    packed, none = np.zeros(sums.shape[0], np.int64), np.zeros(2, np.int64)
+    pairs = np.empty(_FEW, np.int64)
+    for tile in range(start, stop, _TILE):
+        end = min(tile + _TILE, stop)
+        for begin in range(tile, end, _FEW):
+            size = min(_FEW, end - begin)
+            last = begin + size
+            times = multiplicity[begin:last] if multiplicity.shape[0] > 0 else multiplicity
+            pack(g[begin:last], h[begin:last], times, scale_g, scale_h, 0, size, pairs, none)
+            leaves = leaf_of_row[begin:last]
+            for j in range(size):
+                packed[np.uint64(leaves[j])] += pairs[j]
+        for leaf in range(sums.shape[0]):
+            sums[leaf, 0] += packed[leaf] >> 32
+            sums[leaf, 1] += packed[leaf] & np.int64(0xFFFF_FFFF)
+            packed[leaf] = 0

@@ -109,6 +109,8 @@ def build(bins, features, starts, row_start, cells, packed, rows, node, fresh, n
         size = node[v, END] - node[v, BEGIN]
         begin, end = max(first - offset, 0), min(last - offset, size)
         offset += size
+        if size == 0 and first == 0:  # the empty side of a split that several nodes share
+            histograms[node[v, SLOT], :n_cells] = 0
         if begin >= end:
             continue
         out = histograms[node[v, SLOT]]

@@ -80,15 +80,16 @@ def choose(node, n_nodes, gain, most, chosen):
 
 
 @kernel
-def _sort_stretch(codes, begin, end, rows, scratch, cut, missing, missing_left, left_set, is_categorical):
-    """rows[begin:end] into scratch[begin:end]. codes (m,) uint8: the split feature's bin of each row."""
+def _sort_stretch(codes, drawn, begin, end, rows, scratch, cut, missing, missing_left, left_set, is_categorical):
+    """rows[begin:end] into scratch[begin:end]. codes (n,) uint8: the split feature's bin of each row."""
+    sampled = drawn.shape[0] > 0
     low, high = np.uint64(begin), np.uint64(end) - _1
     last = np.uint64(end - 1)
     base = codes.ctypes.data
     if is_categorical:
         for k in range(np.uint64(begin), np.uint64(end)):
             row = rows[k]
-            code = codes[np.uint64(row)]
+            code = codes[np.uint64(drawn[np.uint64(row)] if sampled else row)]
             left = np.uint64((left_set[code >> np.uint8(5)] >> np.uint32(code & np.uint8(31))) & np.uint32(1))
             scratch[low] = row
             scratch[high] = row
@@ -98,6 +99,16 @@ def _sort_stretch(codes, begin, end, rows, scratch, cut, missing, missing_left, 
         # Missing values have the largest code. Turned round by 256 - missing, modulo 256, they have the smallest.
         turn = 256 - missing if missing_left else 0
         shift, limit = np.uint8(turn), np.uint8(cut + turn)
+        if sampled:
+            for k in range(np.uint64(begin), np.uint64(end)):
+                prefetch(base + np.intp(drawn[np.uint64(rows[min(np.uint64(k + np.uint64(AHEAD)), last)])]))
+                row = rows[k]
+                left = np.uint64(np.uint8(codes[np.uint64(drawn[np.uint64(row)])] + shift) <= limit)
+                scratch[low] = row
+                scratch[high] = row
+                low += left
+                high -= _1 - left
+            return low - np.uint64(begin)
         for k in range(np.uint64(begin), np.uint64(end)):
             prefetch(base + np.intp(rows[min(np.uint64(k + np.uint64(AHEAD)), last)]))
             row = rows[k]
@@ -121,11 +132,12 @@ def _column(columns, default, column_start, row, column_bin, buffer, f):
 
 
 @kernel
-def sort_stretches(columns, default, column_start, row, column_bin, buffer, chosen, node, left_set, n_bins, kinds,
-                   rows, scratch, first, last, counts):  # fmt: skip
+def sort_stretches(columns, default, column_start, row, column_bin, buffer, drawn, chosen, node, left_set, n_bins,
+                   kinds, rows, scratch, first, last, counts):  # fmt: skip
     """Rows [first, last) of the chosen nodes, laid end to end, into the scratch. counts (c,) int64: lefts of each.
 
-    Dense: columns (d, m) uint8. Sparse: columns has no lines, ``buffer`` (m,) uint8 is room for one.
+    Dense: columns (d, n) uint8; row k is line drawn[k] of them if ``drawn`` (m,) int32 is not empty. Sparse: columns
+    has no lines, ``buffer`` (n,) uint8 is room for one.
     n_bins (d,) int32, kinds (d,) uint8 are of all features.
     """
     offset = 0
@@ -140,7 +152,7 @@ def sort_stretches(columns, default, column_start, row, column_bin, buffer, chos
         f = node[v, FEATURE]
         codes = _column(columns, default, column_start, row, column_bin, buffer, f)
         counts[c] = _sort_stretch(
-            codes, node[v, BEGIN] + begin, node[v, BEGIN] + end, rows, scratch, node[v, BIN], n_bins[f],
+            codes, drawn, node[v, BEGIN] + begin, node[v, BEGIN] + end, rows, scratch, node[v, BIN], n_bins[f],
             node[v, MISSING_LEFT] == 1, left_set[v], kinds[f] == 1,
         )  # fmt: skip
 
@@ -205,7 +217,8 @@ def bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, u
             rows = node[child, END] - node[child, BEGIN]
             can = (
                 node[child, DEPTH] < max_depth
-                and rows >= 2 * least_rows
+                and rows >= least_rows
+                and node[child, SUM_H] > 0
                 and node[child, SUM_H] * unit_h >= 2.0 * least_h
             )
             node[child, STATE] = FRESH if can else CLOSED
@@ -224,14 +237,15 @@ def bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, u
 
 
 @kernel
-def _settle_stretch(codes, begin, end, rows, cut, missing, missing_left, left_set, is_categorical, left, right, out):
+def _settle_stretch(codes, drawn, begin, end, rows, cut, missing, missing_left, left_set, is_categorical, left, right,
+                    out):  # fmt: skip
     """out[row] = left or right for rows[begin:end], which stay where they are. Returns how many went left."""
     lefts = 0
     turn = 256 - missing if missing_left else 0
     shift, limit = np.uint8(turn), np.uint8(cut + turn)
     for k in range(np.uint64(begin), np.uint64(end)):
         row = np.uint64(rows[k])
-        code = codes[row]
+        code = codes[np.uint64(drawn[row]) if drawn.shape[0] > 0 else row]
         if is_categorical:
             goes_left = (left_set[code >> np.uint8(5)] >> np.uint32(code & np.uint8(31))) & np.uint32(1) == 1
         else:
@@ -242,8 +256,8 @@ def _settle_stretch(codes, begin, end, rows, cut, missing, missing_left, left_se
 
 
 @kernel
-def settle_rows(columns, default, column_start, row, column_bin, buffer, settled, node, left_set, n_bins, kinds, rows,
-                first, last, leaf_of_row, counts):  # fmt: skip
+def settle_rows(columns, default, column_start, row, column_bin, buffer, drawn, settled, node, left_set, n_bins,
+                kinds, rows, first, last, leaf_of_row, counts):  # fmt: skip
     """leaf_of_row[row] = leaf, for rows [first, last) of the settled nodes laid end to end.
 
     settled (c,) int64: the leaves whose rows lie together, and the nodes whose children are leaves and whose rows
@@ -265,6 +279,6 @@ def settle_rows(columns, default, column_start, row, column_bin, buffer, settled
         f = node[v, FEATURE]
         codes = _column(columns, default, column_start, row, column_bin, buffer, f)
         counts[c] = _settle_stretch(
-            codes, begin, end, rows, node[v, BIN], n_bins[f], node[v, MISSING_LEFT] == 1, left_set[v], kinds[f] == 1,
-            node[v, LEFT], node[v, RIGHT], leaf_of_row,
+            codes, drawn, begin, end, rows, node[v, BIN], n_bins[f], node[v, MISSING_LEFT] == 1, left_set[v],
+            kinds[f] == 1, node[v, LEFT], node[v, RIGHT], leaf_of_row,
         )  # fmt: skip

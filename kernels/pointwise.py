@@ -98,6 +98,14 @@ def add_leaves(scores, steps, leaf_of_row, start, stop):
 
 
 @kernel
+def shrunken(sums, out, bias, scale, start, stop):
+    """out = bias + scale * sums over rows [start, stop). sums, out (n,) float64."""
+    sums, out = sums[start:stop], out[start:stop]
+    for i in range(sums.size):
+        out[i] = bias + scale * sums[i]
+
+
+@kernel
 def _sum_of_stretch(x):
     """16 lanes, element i to lane i % 16, the lanes in order."""
     lanes = np.zeros(LANES, np.float64)

@@ -39,7 +39,7 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 
 @kernel
-def _score(g, h, ridge):
+def score(g, h, ridge):
     """What a leaf with these sums takes off the loss, doubled."""
     return g * g / (h + ridge)
 
@@ -94,7 +94,26 @@ def _subtract(parent, built, parent_narrow, built_narrow, narrow, begin, end):
 
 
 @kernel
-def _read(own, narrow, begin, size, g, h):
+def complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, first, last):
+    """Features [first, last) of fresh pair i: the histograms of both its nodes, from what ``histogram.build`` left."""
+    begin, end = np.int64(starts[first]), np.int64(starts[last])
+    built, sibling, parent = fresh[i, 0], fresh[i, 1], fresh[i, 2]
+    own = histograms[node[built, SLOT]]
+    own_narrow = node[built, END] - node[built, BEGIN] <= narrow_rows
+    for p in range(shared.shape[1]):
+        if shared[i, p] >= 0:
+            _join(own, spare[shared[i, p]], own_narrow, begin, end)
+    if defaults[0] >= 0:
+        _spread(own, own_narrow, starts, first, last, defaults, node[built, SUM_G], node[built, SUM_H])
+    if sibling >= 0:
+        _subtract(
+            histograms[node[sibling, SLOT]], own, node[parent, END] - node[parent, BEGIN] <= narrow_rows,
+            own_narrow, node[sibling, END] - node[sibling, BEGIN] <= narrow_rows, begin, end,
+        )  # fmt: skip
+
+
+@kernel
+def read(own, narrow, begin, size, g, h):
     """g[:size], h[:size]: the sums of cells begin, begin + 1, ..."""
     cells = own.shape[0] // 2
     if narrow:
@@ -107,8 +126,29 @@ def _read(own, narrow, begin, size, g, h):
 
 
 @kernel
-def _cut_gains(g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total_n, units, rule, parent, gains):
-    """gains[b] of sending bins 0 .. b left, b < cuts; -1 where a side is not allowed. g, h: running sums.
+def read_running(own, narrow, begin, n_bins, g, h):
+    """The same as running sums of the value bins; cell n_bins, of the missing values, stays by itself."""
+    cells, sum_g, sum_h = own.shape[0] // 2, np.int64(0), np.int64(0)
+    if narrow:
+        for c in range(n_bins):
+            pair = own[begin + c]
+            sum_g += pair >> 32
+            sum_h += pair & _LOW
+            g[c], h[c] = sum_g, sum_h
+        pair = own[begin + n_bins]
+        g[n_bins], h[n_bins] = pair >> 32, pair & _LOW
+    else:
+        for c in range(n_bins):
+            sum_g += own[begin + c]
+            sum_h += own[cells + begin + c]
+            g[c], h[c] = sum_g, sum_h
+        g[n_bins], h[n_bins] = own[begin + n_bins], own[cells + begin + n_bins]
+
+
+@kernel
+def cut_gains(g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total_n, units, rule, parent, refused,
+              gains):  # fmt: skip
+    """gains[b] of sending bins 0 .. b left, b < cuts; ``refused`` where a side is not allowed. g, h: running sums.
 
     ``shift`` is added to the left side: the missing values, if they go there. n has no entries if rows do not count.
     """
@@ -118,13 +158,13 @@ def _cut_gains(g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total
         lg, lh = g[b] + shift_g, h[b] + shift_h
         rg, rh = total_g - lg, total_h - lh
         low, high = lh * unit_h, rh * unit_h
-        gain = (_score(lg * unit_g, low, ridge) + _score(rg * unit_g, high, ridge)) - parent
+        gain = (score(lg * unit_g, low, ridge) + score(rg * unit_g, high, ridge)) - parent
         allowed = (lh > 0) & (rh > 0) & (low >= least_h) & (high >= least_h)
-        gains[b] = gain if allowed else -1.0
+        gains[b] = gain if allowed else refused
     if n.shape[0] > 0:
         for b in range(cuts):
             ln = n[b] + shift_n
-            gains[b] = gains[b] if ln >= least_n and total_n - ln >= least_n else -1.0
+            gains[b] = gains[b] if ln >= least_n and total_n - ln >= least_n else refused
 
 
 @kernel
@@ -134,17 +174,22 @@ def _one_cut(lg, lh, total_g, total_h, unit_g, unit_h, ridge, least_h, least_gai
     low, high = lh * unit_h, rh * unit_h
     if lh <= 0 or rh <= 0 or low < least_h or high < least_h:
         return 0.0
-    parent = _score(total_g * unit_g, total_h * unit_h, ridge)
-    gain = (_score(lg * unit_g, low, ridge) + _score(rg * unit_g, high, ridge)) - parent
+    parent = score(total_g * unit_g, total_h * unit_h, ridge)
+    gain = (score(lg * unit_g, low, ridge) + score(rg * unit_g, high, ridge)) - parent
     return gain if gain > max(least_gain, NOISE * parent) else 0.0
 
 
 @kernel
-def _first_largest(gains, cuts):
-    """The index of the largest, the first of equals."""
-    top = gains[0]
-    for b in range(1, cuts):
+def first_largest(gains, cuts):
+    """The index of the largest, the first of equals. Four maxima are kept, as each waits for the one before."""
+    top = second = third = fourth = gains[0]
+    whole = cuts - cuts % 4
+    for b in range(0, whole, 4):
+        top, second = max(top, gains[b]), max(second, gains[b + 1])
+        third, fourth = max(third, gains[b + 2]), max(fourth, gains[b + 3])
+    for b in range(whole, cuts):
         top = max(top, gains[b])
+    top = max(top, second, third, fourth)
     for b in range(cuts):
         if gains[b] == top:
             return b
@@ -152,14 +197,14 @@ def _first_largest(gains, cuts):
 
 
 @kernel
-def _seen(g, h, n, b):
+def seen(g, h, n, b):
     """Whether the node has rows of bin b. Those that add nothing to any sum are seen only where rows are counted."""
     return g[b] != 0 or h[b] != 0 or (n.shape[0] > 0 and n[b] != 0)
 
 
 @kernel
 def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, gains, out):
-    """The best cut of one feature; cell n_bins holds the missing values. g, h, n are turned into running sums.
+    """The best cut of one feature. g, h: see ``read_running``; n is turned into running sums.
 
     units (2,): value of one unit of g and of h. rule (5,): reg_lambda, min_child_weight, min_split_gain,
     min_samples_leaf, and rows for each unit of h in the whole tree. out (4,) int64: bin, missing_left, left g, left h.
@@ -167,25 +212,23 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, gains, out
     """
     missing_g, missing_h = g[n_bins], h[n_bins]
     missing_n = n[n_bins] if n.shape[0] > 0 else 0
-    some_missing = _seen(g, h, n, n_bins)
+    some_missing = seen(g, h, n, n_bins)
     cuts = n_bins if some_missing else n_bins - 1
     if cuts < 1:
         return 0.0
-    for b in range(1, cuts):
-        g[b] += g[b - 1]
-        h[b] += h[b - 1]
     if n.shape[0] > 0:
         for b in range(1, cuts):
             n[b] += n[b - 1]
-    parent = _score(total_g * units[0], total_h * units[1], rule[0])
-    _cut_gains(g, h, n, cuts, 0, 0, 0, total_g, total_h, total_n, units, rule, parent, gains)
-    at = _first_largest(gains, cuts)
+    parent = score(total_g * units[0], total_h * units[1], rule[0])
+    cut_gains(g, h, n, cuts, 0, 0, 0, total_g, total_h, total_n, units, rule, parent, -1.0, gains)
+    at = first_largest(gains, cuts)
     best, left = gains[at], 0
     if some_missing and cuts > 1:
-        _cut_gains(
-            g, h, n, cuts - 1, missing_g, missing_h, missing_n, total_g, total_h, total_n, units, rule, parent, gains
+        cut_gains(
+            g, h, n, cuts - 1, missing_g, missing_h, missing_n, total_g, total_h, total_n, units, rule, parent, -1.0,
+            gains,
         )  # fmt: skip
-        other = _first_largest(gains, cuts - 1)
+        other = first_largest(gains, cuts - 1)
         if gains[other] > best or (gains[other] == best and other < at):
             at, best, left = other, gains[other], 1
     if not best > max(rule[2], NOISE * parent):
@@ -222,6 +265,36 @@ def _sort_by_key(order, keys):
 
 
 @kernel
+def rank_categories(g, h, n, n_bins, unit_g, unit_h, rows_per_h, order):
+    """order[:m]: the bins that are tried one against the rest, if there is but a handful; else by g / (h + smoothing).
+
+    Returns m, and whether they are a handful. order (n_bins + 1,) int64.
+    """
+    keys, m = np.empty(n_bins + 1, np.float64), 0
+    for b in range(n_bins + 1):
+        m += seen(g, h, n, b)
+    single, m = m <= ONE_AGAINST_REST, 0
+    for b in range(n_bins + 1):
+        if seen(g, h, n, b) and (single or (b < n_bins and h[b] * rows_per_h >= CATEGORY_ROWS)):
+            order[m], keys[m] = b, g[b] * unit_g / (h[b] * unit_h + CATEGORY_SMOOTHING)
+            m += 1
+    if not single:
+        _sort_by_key(order[:m], keys[:m])
+    return m, single
+
+
+@kernel
+def put_in_set(order, single, sweep, size, n_bins, left_set):
+    """left_set (8,) uint32: the ``size``'th candidate of a sweep through the order."""
+    m = order.shape[0]
+    left_set[:] = 0
+    all_but_missing = single and order[size - 1] == n_bins
+    for i in range(m if all_but_missing else size):
+        if not single or (i != size - 1) == all_but_missing:
+            include(left_set, order[i] if sweep == 0 else order[m - 1 - i])
+
+
+@kernel
 def _categorical(g, h, n, n_bins, total_g, total_h, total_n, units, rule, out, left_set):
     """The best two sets of categories of one feature. What is missing, rare or unseen stays on the other side.
 
@@ -233,21 +306,12 @@ def _categorical(g, h, n, n_bins, total_g, total_h, total_n, units, rule, out, l
     """
     unit_g, unit_h = units[0], units[1]
     least_h, least_n = rule[1], np.int64(rule[3])
-    used, keys, m = np.empty(n_bins + 1, np.int64), np.empty(n_bins + 1, np.float64), 0
-    for b in range(n_bins + 1):
-        m += _seen(g, h, n, b)
-    single, m = m <= ONE_AGAINST_REST, 0
-    rows_per_h = rule[4]
-    for b in range(n_bins + 1):
-        if _seen(g, h, n, b) and (single or (b < n_bins and h[b] * rows_per_h >= CATEGORY_ROWS)):
-            used[m], keys[m] = b, g[b] * unit_g / (h[b] * unit_h + CATEGORY_SMOOTHING)
-            m += 1
+    used, rows_per_h = np.empty(n_bins + 1, np.int64), rule[4]
+    m, single = rank_categories(g, h, n, n_bins, unit_g, unit_h, rows_per_h, used)
     ridge = rule[0] if single else rule[0] + CATEGORY_LAMBDA
-    parent = _score(total_g * unit_g, total_h * unit_h, ridge)
+    parent = score(total_g * unit_g, total_h * unit_h, ridge)
     floor = max(rule[2], NOISE * parent)
     order = used[:m]
-    if not single:
-        _sort_by_key(order, keys[:m])
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(1 if single else 2):
         lg, lh, ln, group = np.int64(0), np.int64(0), np.int64(0), 0.0
@@ -271,26 +335,22 @@ def _categorical(g, h, n, n_bins, total_g, total_h, total_n, units, rule, out, l
             if not single and (group < GROUP_ROWS or rh * rows_per_h < GROUP_ROWS):
                 continue
             group = 0.0
-            gain = (_score(lg * unit_g, low, ridge) + _score(rg * unit_g, high, ridge)) - parent
+            gain = (score(lg * unit_g, low, ridge) + score(rg * unit_g, high, ridge)) - parent
             if gain > best:
                 best, best_sweep, best_size = gain, sweep, i + 1
                 out[2], out[3] = lg, lh
     if best <= floor:
         return 0.0
-    left_set[:] = 0
-    all_but_missing = single and order[best_size - 1] == n_bins
-    for i in range(m if all_but_missing else best_size):
-        if not single or (i != best_size - 1) == all_but_missing:
-            _include(left_set, order[i] if best_sweep == 0 else order[m - 1 - i])
-    if not _seen(g, h, n, n_bins) and out[3] > total_h - out[3]:
-        _include(left_set, n_bins)
+    put_in_set(order, single, best_sweep, best_size, n_bins, left_set)
+    if not seen(g, h, n, n_bins) and out[3] > total_h - out[3]:
+        include(left_set, n_bins)
     out[0] = 0
     out[1] = np.int64((left_set[n_bins >> 5] >> np.uint32(n_bins & 31)) & np.uint32(1))
     return best
 
 
 @kernel
-def _include(left_set, b):
+def include(left_set, b):
     left_set[b >> 5] |= np.uint32(1) << np.uint32(b & 31)
 
 
@@ -308,21 +368,8 @@ def search(
     ``_categorical`` say, lines 2i and 2i + 1 for the built node and the sibling of pair i.
     """
     room = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counts.shape[1] > 0 else 0, np.int64)
-    begin, end = np.int64(starts[first]), np.int64(starts[last])
     for i in range(fresh.shape[0]):
-        built, sibling, parent = fresh[i, 0], fresh[i, 1], fresh[i, 2]
-        own = histograms[node[built, SLOT]]
-        own_narrow = node[built, END] - node[built, BEGIN] <= narrow_rows
-        for p in range(shared.shape[1]):
-            if shared[i, p] >= 0:
-                _join(own, spare[shared[i, p]], own_narrow, begin, end)
-        if defaults[0] >= 0:
-            _spread(own, own_narrow, starts, first, last, defaults, node[built, SUM_G], node[built, SUM_H])
-        if sibling >= 0:
-            _subtract(
-                histograms[node[sibling, SLOT]], own, node[parent, END] - node[parent, BEGIN] <= narrow_rows,
-                own_narrow, node[sibling, END] - node[sibling, BEGIN] <= narrow_rows, begin, end,
-            )  # fmt: skip
+        complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, first, last)
         for side in range(2):
             at = fresh[i, side]
             if at >= 0 and node[at, STATE] == FRESH:
@@ -352,9 +399,13 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
             gains[j] = _one_cut(lg, lh, total_g, total_h, unit_g, unit_h, ridge, least_h, least_gain)
             found[j, 0], found[j, 1], found[j, 2], found[j, 3] = 0, 1 if lh > total_h - lh else 0, lg, lh
             continue
-        _read(cells, narrow, begin, size, g, h)
+        if kinds is not None and is_categorical:
+            read(cells, narrow, begin, size, g, h)
+        else:
+            read_running(cells, narrow, begin, size - 1, g, h)
         if n.shape[0] > 0:
-            n[:size] = counts[begin : begin + size]
+            for c in range(size):  # a slice would bring numba's text of the error that it could raise: 2 s to compile
+                n[c] = counts[begin + c]
         if kinds is not None and is_categorical:
             gains[j] = _categorical(g, h, n, n_bins[j], total_g, total_h, rows, units, rule, found[j], left_sets[j])
         else:
@@ -388,4 +439,5 @@ def pick(fresh, node, gain, left_set, features, kinds, gains, found, left_sets, 
             node[at, BIN], node[at, MISSING_LEFT] = found[line, best, 0], found[line, best, 1]
             node[at, LEFT_G], node[at, LEFT_H] = found[line, best, 2], found[line, best, 3]
             if kinds[best] == 1:
-                left_set[at] = left_sets[line, best]
+                for word in range(8):
+                    left_set[at, word] = left_sets[line, best, word]

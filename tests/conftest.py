@@ -1,4 +1,7 @@
-"""Fixtures for every test: random numbers of a fixed seed, small data, the folder of real data."""
+"""Fixtures for every test: random numbers of a fixed seed, small data, the folder of real data.
+
+Hypothesis draws the same examples in every run; ``pytest --hypothesis-profile=explore`` draws others each time.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
+settings.load_profile("steady")
 
 
 @pytest.fixture

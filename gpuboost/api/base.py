@@ -1,4 +1,4 @@
-"""What the two estimators share: scikit-learn's surface over ``training.train`` and a finished ensemble."""
+"""What the estimators share: scikit-learn's surface over ``training.train`` and a finished ensemble."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,14 +17,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost.api import files, parameters, preparation
 from gpuboost.api.continuing import starting_point
+from gpuboost.api.drawing import Drawing
 from gpuboost.api.goals import Goal
 from gpuboost.api.html import summary
-from gpuboost.api.machines import machine_of
+from gpuboost.api.machines import adopted, answered, machine_of, on_host
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.report import FitReport, Verdict, refused, verdict
 from gpuboost.api.rows import Labelled, labelled, labelled_dataset, numbers
 from gpuboost.api.training import train
-from gpuboost.backends.devices import choose
+from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
@@ -32,7 +33,7 @@ from gpuboost.data.tables import as_table
 from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
-from gpuboost.types import Array, Ensemble
+from gpuboost.types import Array, DeviceMatrix, Ensemble
 
 FITTED = (
     "best_iteration_",
@@ -50,8 +51,8 @@ FITTED = (
 """What ``fit`` sets; everything else on an estimator is a parameter."""
 
 
-class GradientBoosting(BaseEstimator):
-    """Abstract: ``GradientBoostingRegressor`` and ``GradientBoostingClassifier`` are final."""
+class GradientBoosting(Drawing, BaseEstimator):
+    """Abstract: ``GradientBoostingRegressor``, ``...Classifier`` and ``...Ranker`` are final."""
 
     ensemble_: Ensemble
     columns_: Columns
@@ -102,7 +103,8 @@ class GradientBoosting(BaseEstimator):
         ----------
         X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table, or a ``gb.Dataset``
             NaN is missing; what a sparse matrix does not store is 0. A Dataset brings its bins, and its target and
-            weights if it holds them.
+            weights if it holds them. An array on a GPU (CuPy, torch, DLPack, ``__cuda_array_interface__``) is learned
+            from where it is, and predictions for one are CuPy arrays on the same GPU.
         y : (n,) numbers, or labels of any kind for a classifier
         sample_weight : (n,) not negative, optional
             A row of weight 3 is three equal rows, to the last bit; a row of weight 0 is not there.
@@ -126,9 +128,12 @@ class GradientBoosting(BaseEstimator):
         DeviceError
             If the device is not there.
         """
+        return self._fit(X, y, sample_weight, eval_set, init_model)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, init_model: Any, group: Any = None) -> Self:
         started = time.perf_counter()
         fresh = self._unfitted()
-        rows = fresh._rows(X, y, sample_weight)
+        rows = fresh._rows(X, y, sample_weight, group)
         goal = fresh._goal(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), goal)
         job, untrained = preparation.job(self.get_params(deep=False), rows, goal, eval_set, start, started)
@@ -149,18 +154,22 @@ class GradientBoosting(BaseEstimator):
         Returns
         -------
         Verdict
-            "sound", "heuristic" or "refused", with reasons.
+            "sound", "heuristic", "unproven" or "refused", with reasons.
 
         Raises
         ------
         InputError
             If the data cannot be learned from.
         """
+        return self._check(X, y, sample_weight)
+
+    def _check(self, X: Any, y: Any, sample_weight: Any, group: Any = None) -> Verdict:
         fresh = self._unfitted()
-        rows = fresh._rows(X, y, sample_weight)
+        rows = fresh._rows(X, y, sample_weight, group)
         try:
             goal = fresh._goal(rows)
-            return verdict(parameters.recipe(self.get_params(deep=False), goal.loss, len(goal.y)))
+            stops = self.early_stopping_rounds is not None
+            return verdict(parameters.recipe(self.get_params(deep=False), goal.loss, len(goal.y)), stops_early=stops)
         except RecipeError as error:
             return refused(error)
 
@@ -170,17 +179,18 @@ class GradientBoosting(BaseEstimator):
             fresh.__dict__.pop(name, None)
         return fresh
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> Labelled:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, group: Any = None) -> Labelled:
         """The training rows, checked; notes number and names of the features."""
         if isinstance(X, Dataset):
-            rows = labelled_dataset(X, y, sample_weight)
+            rows = labelled_dataset(X, y, sample_weight, group)
             self.n_features_in_ = X.columns.n_features
             if X.columns.names is not None:
                 self.feature_names_in_ = np.array(X.columns.names, dtype=object)
             return rows
+        X, y, sample_weight = adopted(X, self.device), on_host(y), on_host(sample_weight)
         table = as_table(X)
         validate_data(self, X, y, skip_check_array=True)
-        return labelled(table, y, sample_weight, table.shape[0])
+        return labelled(table, y, sample_weight, table.shape[0], group)
 
     # model files
 
@@ -226,7 +236,8 @@ class GradientBoosting(BaseEstimator):
     def apply(self, X: Any) -> NDArray[np.int32]:
         """(n, trees): the leaf, by its node number, in which each row comes to rest."""
         x, machine = self._asked(X)
-        return np.asarray(machine.leaves(self.ensemble_, x))
+        leaves: NDArray[np.int32] = answered(machine, x, machine.leaves(self.ensemble_, x))
+        return leaves
 
     def predict_contributions(self, X: Any) -> NDArray[np.float64]:
         """What each feature contributes to the score of each row: exact (path-dependent) Shapley values.
@@ -237,22 +248,26 @@ class GradientBoosting(BaseEstimator):
             A row sums to its score; the last number is the score expected before any feature is known.
         """
         x, machine = self._asked(X)
-        values = np.asarray(machine.contributions(self.ensemble_, x))
-        return values[:, 0] if values.shape[1] == 1 else values
+        values: NDArray[np.float64] = answered(
+            machine, x, machine.contributions(self.ensemble_, x), lambda v: v[:, 0] if v.shape[1] == 1 else v
+        )
+        return values
 
-    def _scores(self, X: Any) -> Array:
-        """(k, n) float64"""
+    def _answer(self, X: Any, finish: Callable[[Array], Any]) -> Any:
+        """``finish`` of the (k, n) float64 scores."""
         x, machine = self._asked(X)
-        return machine.predict(self.ensemble_, x)
+        return answered(machine, x, machine.predict(self.ensemble_, x), finish)
 
-    def _staged_scores(self, X: Any) -> Iterator[Array]:
+    def _staged_answers(self, X: Any, finish: Callable[[Array], Any]) -> Iterator[Any]:
         x, machine = self._asked(X)
-        return machine.staged_predict(self.ensemble_, x)
+        return (answered(machine, x, scores, finish) for scores in machine.staged_predict(self.ensemble_, x))
 
     def _asked(self, X: Any) -> tuple[Any, Backend]:
         """The rows as numbers, and the machine to ask."""
         check_is_fitted(self)
-        machine = machine_of(self, choose(self.device).name, parameters.threads(self.n_jobs))
+        X = adopted(X, self.device)
+        place = X.device if isinstance(X, DeviceMatrix) else None
+        machine = machine_of(self, choose_to_predict(self.device, place).name, parameters.threads(self.n_jobs))
         if isinstance(X, Dataset):
             return numbers(X, self.columns_), machine
         table = as_table(X)

@@ -11,9 +11,11 @@ from sklearn.base import ClassifierMixin
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.goals import Goal, classification
+from gpuboost.api.machines import on_host
 from gpuboost.api.rows import Labelled
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError
+from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array
 
@@ -30,8 +32,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         Rounds of boosting at most; 0 gives the best constant.
     learning_rate : float
         Share of each tree's values that is added.
-    growth : "depthwise" or "leafwise"
-        Level by level, or the leaf that gains most first.
+    growth : "depthwise", "leafwise" or "oblivious"
+        Level by level, the leaf that gains most first, or one split for all nodes of a level.
     max_depth : int or None
         None: as deep as ``max_leaves`` allows.
     max_leaves : int or None
@@ -40,8 +42,9 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         Rows that a leaf holds at least.
     min_child_weight : float
         Sum of second derivatives that a leaf holds at least.
-    reg_lambda : float
-        L2 term in the leaf value -G / (H + lambda) and in the gain.
+    reg_lambda : float or None
+        L2 term in the leaf value -G / (H + lambda) and in the gain. None: 1, and 0 with ``langevin``, whose leaves are
+        plain averages.
     min_split_gain : float
         A split that gains less is not made.
     max_bins : int, 2 to 255
@@ -54,6 +57,12 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         are always those of all rows.
     learners : None, int, float, or policy
         Features of each tree: all, a number or a share drawn at random, or an object such as ``gb.RandomGroups(10)``.
+    langevin : None or gb.Langevin
+        Noise on the gradient and shrinkage of the model: leaves local optima of losses that are not convex, and
+        samples from a posterior. "auto" steps are gradient steps then.
+    posterior_samples : int or None
+        How many iterates of the chain stand for draws in ``predict_uncertainty``: ``n_estimators`` must be at least
+        twice as many, since half are burn-in. Needs ``langevin``, and no early stopping.
     step : "auto", "newton", "gradient", "constant", or policy
         What a leaf's -G is divided by: the sum of second derivatives, the weight, or the weight times the loss's
         smoothness. "auto" is Newton; the exact quantile for losses that are quantiles; the gradient where there is no
@@ -113,12 +122,14 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         max_leaves: int | None = None,
         min_samples_leaf: int = 1,
         min_child_weight: float = 1.0,
-        reg_lambda: float = 1.0,
+        reg_lambda: float | None = None,
         min_split_gain: float = 0.0,
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
         sampling: Any = None,
         learners: Any = None,
+        langevin: Langevin | None = None,
+        posterior_samples: int | None = None,
         step: Any = "auto",
         early_stopping_rounds: int | None = None,
         validation_fraction: float | None = None,
@@ -144,6 +155,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.categorical_features = categorical_features
         self.sampling = sampling
         self.learners = learners
+        self.langevin = langevin
+        self.posterior_samples = posterior_samples
         self.step = step
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
@@ -160,27 +173,36 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: (n,) of two classes, positive where the second is the likelier; (n, K) of more."""
-        return _decision(self._scores(X))
+        answer: NDArray[np.float64] = self._answer(X, _decision)
+        return answer
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """``decision_function`` after each round."""
-        return map(_decision, self._staged_scores(X))
+        return self._staged_answers(X, _decision)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(n, K) probabilities, in the order of ``classes_``. Raises InputError if a custom loss has no link."""
-        return self._probabilities(self._scores(X))
+        answer: NDArray[np.float64] = self._answer(X, self._probabilities)
+        return answer
 
     def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """``predict_proba`` after each round."""
-        return map(self._probabilities, self._staged_scores(X))
+        return self._staged_answers(X, self._probabilities)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(n,) the likeliest class; of equally likely ones the first."""
-        return self._labels(self._scores(X))
+        answer: NDArray[Any] = self._answer(X, self._labels)
+        return answer
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the rows, by weight, whose class is predicted."""
+        from sklearn.metrics import accuracy_score  # slow to import
+
+        return float(accuracy_score(on_host(y), on_host(self.predict(X)), sample_weight=on_host(sample_weight)))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """``predict`` after each round."""
-        return map(self._labels, self._staged_scores(X))
+        return self._staged_answers(X, self._labels)
 
     def _probabilities(self, scores: Array) -> NDArray[np.float64]:
         if self.loss_.task == "any" and getattr(self.loss_, "link", None) is None:

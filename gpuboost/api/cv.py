@@ -54,6 +54,7 @@ def cv(
     *,
     folds: Any = 5,
     sample_weight: Any = None,
+    group: Any = None,
     refit: bool = False,
     random_state: int = 0,
 ) -> CvResult:
@@ -64,11 +65,11 @@ def cv(
     model : estimator
         Not changed. With early stopping each fold stops by its own held-out rows, and the curves end with the
         shortest.
-    data, y, sample_weight
-        A ``gb.Dataset``, or X, target and weights. They are binned once: the cuts are those of all rows, which tells
-        a fold nothing about the targets it is judged by.
+    data, y, sample_weight, group
+        A ``gb.Dataset``, or X, target, weights and queries. They are binned once: the cuts are those of all rows,
+        which tells a fold nothing about the targets it is judged by.
     folds : int, splitter of scikit-learn, or iterable of (training rows, held-out rows)
-        An int shuffles; classes are spread evenly, and rows of one group stay together.
+        An int shuffles; classes are spread evenly. Rows of one query stay together, and are not shuffled.
     refit : bool
         Also fit to all rows, for the best number of rounds.
     random_state : int
@@ -86,7 +87,7 @@ def cv(
     if model.validation_fraction is not None:
         raise RecipeError("validation_fraction: cross-validation watches the held-out rows; set it to None.")
     integer("n_estimators", model.n_estimators, 1)
-    rows = _dataset(model, data, y, sample_weight)
+    rows = _dataset(model, data, y, sample_weight, group)
     classify = bool(is_classifier(model))
     answers: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
     fitted: list[GradientBoosting] = []
@@ -101,19 +102,23 @@ def cv(
     return CvResult(*_out_of_fold(len(rows), answers), mean, std, best, tuple(fitted), final)
 
 
-def _dataset(model: GradientBoosting, data: Any, y: Any, sample_weight: Any) -> Dataset:
+def _dataset(model: GradientBoosting, data: Any, y: Any, sample_weight: Any, group: Any) -> Dataset:
     if isinstance(data, Dataset):
-        if y is not None or sample_weight is not None or data.y is None:
-            raise InputError("data: a Dataset brings target and weights itself; make it with Dataset(X, y, weight=).")
+        if y is not None or sample_weight is not None or group is not None or data.y is None:
+            raise InputError(
+                "data: a Dataset brings target, weights and queries itself; make it with Dataset(X, y, weight=, "
+                "group=)."
+            )
         return data
     if y is None:
         raise InputError("y: a target is needed; pass cv(model, X, y), or a Dataset that holds one.")
     features = as_table(data)
-    found = labelled(features, y, sample_weight, features.shape[0])
+    found = labelled(features, y, sample_weight, features.shape[0], group)
     return Dataset(
         features,
         found.y,
         weight=found.weight,
+        group=found.group,
         max_bins=model.max_bins,
         categorical_features=model.categorical_features,
         n_jobs=model.n_jobs,
@@ -151,7 +156,7 @@ def _curves(fitted: list[GradientBoosting]) -> tuple[dict[str, list[float]], dic
 
 def _best(model: GradientBoosting, fitted: GradientBoosting, mean: dict[str, list[float]]) -> int:
     """The round with the best mean of the first metric; of equal ones the first."""
-    first = metrics_of(model.eval_metric, fitted.loss_)[0]
+    first = metrics_of(model.eval_metric, fitted.loss_, getattr(model, "eval_at", None))[0]
     values = np.array(mean[first.name])
     if np.isnan(values).all():
         raise InputError(f"eval_metric: the mean of {first.name} is nan in every round; choose another one.")

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from gpuboost import losses
 from gpuboost.data.columns import Columns
 from gpuboost.errors import InputError
+from gpuboost.langevin import Langevin
 from gpuboost.learners import AllLearners, RandomGroups
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.sampling import EveryRow, UniformSampling
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep
@@ -35,6 +36,7 @@ POLICIES: dict[str, Any] = {
         ConstantStep,
         EveryRow,
         GradientStep,
+        Langevin,
         NewtonStep,
         QuantileStep,
         RandomGroups,
@@ -42,7 +44,7 @@ POLICIES: dict[str, Any] = {
     )
 }
 
-CLASSIFIER, REGRESSOR = "GradientBoostingClassifier", "GradientBoostingRegressor"
+CLASSIFIER, REGRESSOR, RANKER = "GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker"
 
 PLAIN = (str, int, float, bool, type(None))
 
@@ -55,7 +57,7 @@ class Saved:
     ensemble: Ensemble
     loss: Loss
     columns: Columns
-    classes: NDArray[Any] | None  # None of a regressor
+    classes: NDArray[Any] | None  # of a classifier only
     best_iteration: int | None = None
     best_score: float | None = None
 
@@ -70,7 +72,7 @@ def write(saved: Saved, path: str | os.PathLike[str]) -> None:
     """
     score = saved.best_score
     extra = {
-        "estimator": REGRESSOR if saved.classes is None else CLASSIFIER,
+        "estimator": kind_of(saved),
         "classes": None if saved.classes is None else _classes_to_json(saved.classes),
         "best_iteration": saved.best_iteration,
         "best_score": None if score is None or not math.isfinite(score) else score,
@@ -118,8 +120,18 @@ def _check_parts(saved: Saved, kind: Any) -> None:
         raise InputError(f"model file: bias: {saved.loss.name} has {saved.loss.n_outputs} outputs; found {outputs}.")
     if saved.classes is not None and len(saved.classes) != max(2, outputs):
         raise InputError(f"model file: classes: {max(2, outputs)} were expected; found {len(saved.classes)}.")
-    if kind != (REGRESSOR if saved.classes is None else CLASSIFIER):
-        raise InputError(f"model file: estimator: with classes {CLASSIFIER}, without {REGRESSOR}; found {kind!r}.")
+    if kind != kind_of(saved):
+        raise InputError(
+            f"model file: estimator: with classes {CLASSIFIER}, with a loss for rankings {RANKER}, else {REGRESSOR}; "
+            f"found {kind!r}."
+        )
+
+
+def kind_of(saved: Saved) -> str:
+    """The name of the estimator that such a model is of."""
+    if saved.classes is not None:
+        return CLASSIFIER
+    return RANKER if is_list_loss(saved.loss) else REGRESSOR
 
 
 def _to_json(value: Any) -> Any:

@@ -13,7 +13,7 @@ from gpuboost.api.parameters import integer
 from gpuboost.api.rows import weight_of
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import Array, TrainingSet
 from gpuboost.watch.callbacks import as_watcher
 from gpuboost.watch.early_stopping import EarlyStopping
@@ -31,6 +31,7 @@ class Watched:
     x: Any  # numbers (n, d)
     y: NDArray[Any]  # (n,) float64, as the loss wants it
     weight: NDArray[Any] | None  # (n,) float64
+    group: NDArray[Any] | None = None  # (n,) the query of each row, for ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ class Following:
         every = int(verbose) if isinstance(verbose, bool) else integer("verbose", verbose, 0)
         if every:
             watchers.append(ProgressBar(every))
-        return cls(metrics_of(params["eval_metric"], loss), history, stoppers[0] if stoppers else None, tuple(watchers))
+        found = metrics_of(params["eval_metric"], loss, params.get("eval_at"))
+        return cls(found, history, stoppers[0] if stoppers else None, tuple(watchers))
 
 
 def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
@@ -71,19 +73,32 @@ def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
     def of(scores: Array, data: TrainingSet) -> float:
         weight = weight_of(data)
         if metric.mean_of is None:
-            return metric(data.y, scores, weight, loss)
+            return metric(data.y, backend.to_host(scores), weight, loss, data.query_start)
         return metric.finish(backend.loss_value(metric.mean_of, scores, data.y, weight))
 
     return Measure(metric.name, metric.higher_is_better, of)
 
 
-def metrics_of(asked: Any, loss: Loss) -> tuple[metrics.Metric, ...]:
-    """What ``eval_metric`` asks for."""
+def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Metric, ...]:
+    """What ``eval_metric`` asks for; names of metrics of rankings that say no place, at each of ``eval_at``."""
     listed: Sequence[Any] = asked if isinstance(asked, (list, tuple)) else [asked]
+    if is_list_loss(loss):
+        listed = [name for one in listed for name in _at_places("ndcg" if one is None else one, eval_at)]
     found = tuple(metrics.default_metric(loss) if one is None else metrics.get(one, loss) for one in listed)
     if not found or len({one.name for one in found}) < len(found):
         raise RecipeError(f"eval_metric: needs one or more metrics of different names; got {asked!r}.")
     return found
+
+
+def _at_places(metric: Any, eval_at: Any) -> list[Any]:
+    """For "ndcg" and the places 5 and 10: "ndcg@5", "ndcg@10"."""
+    places = () if eval_at is None else eval_at if isinstance(eval_at, (list, tuple)) else (eval_at,)
+    for k in places:
+        integer("eval_at", k, 1)
+    name, colon, empty = metric.partition(":") if isinstance(metric, str) else ("", "", "")
+    if name not in metrics.RANKINGS or not places:
+        return [metric]
+    return [f"{name}@{int(k)}{colon}{empty}" for k in places]
 
 
 def _callbacks(given: Any) -> list[Watcher]:

@@ -12,9 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from gpuboost import losses
 from gpuboost.api.rows import Labelled
+from gpuboost.data.queries import check_query_weight
 from gpuboost.data.targets import as_numbers
 from gpuboost.errors import InputError, RecipeError
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +29,7 @@ class Goal:
     weight: Floats | None  # (n,) class weights included
     classes: NDArray[Any] | None  # (K,) sorted; None for regression
     encode: Callable[[NDArray[Any]], Floats]  # other targets of the same kind; raises InputError
+    group: NDArray[Any] | None = None  # (n,) the query of each row; of rankings only
 
 
 def regression(loss: Any, rows: Labelled) -> Goal:
@@ -48,6 +50,43 @@ def regression(loss: Any, rows: Labelled) -> Goal:
         return values
 
     return Goal(found, encode(rows.y), rows.weight, None, encode)
+
+
+def ranking(loss: Any, rows: Labelled) -> Goal:
+    """Grades of documents, list by list.
+
+    Raises
+    ------
+    RecipeError
+        If the loss is not for lists.
+    InputError
+        If no queries are given, the rows of one differ in weight, or labels are outside the loss's domain.
+    """
+    found = losses.get(loss)
+    if not is_list_loss(found):
+        raise RecipeError(
+            f"loss: {found.name!r} is not for rankings; use 'lambdamart' or 'pairwise_logistic', or "
+            "GradientBoostingRegressor."
+        )
+    group = queries_of(rows)
+
+    def encode(y: NDArray[Any]) -> Floats:
+        values = as_numbers(y)
+        found.check_target(values)
+        return values
+
+    return Goal(found, encode(rows.y), rows.weight, None, encode, group)
+
+
+def queries_of(rows: Labelled) -> NDArray[Any]:
+    """(n,) the query of each row. Raises InputError if none is known, or the rows of one differ in weight."""
+    if rows.group is None:
+        raise InputError(
+            "group: a ranker must know which rows belong together; none is given. Pass group=, the query id of each "
+            "row or the sizes of the queries, or a Dataset with one."
+        )
+    check_query_weight(rows.weight, rows.group)
+    return rows.group
 
 
 def classification(loss: Any, class_weight: Any, rows: Labelled) -> Goal:
@@ -91,7 +130,9 @@ def _regression_loss(loss: Any) -> Loss:
     if loss == "softmax":
         raise RecipeError("loss: 'softmax' is for classes; use GradientBoostingClassifier.")
     found = losses.get(loss)
-    if found.task not in ("regression", "any") or found.n_outputs != 1:
+    if is_list_loss(found):
+        raise RecipeError(f"loss: {found.name!r} is for rankings; use GradientBoostingRanker.")
+    if found.task not in ("regression", "any"):
         raise RecipeError(f"loss: {found.name!r} is for classes; use GradientBoostingClassifier.")
     return found
 
@@ -100,6 +141,8 @@ def _classification_loss(loss: Any, n_classes: int) -> Loss:
     if loss == "logistic" and n_classes > 2:
         return losses.Softmax(n_classes)
     found = losses.get(loss, n_classes)
+    if is_list_loss(found):
+        raise RecipeError(f"loss: {found.name!r} is for rankings; use GradientBoostingRanker.")
     if found.task == "regression":
         raise RecipeError(f"loss: {found.name!r} is for numbers; use GradientBoostingRegressor.")
     most = 2 if found.n_outputs == 1 else found.n_outputs

@@ -16,6 +16,7 @@ def summary(report: FitReport, evals: dict[str, dict[str, list[float]]], best_it
         "learned from": f"{report.rows:,} rows, {report.features:,} features",
         "device": f"{report.device}, {report.threads} threads",
         "time": ", ".join(f"{name} {seconds:.2f} s" for name, seconds in report.seconds.items()),
+        **({} if report.sampling is None else {"sampling": str(report.sampling)}),
         "theory": str(report.verdict),
     }
     at = -1 if best_iteration is None else best_iteration

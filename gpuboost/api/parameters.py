@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 from gpuboost.backends.devices import usable_threads
 from gpuboost.errors import RecipeError
-from gpuboost.growth import DepthWise, Growth, LeafWise
+from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
+from gpuboost.langevin import Dynamics, Langevin, NoNoise
 from gpuboost.learners import AllLearners, RandomGroups, Selection
 from gpuboost.losses.protocol import Loss
 from gpuboost.recipe import Recipe
@@ -18,7 +20,11 @@ from gpuboost.sampling import EveryRow, Sampling, UniformSampling
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, Step, automatic
 from gpuboost.types import Limits
 
-GROWTHS: dict[str, Callable[[Limits], Growth]] = {"depthwise": DepthWise, "leafwise": LeafWise}
+GROWTHS: dict[str, Callable[[Limits], Growth]] = {
+    "depthwise": DepthWise,
+    "leafwise": LeafWise,
+    "oblivious": Oblivious,
+}
 STEPS: dict[str, Callable[[], Step]] = {"newton": NewtonStep, "gradient": GradientStep, "constant": ConstantStep}
 
 
@@ -64,16 +70,17 @@ def limits(params: Mapping[str, Any], n_rows: int) -> Limits:
             stacklevel=2,
         )
     most = max(2, n_rows)  # a leaf holds a row
-    if depth is None:
-        depth = most
+    depth = most if depth is None else min(depth, most)
+    if params["growth"] == "oblivious":
+        most *= depth  # a leaf may be empty, but of every level no more nodes are split than there are rows
     if depth < most.bit_length():
         most = min(most, 2**depth)
     return Limits(
         max_leaves=most if leaves is None else min(leaves, most),
-        max_depth=min(depth, most),
+        max_depth=depth,
         min_samples_leaf=integer("min_samples_leaf", params["min_samples_leaf"], 1),
         min_child_weight=real("min_child_weight", params["min_child_weight"]),
-        reg_lambda=real("reg_lambda", params["reg_lambda"]),
+        reg_lambda=_reg_lambda(params["reg_lambda"], params.get("langevin")),
         min_split_gain=real("min_split_gain", params["min_split_gain"]),
     )
 
@@ -102,10 +109,48 @@ def learners(value: Any) -> Selection:
     return policy
 
 
-def step(value: Any, loss: Loss) -> Step:
+def langevin(value: Any) -> Dynamics:
+    """None, or a ``Langevin``."""
+    if value is None:
+        return NoNoise()
+    if not isinstance(value, (Langevin, NoNoise)):
+        rule = "None, or a policy such as Langevin(inverse_temperature=1000.0, shrinkage=0.01)"
+        raise RecipeError(f"langevin: must be {rule}; got {value!r}.")
+    return value
+
+
+def _check_posterior_samples(params: Mapping[str, Any]) -> None:
+    """Refuse what ``predict_uncertainty`` could only refuse after the fit."""
+    asked = params.get("posterior_samples")
+    if asked is None:
+        return
+    samples = integer("posterior_samples", asked, 1)
+    if not isinstance(params["langevin"], Langevin):
+        raise RecipeError("posterior_samples: draws come from a chain with noise; pass langevin=gb.Langevin() too.")
+    if params["early_stopping_rounds"] is not None:
+        raise RecipeError(
+            "posterior_samples: early stopping picks the best iterate, which is no draw from the posterior; set "
+            "early_stopping_rounds to None."
+        )
+    if params["n_estimators"] < 2 * samples:
+        raise RecipeError(
+            f"posterior_samples: {samples} draws need {2 * samples} rounds, as half of them are burn-in; "
+            f"n_estimators is {params['n_estimators']}."
+        )
+
+
+def _reg_lambda(value: Any, policy: Any) -> float:
+    """What None stands for: 1, and 0 with Langevin, whose leaves are plain averages."""
+    if value is None:
+        return 0.0 if isinstance(policy, Langevin) else 1.0
+    return real("reg_lambda", value)
+
+
+def step(value: Any, loss: Loss, dynamics: Dynamics) -> Step:
     """A word, or a policy with ``curvature`` and ``refine``."""
     if isinstance(value, str):
-        made: Step = choice("step", value, {"auto": lambda: automatic(loss), **STEPS})()
+        auto = GradientStep if isinstance(dynamics, Langevin) else partial(automatic, loss)
+        made: Step = choice("step", value, {"auto": auto, **STEPS})()
         return made
     rule = "'auto', 'newton', 'gradient', 'constant', or a policy such as NewtonStep()"
     policy: Step = _policy("step", value, ("curvature", "refine"), rule)
@@ -126,15 +171,19 @@ def recipe(params: Mapping[str, Any], loss: Loss, n_rows: int) -> Recipe:
     RecipeError
         Naming the first parameter that is out of its range, or the pieces that contradict each other.
     """
-    return Recipe(
+    dynamics = langevin(params.get("langevin"))
+    made = Recipe(
         loss=loss,
         rounds=integer("n_estimators", params["n_estimators"], 0),
         learning_rate=real("learning_rate", params["learning_rate"], positive=True),
         growth=choice("growth", params["growth"], GROWTHS)(limits(params, n_rows)),
         sampling=sampling(params["sampling"]),
         learners=learners(params["learners"]),
-        step=step(params["step"], loss),
+        step=step(params["step"], loss, dynamics),
+        langevin=dynamics,
     )
+    _check_posterior_samples(params)
+    return made
 
 
 def threads(n_jobs: Any) -> int:

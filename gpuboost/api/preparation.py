@@ -17,18 +17,22 @@ from gpuboost.api import parameters
 from gpuboost.api.continuing import Start
 from gpuboost.api.files import Saved, write
 from gpuboost.api.following import Following, Watched
-from gpuboost.api.goals import Goal
+from gpuboost.api.goals import Goal, queries_of
+from gpuboost.api.machines import adopted, on_host
+from gpuboost.api.memory import check_room
 from gpuboost.api.rows import Labelled, bin_rows, eval_sets, labelled, numbers
 from gpuboost.api.training import Job
-from gpuboost.backends.devices import choose
+from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.tables import as_table
+from gpuboost.data.queries import query_start
+from gpuboost.data.tables import Table, as_table
 from gpuboost.data.weights import check_weight
-from gpuboost.errors import GpuBoostError, InputError, RecipeError
-from gpuboost.types import Cuts, Ensemble, TrainingSet
+from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError
+from gpuboost.recipe import Recipe
+from gpuboost.types import Cuts, DeviceMatrix, Ensemble, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +55,21 @@ def job(
     InputError, RecipeError, DeviceError
         Whatever is wrong, before any work is done.
     """
-    choice, threads = choose(params["device"]), parameters.threads(params["n_jobs"])
+    values, place = size_of(rows.x)
+    choice, threads = choose(params["device"], values, place), parameters.threads(params["n_jobs"])
     seed = seed_of(params["random_state"])
     recipe = parameters.recipe(params, goal.loss, len(goal.y))
     following = Following.of(params, goal.loss)
     found = features(params, rows.x, goal.weight, start, threads)
     if params["validation_fraction"] is None:
-        sets = watched(eval_set, found.columns, goal)
+        sets = watched(eval_set, found.columns, goal, choice.name)
     elif eval_set is None:
         found, goal, sets = split(params["validation_fraction"], seed, found, goal)
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
     resume = None if start is None else start.ensemble
+    eval_rows = tuple(one.x.shape[0] for one in sets)
+    choice = settled(choice, params["device"] == "auto" and place is None, recipe, found, goal, eval_rows)
     model = Saved(dict(params), resume or Ensemble(np.empty(0), found.cuts), goal.loss, found.columns, goal.classes)
     made = Job(
         recipe=recipe,
@@ -120,7 +127,7 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
 
 
 def split(fraction: Any, seed: int, found: Features, goal: Goal) -> tuple[Features, Goal, tuple[Watched, ...]]:
-    """Set a share of the rows aside to be watched; of classes, the same share of each.
+    """Set a share of the rows aside to be watched; of classes, the same share of each; of rankings, whole queries.
 
     Raises
     ------
@@ -132,29 +139,60 @@ def split(fraction: Any, seed: int, found: Features, goal: Goal) -> tuple[Featur
     if isinstance(fraction, bool) or not isinstance(fraction, float) or not 0.0 < fraction < 1.0:
         raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {fraction!r}.")
     strata = None if goal.classes is None else goal.y
+    units = np.arange(len(goal.y)) if goal.group is None else np.arange(len(query_start(goal.group)) - 1)
     try:
-        learn, watch = train_test_split(
-            np.arange(len(goal.y)), test_size=fraction, random_state=seed % 2**32, stratify=strata
-        )
+        learn, watch = train_test_split(units, test_size=fraction, random_state=seed % 2**32, stratify=strata)
     except ValueError as error:
-        raise InputError(
-            f"validation_fraction: {fraction} of {len(goal.y)} rows cannot be set aside; {error}"
-        ) from None
+        units_are = f"{len(units)} {'rows' if goal.group is None else 'queries'}"
+        raise InputError(f"validation_fraction: {fraction} of {units_are} cannot be set aside; {error}") from None
     learn, watch = np.sort(learn), np.sort(watch)
+    if goal.group is not None:
+        query = np.repeat(units, np.diff(query_start(goal.group)))
+        learn, watch = (np.flatnonzero(np.isin(query, some)) for some in (learn, watch))
 
     def part(rows: NDArray[np.intp]) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
         weight = None if goal.weight is None else check_weight(goal.weight[rows], len(rows), "validation_fraction")
         return found.x[rows], goal.y[rows], weight
 
+    groups = [None if goal.group is None else goal.group[rows] for rows in (learn, watch)]
     x, y, weight = part(learn)
     return (
         replace(found, x=x, dataset=None),
-        replace(goal, y=y, weight=weight),
-        (Watched("validation_0", *part(watch)),),
+        replace(goal, y=y, weight=weight, group=groups[0]),
+        (Watched("validation_0", *part(watch), groups[1]),),
     )
 
 
-def watched(given: Any, columns: Columns, goal: Goal) -> tuple[Watched, ...]:
+def size_of(x: Table | Dataset) -> tuple[int, str | None]:
+    """How many values are stored, and on which GPU, if it is one."""
+    matrix = x.x if isinstance(x, Dataset) else x.matrix
+    if isinstance(matrix, DeviceMatrix):
+        return matrix.shape[0] * matrix.shape[1], matrix.device
+    return int(matrix.nnz) if hasattr(matrix, "nnz") else x.shape[0] * x.shape[1], None
+
+
+def settled(
+    choice: Choice, automatic: bool, recipe: Recipe, found: Features, goal: Goal, eval_rows: tuple[int, ...]
+) -> Choice:
+    """The choice, if that machine can do it; where it was ours to make, else the CPU.
+
+    Raises
+    ------
+    DeviceError
+        If a GPU was asked for and has no room, or no way to compute the loss.
+    """
+    if choice.name == "cpu":
+        return choice
+    try:
+        check_room(choice.name, recipe, found.x.shape[0], found.cuts, goal.weight, eval_rows)
+    except DeviceError as error:
+        if not automatic:
+            raise
+        return Choice("cpu", f"device='auto' took the CPU; on {choice.name}: {error}")
+    return choice
+
+
+def watched(given: Any, columns: Columns, goal: Goal, device: str) -> tuple[Watched, ...]:
     """The eval sets as numbers.
 
     Raises
@@ -163,20 +201,23 @@ def watched(given: Any, columns: Columns, goal: Goal) -> tuple[Watched, ...]:
         Naming the set that does not have the features or the kind of target of the training data.
     """
 
-    def one(x: Any, y: Any, weight: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
+    by_query = goal.group is not None
+
+    def one(x: Any, y: Any, weight: Any, group: Any) -> tuple[Any, ...]:
         if isinstance(x, Dataset):
             y = x.y if y is None else y
             weight = x.weight if weight is None else weight
+            group = x.group if group is None else group
         else:
-            x = as_table(x)
+            x = as_table(adopted(x, device))
         if y is None:
             raise InputError("y: a target is needed to be judged by.")
-        rows = labelled(x, y, weight, x.shape[0])
-        return numbers(x, columns), goal.encode(rows.y), rows.weight
+        rows = labelled(x, on_host(y), on_host(weight), x.shape[0], group if by_query else None)
+        return numbers(x, columns), goal.encode(rows.y), rows.weight, queries_of(rows) if by_query else None
 
     return tuple(
-        Watched(name, *_named(f"eval_set: {name}", partial(one, x, y, weight)))
-        for name, x, y, weight in eval_sets(given)
+        Watched(name, *_named(f"eval_set: {name}", partial(one, *parts)))
+        for name, *parts in eval_sets(given, by_query=by_query)
     )
 
 
@@ -185,8 +226,9 @@ def training_set(found: Features, goal: Goal) -> Callable[[Backend], TrainingSet
 
     def make(backend: Backend) -> TrainingSet:
         if found.dataset is None:
-            return bin_rows(backend, found.x, found.cuts, goal.y, goal.weight)
-        return found.dataset.training_set(backend.quantise, goal.y, goal.weight)
+            return bin_rows(backend, found.x, found.cuts, goal.y, goal.weight, goal.group)
+        where = backend.name if backend.name.startswith("cuda") else "host"
+        return found.dataset.training_set(backend.quantise, goal.y, goal.weight, where, goal.group)
 
     return make
 
@@ -214,5 +256,7 @@ def _named(name: str, call: Callable[[], Any]) -> Any:
     """What ``call`` returns; an error that it raises says what it was about."""
     try:
         return call()
+    except DeviceError as error:
+        raise DeviceError(f"{name}: {error}") from error
     except (GpuBoostError, ValueError) as error:
         raise InputError(f"{name}: {error}") from error

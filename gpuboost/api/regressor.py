@@ -11,9 +11,12 @@ from sklearn.base import RegressorMixin
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.goals import Goal, regression
+from gpuboost.api.machines import on_host
 from gpuboost.api.rows import Labelled
 from gpuboost.data.columns import FROM_DTYPE
+from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
+from gpuboost.types import Array
 
 
 class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
@@ -28,8 +31,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Rounds of boosting at most; 0 gives the best constant.
     learning_rate : float
         Share of each tree's values that is added.
-    growth : "depthwise" or "leafwise"
-        Level by level, or the leaf that gains most first.
+    growth : "depthwise", "leafwise" or "oblivious"
+        Level by level, the leaf that gains most first, or one split for all nodes of a level.
     max_depth : int or None
         None: as deep as ``max_leaves`` allows.
     max_leaves : int or None
@@ -38,8 +41,9 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Rows that a leaf holds at least.
     min_child_weight : float
         Sum of second derivatives that a leaf holds at least.
-    reg_lambda : float
-        L2 term in the leaf value -G / (H + lambda) and in the gain.
+    reg_lambda : float or None
+        L2 term in the leaf value -G / (H + lambda) and in the gain. None: 1, and 0 with ``langevin``, whose leaves are
+        plain averages.
     min_split_gain : float
         A split that gains less is not made.
     max_bins : int, 2 to 255
@@ -52,6 +56,12 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         are always those of all rows.
     learners : None, int, float, or policy
         Features of each tree: all, a number or a share drawn at random, or an object such as ``gb.RandomGroups(10)``.
+    langevin : None or gb.Langevin
+        Noise on the gradient and shrinkage of the model: leaves local optima of losses that are not convex, and
+        samples from a posterior. "auto" steps are gradient steps then.
+    posterior_samples : int or None
+        How many iterates of the chain stand for draws in ``predict_uncertainty``: ``n_estimators`` must be at least
+        twice as many, since half are burn-in. Needs ``langevin``, and no early stopping.
     step : "auto", "newton", "gradient", "constant", or policy
         What a leaf's -G is divided by: the sum of second derivatives, the weight, or the weight times the loss's
         smoothness. "auto" is Newton; the exact quantile for losses that are quantiles; the gradient where there is no
@@ -105,12 +115,14 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         max_leaves: int | None = None,
         min_samples_leaf: int = 1,
         min_child_weight: float = 1.0,
-        reg_lambda: float = 1.0,
+        reg_lambda: float | None = None,
         min_split_gain: float = 0.0,
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
         sampling: Any = None,
         learners: Any = None,
+        langevin: Langevin | None = None,
+        posterior_samples: int | None = None,
         step: Any = "auto",
         early_stopping_rounds: int | None = None,
         validation_fraction: float | None = None,
@@ -135,6 +147,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.categorical_features = categorical_features
         self.sampling = sampling
         self.learners = learners
+        self.langevin = langevin
+        self.posterior_samples = posterior_samples
         self.step = step
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
@@ -150,10 +164,18 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """(n,) what the loss predicts: means, medians, quantiles ..."""
-        scores = self._scores(X)
-        return np.asarray(self.loss_.inverse_link(scores))
+        answer: NDArray[np.float64] = self._answer(X, self._values)
+        return answer
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions: 1 if they are right, 0 for those of the mean."""
+        from sklearn.metrics import r2_score  # slow to import
+
+        return float(r2_score(on_host(y), on_host(self.predict(X)), sample_weight=on_host(sample_weight)))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """``predict`` after each round."""
-        for scores in self._staged_scores(X):
-            yield np.asarray(self.loss_.inverse_link(scores))
+        return self._staged_answers(X, self._values)
+
+    def _values(self, scores: Array) -> NDArray[np.float64]:
+        return np.asarray(self.loss_.inverse_link(scores))

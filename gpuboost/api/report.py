@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from gpuboost.errors import RecipeError
+from gpuboost.api.sampled import SamplingReport
+from gpuboost.composition import Kind, worst
+from gpuboost.errors import RecipeError, UnprovenError
+from gpuboost.langevin import Langevin
+from gpuboost.losses.protocol import is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.steps import QuantileStep
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``sound``: a theorem applies. ``heuristic``: none does, but it works in practice. ``refused``: it cannot run."""
+    """What is known of a composition.
 
-    kind: Literal["sound", "heuristic", "refused"]
+    ``sound``: a theorem applies. ``heuristic``: none does, but it works in practice. ``unproven``: none does, and it
+    has to be asked for. ``refused``: it cannot run.
+    """
+
+    kind: Kind
     reasons: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -35,16 +42,48 @@ class FitReport:
     seconds: dict[str, float]  # "prepare": input to bins; "train": all rounds, evaluation included
     seed: int
     verdict: Verdict
+    sampling: SamplingReport | None = None  # None if every tree saw every row
 
     def __str__(self) -> str:
         times = ", ".join(f"{name} {value:.2f} s" for name, value in self.seconds.items())
         return (
             f"{self.rounds} rounds ({self.rounds_kept} kept) on {self.rows} rows x {self.features} features; "
-            f"{self.device}, {self.threads} threads; {times}; {self.verdict}"
+            f"{self.device}, {self.threads} threads; {times}; "
+            + ("" if self.sampling is None else f"{self.sampling}; ")
+            + str(self.verdict)
         )
 
 
-def verdict(recipe: Recipe) -> Verdict:
+LAW = (
+    "as learning_rate goes to 0, scores follow a Langevin diffusion; after a while they are draws from "
+    "exp(-beta (mean loss + gamma / 2 |P^-1/2 F|^2)) (SGLB, theorem 1)."
+)
+
+
+def verdict(recipe: Recipe, *, stops_early: bool = False) -> Verdict:
+    """Of a Langevin recipe, whether its stationary law is known; of any other, whether its training loss can rise."""
+    if not isinstance(recipe.langevin, Langevin):
+        return _sampled(recipe, descent(recipe))
+    reasons = tuple(finding.why for finding in recipe.findings)
+    kind = worst(recipe.findings)
+    if stops_early:
+        reasons += ("early stopping picks the best iterate, which is not a draw from the stationary law.",)
+        kind = "heuristic" if kind == "sound" else kind
+    return Verdict(kind, reasons or (LAW,))
+
+
+def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
+    """The same with what drawing rows changes of it: without exact leaf values no descent is sure."""
+    found = recipe.sampling_findings
+    if not found:
+        return of_all_rows
+    kind, reasons = worst(found), tuple(finding.why for finding in found)
+    if kind == "sound":
+        return Verdict(of_all_rows.kind, (*of_all_rows.reasons, *reasons))
+    return Verdict(kind, reasons + (of_all_rows.reasons if of_all_rows.kind != "sound" else ()))
+
+
+def descent(recipe: Recipe) -> Verdict:
     """Whether the training loss can never rise.
 
     A tree's exact leaf values on all rows are -G / (D + lambda) with D = c n, c the step's curvature. By the descent
@@ -58,6 +97,9 @@ def verdict(recipe: Recipe) -> Verdict:
         return Verdict("sound", ("the training loss never rises: leaves are exact minimisers of a convex loss.",))
     if curvature is None and loss.smoothness is not None and loss.smoothness == loss.strong_convexity:
         curvature = loss.smoothness  # h is constant: Newton is the constant step
+    if is_list_loss(loss):
+        why = "a pair's weight depends on where its documents stand, so there is no fixed objective that could fall."
+        return Verdict("heuristic", (why,))
     if curvature is None:
         why = "Newton steps have no bound on the change of curvature along a step, so the training loss could rise."
         return Verdict("heuristic", (why,))
@@ -76,4 +118,4 @@ def verdict(recipe: Recipe) -> Verdict:
 
 def refused(error: RecipeError) -> Verdict:
     """The verdict of a recipe that could not be put together."""
-    return Verdict("refused", (str(error),))
+    return Verdict("unproven" if isinstance(error, UnprovenError) else "refused", (str(error),))

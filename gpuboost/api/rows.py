@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.queries import check_group, query_start, weight_of_rows
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight, kept_rows, split_weights
 from gpuboost.errors import InputError
@@ -26,30 +27,35 @@ class Labelled:
     x: Any  # Table, numpy array or scipy matrix; or a Dataset, whose features are numbers already
     y: NDArray[Any]  # (n,) numbers or labels
     weight: NDArray[np.float64] | None  # (n,)
+    group: NDArray[Any] | None = None  # (n,) the query of each row, for ranking
 
 
-def labelled(x: Any, y: Any, weight: Any, n_rows: int) -> Labelled:
-    """The rows, with target and weights checked.
+def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> Labelled:
+    """The rows, with target, weights and queries checked.
 
     Raises
     ------
     InputError
-        If there is not one finite target and one weight >= 0 for each row.
+        If there is not one finite target and one weight >= 0 for each row, or the group is not one of rows in order.
     """
-    return Labelled(x, check_target(column_or_1d(y, warn=True), n_rows), check_weight(weight, n_rows))
+    target = check_target(column_or_1d(y, warn=True), n_rows)
+    queries = check_group(group, n_rows)
+    return Labelled(x, target, check_weight(weight_of_rows(weight, queries), n_rows), queries)
 
 
-def labelled_dataset(data: Dataset, y: Any, weight: Any) -> Labelled:
-    """The rows of a Dataset. A target or weights that it does not hold may come beside it."""
-    for name, held, given in (("y", data.y, y), ("sample_weight", data.weight, weight)):
+def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> Labelled:
+    """The rows of a Dataset. A target, weights or queries that it does not hold may come beside it."""
+    held_and_given = (("y", data.y, y), ("sample_weight", data.weight, weight), ("group", data.group, group))
+    for name, held, given in held_and_given:
         if held is not None and given is not None:
             raise InputError(f"{name}: the Dataset holds one already; pass it there or here, not both.")
     target = data.y if y is None else y
     if target is None:
         raise InputError("y: a Dataset to fit needs a target; make it with Dataset(X, y).")
+    group = data.group if group is None else group
     if data.weight is not None:
-        return Labelled(data, check_target(target, len(data)), data.weight)
-    return labelled(data, target, weight, len(data))
+        return Labelled(data, check_target(target, len(data)), data.weight, check_group(group, len(data)))
+    return labelled(data, target, weight, len(data), group)
 
 
 def numbers(x: Any, columns: Columns, name: str = "X") -> Any:
@@ -73,13 +79,20 @@ def numbers(x: Any, columns: Columns, name: str = "X") -> Any:
 
 
 def bin_rows(
-    backend: Backend, x: Any, cuts: Cuts, y: NDArray[np.float64], weight: NDArray[np.float64] | None
+    backend: Backend,
+    x: Any,
+    cuts: Cuts,
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    group: NDArray[Any] | None = None,
 ) -> TrainingSet:
     """Rows of numbers as the loop and the watchers want them; those of weight 0 are left out."""
     rows = kept_rows(weight)
     if rows is not None and weight is not None:
         x, y, weight = x[rows], y[rows], weight[rows]
-    return TrainingSet(backend.quantise(x, cuts), cuts, y, *split_weights(weight))
+        group = None if group is None else group[rows]
+    lists = None if group is None else query_start(group)
+    return TrainingSet(backend.quantise(x, cuts), cuts, y, *split_weights(weight), lists)
 
 
 def weight_of(data: TrainingSet) -> Array | None:
@@ -87,10 +100,11 @@ def weight_of(data: TrainingSet) -> Array | None:
     return None if data.weight is None and data.multiplicity is None else data.row_weight()
 
 
-def eval_sets(given: Any) -> Iterator[tuple[str, Any, Any, Any]]:
-    """(name, X, y, weight) of each eval set.
+def eval_sets(given: Any, *, by_query: bool = False) -> Iterator[tuple[str, Any, Any, Any, Any]]:
+    """(name, X, y, weight, group) of each eval set.
 
     given: None, one set, a list of sets, or a mapping from names to sets; a set is (X, y), (X, y, weight) or a Dataset.
+    by_query: a set is (X, y, group), (X, y, group, weight) or a Dataset.
 
     Raises
     ------
@@ -99,19 +113,23 @@ def eval_sets(given: Any) -> Iterator[tuple[str, Any, Any, Any]]:
     """
     if given is None:
         return
+    first, least = ("(X, y, group)", 3) if by_query else ("(X, y)", 2)
+    forms = f"{first}, {first[:-1]}, weight) or a Dataset"
     if isinstance(given, (tuple, Dataset)):
         given = [given]
     if isinstance(given, list):
         given = {f"validation_{i}": one for i, one in enumerate(given)}
     if not isinstance(given, Mapping):
         raise InputError(
-            "eval_set: must be (X, y), a list of such pairs, or a mapping from names to them; got "
-            f"{type(given).__name__}."
+            f"eval_set: must be {first}, a list of such, or a mapping from names to them; got {type(given).__name__}."
         )
     for name, one in given.items():
         if isinstance(one, Dataset):
-            yield str(name), one, None, None
-        elif isinstance(one, tuple) and len(one) in (2, 3):
-            yield str(name), one[0], one[1], one[2] if len(one) == 3 else None
+            yield str(name), one, None, None, None
+        elif isinstance(one, tuple) and len(one) in (least, least + 1):
+            x, y, *rest = one
+            group = rest.pop(0) if by_query else None
+            yield str(name), x, y, rest[0] if rest else None, group
         else:
-            raise InputError(f"eval_set: {name} must be (X, y), (X, y, weight) or a Dataset; got {type(one).__name__}.")
+            seen = f"a tuple of {len(one)}" if isinstance(one, tuple) else type(one).__name__
+            raise InputError(f"eval_set: {name} must be {forms}; got {seen}.")

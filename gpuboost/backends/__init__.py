@@ -8,11 +8,20 @@ __all__ = ["Backend", "get"]
 
 
 def get(name: str, threads: int = 1) -> Backend:
-    """The backend of that name: "cpu", or "reference", the slow definition that the others are held to."""
+    """The backend of that name: "cpu", "cuda:N", or "reference", the slow definition that the others are held to.
+
+    Raises:
+        DeviceError: if that GPU cannot be used.
+    """
     if name == "reference":
         from gpuboost.backends.reference import Reference
 
         return Reference()
+    if name.startswith("cuda:"):
+        from gpuboost.backends.cuda import Cuda
+        from gpuboost.backends.cuda_gpus import open_gpu
+
+        return Cuda(open_gpu(name))
     from gpuboost.backends.cpu import Cpu
 
     return Cpu(threads)

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpuboost.backends import forest, formulas
+from gpuboost.backends import cpu_lists, cpu_sampling, cpu_sums, forest, formulas, reference_sampling
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_frontier import CpuFrontier
-from gpuboost.backends.fixed_point import fixed_point_scale
-from gpuboost.backends.layout import Columns, Layout, columns_of, layout_of
+from gpuboost.backends.layout import Columns, Layout, columns_of, laid_out, layout_of
+from gpuboost.backends.odds import Odds
 from gpuboost.backends.programme import Programme
-from gpuboost.backends.reference import dense_rows, newton_values, weighted_quantile
+from gpuboost.backends.reference import dense_rows, leaf_noise, newton_values, weighted_quantile, whole_weights
 from gpuboost.backends.rows import rows_of
 from gpuboost.backends.team import Team, share
-from gpuboost.kernels import binning, binning_sparse, fixed_point, gather, philox, pointwise
+from gpuboost.backends.workspace import Workspace, count_up
+from gpuboost.kernels import binning, binning_sparse, gather, normal, pointwise
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import (
     Array,
     Bins,
@@ -31,6 +33,7 @@ from gpuboost.types import (
     Gradients,
     Limits,
     Nodes,
+    Noise,
     Sample,
     SparseBins,
     Structure,
@@ -39,8 +42,8 @@ from gpuboost.types import (
     Tree,
 )
 
-NO_MULTIPLICITY = np.empty(0, np.int32)
 NO_WEIGHT = np.empty(0, np.float64)
+EVERY_ROW = np.empty(0, np.int32)
 DENSE_ABOVE = 4  # sparse bins cost about four times a dense one, entry by entry
 SMALL = 16_384  # rows below which waking another thread costs more than it saves
 
@@ -52,9 +55,12 @@ class Cpu:
 
     def __init__(self, threads: int = 1) -> None:
         self._team = Team(threads)
+        self._workspaces: list[Workspace] = []  # of trees that are done; one for each that grows at the same time
         self._last_layout: tuple[Bins, bool, Layout] | None = None
         self._last_columns: tuple[Bins, Columns | None] | None = None
+        self._last_laid_out: tuple[Bins, Array | None] | None = None
         self._last: tuple[Ensemble, forest.Forest] | None = None
+        self._last_explained: tuple[Ensemble, Explainer] | None = None
 
     # the data, once
 
@@ -74,12 +80,17 @@ class Cpu:
     def collect(self, ensemble: Ensemble) -> Ensemble:
         return ensemble
 
+    def to_host(self, found: Array) -> Array:
+        return found
+
     # the target, once a round
 
     def start(self, data: TrainingSet, bias: Array) -> Array:
         return np.repeat(np.asarray(bias, np.float64)[:, None], data.n_rows, axis=1)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
+        if is_list_loss(loss):
+            return cpu_lists.gradients(loss, scores, data, curvature, self._team)
         run = formulas.gradients(loss)
         g, h = np.empty(scores.shape, np.float32), np.empty(scores.shape, np.float32)
         weight = NO_WEIGHT if data.weight is None else data.weight
@@ -91,35 +102,71 @@ class Cpu:
         return Gradients(g, h, data.multiplicity)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
-        rows = np.empty(n_rows, np.int32)
-        count = philox.drawn_rows(n_rows, np.uint64(int(probability * 2.0**32)), *key.words, rows)
-        return Sample(rows[:count].copy(), np.full(count, 1.0 / probability, dtype=np.float32))
+        room = self._free_workspace()
+        sample = cpu_sampling.uniform(probability, n_rows, key, self._team, room)
+        self._workspaces.append(room)
+        return sample
+
+    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
+        room = self._free_workspace()
+        sample = cpu_sampling.draw(gradients, kappa, odds, key, losses, self._team, room)
+        self._workspaces.append(room)
+        return sample
+
+    def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
+        run, each = formulas.values(loss), np.empty(data.n_rows)
+        self._by_rows(data.n_rows, lambda a, b: run(data.y, scores, loss.parameter, a, b, each))
+        return each if data.weight is None else each * data.weight
+
+    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return reference_sampling.node_control(gradients, sample, before, eta)
+
+    def leaf_control(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
+        sizes: tuple[int, ...],
+    ) -> Gradients:  # fmt: skip
+        means = np.empty(before.g.shape)
+        for output, (leaf_of_row, size) in enumerate(zip(leaves, sizes, strict=True)):
+            sums, _ = cpu_sums.leaf_sums(before, output, leaf_of_row, size, self._team, self._in_parts)
+            rows = np.bincount(leaf_of_row, before.multiplicity, size)
+            means[output] = (sums / np.maximum(rows, 1.0))[leaf_of_row]
+        return reference_sampling.leaf_control(gradients, sample, before, eta, means)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
-        if sample.rows is None:
-            return gradients
-        rows, by, m = sample.rows, sample.inverse_probability, gradients.multiplicity
-        g, h = (values.take(rows, axis=1) * by for values in (gradients.g, gradients.h))  # [:, rows] is not C order
-        return Gradients(g, h, None if m is None else m[rows])
+        return cpu_sampling.weigh(gradients, sample, self._team)
+
+    def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
+        g, h, noisy = gradients.g, gradients.h, np.empty_like(gradients.g)
+        m, rows = cpu_sums.multiplicity_of(gradients), EVERY_ROW if rows is None else rows
+
+        def add(output: int, words: tuple[int, int, int, int]) -> Callable[[int, int], None]:
+            from_to = (g[output], h[output], m, rows, noise.deviation, normal.TABLE, *words)
+            return lambda a, b: normal.add_noise(*from_to, a, b, noisy[output])
+
+        for output in range(len(g)):
+            self._by_rows(g.shape[1], add(output, (noise.key / output).words))
+        return replace(gradients, g=noisy)
 
     # the tree
 
     def plant(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
     ) -> CpuFrontier:
-        packed, totals, units = self._pack(target.gradients, output)
-        bins, rows = self._rows_of(data, target)
+        workspace = self._free_workspace()
+        packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, self._in_parts, workspace)
+        bins, rows, drawn = self._rows_of(data, target, workspace)
         if rows is not None and len(packed) < data.n_rows and not isinstance(bins, DenseBins):
             packed_by_row = np.zeros(data.n_rows, np.int64)
             packed_by_row[rows] = packed
             packed = packed_by_row
-        by_column = self._columns_of(data) if limits.min_samples_leaf == 1 else None
+        by_column = self._columns_of(data) if limits.min_samples_leaf == 1 and not limits.symmetric else None
         layout = self._layout_of(bins, data.cuts, candidates, by_column is not None)
         m = target.gradients.multiplicity
         weight = len(rows) if m is None else int(m.sum())
         return CpuFrontier(
-            bins, data.cuts, layout, by_column, rows, packed, weight, totals, units, limits, output, self._team
-        )
+            bins, data.cuts, layout, by_column, self._laid_out(bins), rows, drawn, packed, weight, totals, units,
+            limits, output, self._team, workspace,
+        )  # fmt: skip
 
     def histograms(self, frontier: CpuFrontier) -> None:
         frontier.build_histograms()
@@ -133,23 +180,43 @@ class Cpu:
     def harvest(self, frontier: CpuFrontier, data: TrainingSet, target: Target) -> Structure:
         leaf_of_row = frontier.settle()
         nodes = frontier.nodes()
+        self._workspaces.append(frontier.workspace)
+        own = not target.noisy and (target.rows is None or target.own_leaves)
+        sums = frontier.sums() if own else None
         if target.rows is not None:
-            return Structure(nodes, frontier.output, target.version, None, None)
-        return Structure(nodes, frontier.output, target.version, leaf_of_row, frontier.sums())
+            return Structure(nodes, frontier.output, target.version, None, sums)
+        return Structure(nodes, frontier.output, target.version, leaf_of_row, sums)
 
     def leaf_values(
-        self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int
+        self,
+        structure: Structure,
+        gradients: Gradients,
+        data: TrainingSet,
+        limits: Limits,
+        version: int,
+        noise: Noise | None = None,
     ) -> tuple[Tree, Array]:
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
-        if leaf_of_row is None:
-            leaf_of_row = self._route(nodes, data.bins, data.cuts)
         if sums is None or structure.version != version:
-            sums = self._leaf_sums(gradients, structure.output, leaf_of_row, len(nodes.feature))
-        return Tree(nodes, newton_values(nodes, sums, limits), structure.output, structure.version), leaf_of_row
+            route: Callable[[int, int, cpu_sums.Stretch], None] | None = None
+            if leaf_of_row is None:
+                leaf_of_row, programme = np.empty(data.n_rows, np.int32), Programme.of([nodes], data.cuts)
+                route = partial(_route, programme, data.bins, leaf_of_row)
+            leaves = leaf_of_row, len(nodes.feature)
+            sums = cpu_sums.leaf_sums(gradients, structure.output, *leaves, self._team, self._in_parts, route)
+        elif leaf_of_row is None:
+            leaf_of_row = self._route(nodes, data.bins, data.cuts)
+        value = newton_values(nodes, sums, limits)
+        if noise is not None:
+            z = np.empty(len(value))
+            normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)
+            value += leaf_noise(nodes, sums[1], limits, noise.deviation, z)
+        return Tree(nodes, value, structure.output, structure.version), leaf_of_row
 
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
         assert loss.leaf_quantile is not None
-        residual, weight, value = data.y - scores[tree.output], data.row_weight(), np.zeros(len(tree.value))
+        residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
+        weight, value = whole_weights(data), np.zeros(len(tree.value))
         by_leaf = np.argsort(leaf_of_row, kind="stable")
         ends = np.cumsum(np.bincount(leaf_of_row, minlength=len(value)))
         for leaf in np.flatnonzero(tree.nodes.is_leaf):
@@ -166,6 +233,11 @@ class Cpu:
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, self._route(tree.nodes, bins, cuts))
+
+    def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
+        for output in range(len(sums)):
+            shrunken = partial(pointwise.shrunken, sums[output], out[output], float(bias[output]), scale)
+            self._by_rows(sums.shape[1], shrunken)
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
         run, each = formulas.values(loss), np.empty(len(y))
@@ -190,18 +262,33 @@ class Cpu:
         return out
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        explainer, rows = Explainer.of(ensemble), rows_of(x)
+        explainer, rows = self._explainer(ensemble), rows_of(x)
         out = np.empty((x.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
         self._team.run(lambda part: contributions(explainer, rows, *share(len(out), part, self._team.size), out))
         return out
 
     # parts of the above
 
+    def _free_workspace(self) -> Workspace:
+        """One that no other tree, grown by another thread, is using."""
+        try:
+            return self._workspaces.pop()
+        except IndexError:
+            return Workspace()
+
     def _prepared(self, ensemble: Ensemble) -> forest.Forest:
         """The ensemble made ready for prediction; the last one is kept, for whoever predicts row by row."""
-        if self._last is None or self._last[0] is not ensemble:
-            self._last = ensemble, forest.Forest.of(ensemble)
-        return self._last[1]
+        last = self._last  # read once: other threads may ask about other models meanwhile
+        if last is None or last[0] is not ensemble:
+            last = self._last = ensemble, forest.Forest.of(ensemble)
+        return last[1]
+
+    def _explainer(self, ensemble: Ensemble) -> Explainer:
+        """The same for contributions."""
+        last = self._last_explained
+        if last is None or last[0] is not ensemble:
+            last = self._last_explained = ensemble, Explainer.of(ensemble)
+        return last[1]
 
     def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
         """The layout of the last tree, if this one asks for the same."""
@@ -220,6 +307,14 @@ class Cpu:
         if self._last_columns is None or self._last_columns[0] is not data.bins:
             self._last_columns = data.bins, columns_of(data.bins, data.cuts, self._team)
         return self._last_columns[1]
+
+    def _laid_out(self, bins: Bins) -> Array | None:
+        """Columns of sparse bins laid out in full, if they may take the room; laid out once."""
+        if isinstance(bins, DenseBins):
+            return None
+        if self._last_laid_out is None or self._last_laid_out[0] is not bins:
+            self._last_laid_out = bins, laid_out(bins)
+        return self._last_laid_out[1]
 
     def _quantise_sparse(self, x: Any, cuts: Cuts) -> Bins:
         """Sparse bins, or dense ones where so many entries are stored that the list of them would be longer."""
@@ -244,62 +339,20 @@ class Cpu:
         else:
             self._team.run(lambda part: work(part, *share(n_rows, part, self._team.size)))
 
-    def _scale(self, values: Array, multiplicity: Array, bits: int) -> float:
-        """See ``fixed_point_scale``; blocks are summed in order, whoever measured them."""
-        n = len(values)
-        starts = range(0, max(n, 1), fixed_point.BLOCK)
-        extents = np.zeros((len(starts), 3))
-
-        def measure(begin: int, end: int) -> None:
-            for block in range(begin, end):
-                a = starts[block]
-                fixed_point.extent(values, multiplicity, a, min(a + fixed_point.BLOCK, n), extents[block])
-
-        if len(starts) == 1 or self._team.size == 1:
-            measure(0, len(starts))
-        else:
-            self._team.run(lambda part: measure(*share(len(starts), part, self._team.size)))
-        total = 0.0
-        for block_total in extents[:, 1].tolist():
-            total += block_total
-        weight = float(multiplicity.sum()) if len(multiplicity) else float(n)
-        return fixed_point_scale(float(extents[:, 0].max()), total, float(extents[:, 2].max()), weight, bits)
-
-    def _pack(self, gradients: Gradients, output: int) -> tuple[Array, tuple[int, int], tuple[float, float]]:
-        """(m,) packed integers, their sums, and the value of one unit of g and of h."""
-        g, h, m = gradients.g[output], gradients.h[output], _multiplicity(gradients)
-        scales = self._scale(g, m, 31), self._scale(h, m, 32)
-        packed, totals = np.empty(len(g), np.int64), np.zeros((self._team.size, 8), np.int64)  # a cache line each
-        self._in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *scales, a, b, packed, totals[part]))
-        sums = totals.sum(axis=0)
-        return packed, (int(sums[0]), int(sums[1])), (1.0 / scales[0], 1.0 / scales[1])
-
-    def _leaf_sums(self, gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int) -> tuple[Array, Array]:
-        """(v,) exact G and H of each leaf, over all rows."""
-        g, h, m = gradients.g[output], gradients.h[output], _multiplicity(gradients)
-        scales = self._scale(g, m, 31), self._scale(h, m, 32)
-        sums = np.zeros((self._team.size, n_nodes, 2), np.int64)
-        self._in_parts(
-            len(g), lambda part, a, b: fixed_point.leaf_sums(g, h, m, *scales, leaf_of_row, a, b, sums[part])
-        )
-        total = sums.sum(axis=0)
-        return total[:, 0] * (1.0 / scales[0]), total[:, 1] * (1.0 / scales[1])
-
-    def _rows_of(self, data: TrainingSet, target: Target) -> tuple[Bins, Array]:
-        """The bins that a tree is grown from, and the list of its rows in them.
+    def _rows_of(self, data: TrainingSet, target: Target, workspace: Workspace) -> tuple[Bins, Array, Array]:
+        """The bins that a tree is grown from, the list of its rows in them, and where they lie in the columns.
 
         Dense rows that were drawn are copied side by side, so that growing costs what they are. Sparse ones are
         found through the list, since a copy would have to turn the columns round as well.
         """
         if target.rows is None:
-            return data.bins, np.arange(data.n_rows, dtype=np.int32)
+            return data.bins, count_up(workspace.array("rows", (data.n_rows,), np.int32)), EVERY_ROW
         if not isinstance(data.bins, DenseBins):
-            return data.bins, target.rows.copy()
-        m, d = len(target.rows), data.bins.shape[1]
-        rows, columns = np.empty((m, d), np.uint8), np.empty((d, m), np.uint8)
-        bins = data.bins
-        self._by_rows(m, lambda a, b: gather.gather(bins.rows, bins.columns, target.rows, a, b, rows, columns))
-        return DenseBins(rows, columns), np.arange(m, dtype=np.int32)
+            return data.bins, target.rows.copy(), EVERY_ROW
+        bins, m = data.bins, len(target.rows)
+        rows = workspace.array("bins", (m, bins.shape[1]), np.uint8)
+        self._by_rows(m, lambda a, b: gather.gather(bins.rows, target.rows, a, b, rows))
+        return DenseBins(rows, bins.columns), count_up(workspace.array("rows", (m,), np.int32)), target.rows
 
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
         programme, out = Programme.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
@@ -307,5 +360,7 @@ class Cpu:
         return out
 
 
-def _multiplicity(gradients: Gradients) -> Array:
-    return NO_MULTIPLICITY if gradients.multiplicity is None else gradients.multiplicity
+def _route(
+    programme: Programme, bins: Bins, leaf_of_row: Array, begin: int, end: int, follow: cpu_sums.Stretch
+) -> None:
+    programme.route(bins, begin, end, leaf_of_row, follow)

@@ -12,15 +12,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cpu_nodes import nodes_of
 from gpuboost.backends.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Columns, Layout, even
 from gpuboost.backends.team import Team, share
-from gpuboost.kernels import columns, histogram, partition, split
+from gpuboost.backends.workspace import Workspace
+from gpuboost.kernels import columns, histogram, partition, shared_split, split
 from gpuboost.kernels import nodes as table
 from gpuboost.types import Array, Bins, Cuts, DenseBins, Limits, Nodes
 
 ROWS_PER_THREAD = 8_192  # below this many (row, feature / 8) pairs a thread is not worth waking
 CELLS_PER_THREAD = 4_096
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
+EVERY_ROW = 1 << 40
+NO_WORDS = np.empty(0, np.uint32)
 NARROW_ROWS = histogram.TILE  # nodes of up to so many rows have narrow histograms
 
 
@@ -30,7 +34,10 @@ def free_slots(first: int, end: int) -> NDArray[np.int64]:
 
 
 class CpuFrontier:
-    """See the protocol's Frontier. ``rows`` (m,) int32 are the target's rows as the bins number them."""
+    """See the protocol's Frontier. ``rows`` (m,) int32 are the target's rows as the bins number them.
+
+    Of dense bins the columns may number them otherwise: if ``drawn`` is not empty, row k is drawn[k] there.
+    """
 
     def __init__(
         self,
@@ -38,7 +45,9 @@ class CpuFrontier:
         cuts: Cuts,
         layout: Layout,
         by_column: Columns | None,
+        laid_out: Array | None,
         rows: NDArray[np.int32],
+        drawn: NDArray[np.int32],
         packed: NDArray[np.int64],
         weight: int,
         totals: tuple[int, int],
@@ -46,16 +55,19 @@ class CpuFrontier:
         limits: Limits,
         output: int,
         team: Team,
+        workspace: Workspace,
     ) -> None:
-        self.output, self.n_leaves = output, 1
+        self.output, self.n_leaves, self.workspace = output, 1, workspace
         self._bins, self._layout, self._limits, self._team = bins, layout, limits, team
-        self._by_column = by_column
-        self._kinds, self._n_bins = cuts.is_categorical.astype(np.uint8), cuts.n_bins
-        self._rows, self._scratch_rows = rows, np.empty_like(rows)
+        self._by_column, self._laid_out, self._drawn = by_column, laid_out, drawn
+        self._kinds, self._n_bins = layout.kinds_of_all, layout.n_bins_of_all
+        self._rows, self._scratch_rows = rows, workspace.array("scratch rows", rows.shape, rows.dtype)
         self._packed, self._units = packed, np.array(units)
         rows_per_h = weight / max(totals[1], 1)
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
         self._rule = np.array([*own, rows_per_h], np.float64)
+        # Rows that a node needs to be split. Where several share a split, one heavy row is as good as two light ones.
+        self._least_rows = 0 if limits.symmetric and limits.min_samples_leaf == 1 else 2 * limits.min_samples_leaf
         most_nodes = 2 * min(limits.max_leaves, 2 ** min(limits.max_depth, 62), max(len(rows), 1)) - 1
         self._node = np.zeros((most_nodes, table.COLUMNS), np.int64)
         self._gain = np.zeros(most_nodes)
@@ -71,7 +83,7 @@ class CpuFrontier:
         """Histograms for so many nodes at once, and what threads need beside them. Pages are taken when first used."""
         limits, cells, threads = self._limits, self._layout.n_cells, self._team.size
         self._narrow_rows = NARROW_ROWS
-        self._histograms = np.empty((n_slots, 2 * cells), np.int64)
+        self._histograms = self.workspace.array("histograms", (n_slots, 2 * cells), np.int64)
         self._counts = np.empty((n_slots, cells) if limits.min_samples_leaf > 1 else (1, 0), np.int32)
         self._scratch = np.zeros((threads, cells), np.int64)
         self._spare = np.empty((threads, 2 * cells if threads > 1 else 0), np.int64)
@@ -87,10 +99,20 @@ class CpuFrontier:
         self._histograms = np.concatenate(
             [self._histograms, np.empty((new - old, self._histograms.shape[1]), np.int64)]
         )
+        self.workspace.keep("histograms", self._histograms)
         if self._counts.shape[1]:
             self._counts = np.concatenate([self._counts, np.empty((new - old, self._counts.shape[1]), np.int32)])
         more = free_slots(old, new)
         self._slots = np.concatenate([[free + new - old], self._slots[1 : free + 1], more[1:]])
+
+    def _lengthen_table(self, wanted: int) -> None:
+        """Only where leaves can be empty may a tree have more nodes than its limits and its rows say."""
+        more = max(wanted - len(self._node), 0)
+        if more:
+            more = max(more, len(self._node))
+            self._node = np.concatenate([self._node, np.zeros((more, table.COLUMNS), np.int64)])
+            self._gain = np.concatenate([self._gain, np.zeros(more)])
+            self._left_set = np.concatenate([self._left_set, np.zeros((more, 8), np.uint32)])
 
     def _sow_root(self, totals: tuple[int, int]) -> None:
         root, limits = self._node[0], self._limits
@@ -98,7 +120,7 @@ class CpuFrontier:
         root[table.FEATURE] = -1
         root[table.SUM_G], root[table.SUM_H] = totals
         heavy = totals[1] > 0 and totals[1] * self._units[1] >= 2.0 * limits.min_child_weight
-        can = limits.max_depth > 0 and len(self._rows) >= 2 * limits.min_samples_leaf and heavy
+        can = limits.max_depth > 0 and len(self._rows) >= self._least_rows and heavy
         root[table.STATE] = table.FRESH if can else table.CLOSED
         self._fresh = np.array([[0, -1, 0]] if can else [], np.int64).reshape(-1, 3)
 
@@ -107,9 +129,10 @@ class CpuFrontier:
         fresh, layout, node = self._fresh, self._layout, self._node
         if not len(fresh) or self._by_column is not None:
             return
-        total = partition.rows_in(node, fresh[:, 0])
+        total = self._rows_in(fresh[:, 0])
         parts = self._parts(total * (len(layout.features) + 7) // 8, ROWS_PER_THREAD)
-        self._shared = shared = np.full((len(fresh), parts if parts > 1 else 0), -1, np.int64)
+        self._shared = shared = np.empty((len(fresh), parts if parts > 1 else 0), np.int64)
+        shared[:] = -1
 
         def sum_rows(part: int) -> None:
             if part >= parts:
@@ -134,9 +157,12 @@ class CpuFrontier:
         if self._by_column is not None:
             self._seek_by_column(self._by_column)
             return
+        if self._limits.symmetric:
+            self._seek_shared()
+            return
         t = len(layout.features)
         gains, found = np.zeros((2 * len(fresh), t)), np.empty((2 * len(fresh), t, 4), np.int64)
-        kinds = layout.kinds if layout.kinds.any() else None
+        kinds = layout.kinds if layout.some_categorical else None
         left_sets = np.empty((2 * len(fresh), 0 if kinds is None else t, 8), np.uint32)
         parts = min(self._parts(layout.n_cells * 2 * len(fresh), CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
@@ -154,6 +180,37 @@ class CpuFrontier:
             fresh, self._node, self._gain, self._left_set, layout.features, layout.kinds, gains, found, left_sets,
             self._slots,
         )  # fmt: skip
+        self._fresh = fresh[:0]
+
+    def _seek_shared(self) -> None:
+        """The same for one split that all fresh nodes share."""
+        fresh, layout, t = self._fresh, self._layout, len(self._layout.features)
+        level = np.empty(2 * len(fresh), np.int64)
+        level = level[: shared_split.level_of(fresh, self._node, self._slots, level)]
+        gains, found = np.zeros(t), np.empty((t, 3), np.int64)
+        kinds = layout.kinds if layout.some_categorical else None
+        left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
+        parts = min(self._parts(layout.n_cells * 2 * len(fresh), CELLS_PER_THREAD), t)
+        bounds = [0, t] if parts == 1 else even(layout.starts, parts)
+
+        def search(part: int) -> None:
+            if part < parts:
+                shared_split.search(
+                    self._histograms, self._counts, self._spare, self._shared, fresh, level, self._node, layout.starts,
+                    layout.n_bins, kinds, layout.defaults, self._units, self._rule, self._narrow_rows,
+                    bounds[part], bounds[part + 1], gains, found, left_sets,
+                )  # fmt: skip
+
+        self._run(parts, search)
+        best = int(np.argmax(gains))  # the first of the largest
+        if gains[best] > 0.0:
+            shared_split.share(
+                level, self._node, self._gain, self._left_set, self._histograms, self._counts, self._narrow_rows,
+                int(layout.starts[best]), layout.n_bins[best], layout.features[best], found[best], self._units,
+                self._rule, left_sets[best] if layout.kinds[best] else NO_WORDS,
+            )  # fmt: skip
+        else:
+            shared_split.close(level, self._node)
         self._fresh = fresh[:0]
 
     def _seek_by_column(self, stored: Columns) -> None:
@@ -185,21 +242,25 @@ class CpuFrontier:
         """Split the best open nodes and send their rows on."""
         room = self._limits.max_leaves - self.n_leaves
         chosen = np.empty(self._n_nodes, np.int64)
-        count = partition.choose(
-            self._node, self._n_nodes, self._gain, room if most is None else min(most, room), chosen
-        )
-        if count == 0:
+        most = room if most is None else min(most, room)
+        symmetric = self._limits.symmetric
+        count = partition.choose(self._node, self._n_nodes, self._gain, self._n_nodes if symmetric else most, chosen)
+        if count == 0 or (symmetric and count > room):  # a level is split as a whole
             return False
         chosen = chosen[:count]
-        counts = np.zeros((self._team.size, count), np.int64)
-        deeper = self._node[chosen, table.DEPTH] + 1 < self._limits.max_depth
-        if deeper.any():
-            counts[:, deeper] = self._sort_rows(chosen[deeper])
-        fresh = np.empty((count, 3), np.int64)
-        limits = self._limits
-        self._make_more_room(count)
+        limits, fresh = self._limits, np.empty((count, 3), np.int64)
+        deeper = self._node[chosen, table.DEPTH] + 1 < limits.max_depth
+        n_deeper = int(np.count_nonzero(deeper))
+        if n_deeper == count:  # the usual case, and the quick one
+            counts = self._sort_rows(chosen)
+        else:
+            counts = np.zeros((self._team.size, count), np.int64)
+            if n_deeper:
+                counts[:, deeper] = self._sort_rows(chosen[deeper])
+        self._make_more_room(n_deeper)
+        self._lengthen_table(self._n_nodes + 2 * count)
         self._n_nodes, pairs = partition.bear(
-            chosen, self._node, self._n_nodes, self._slots, counts, limits.max_depth, limits.min_samples_leaf,
+            chosen, self._node, self._n_nodes, self._slots, counts, limits.max_depth, self._least_rows,
             limits.min_child_weight, self._units[1], fresh,
         )  # fmt: skip
         self._fresh = fresh[:pairs]
@@ -208,10 +269,10 @@ class CpuFrontier:
 
     def _sort_rows(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of the chosen nodes in the order of their children; (threads, c) how many of each went left."""
-        total = partition.rows_in(self._node, chosen)
+        total = self._rows_in(chosen)
         parts = self._parts(total, ROWS_PER_THREAD)
         counts = np.zeros((self._team.size, len(chosen)), np.int64)
-        bounds = np.array([share(total, part, parts)[0] for part in range(parts)] + [total], np.int64)
+        bounds = np.array([total * part // parts for part in range(parts + 1)], np.int64)
 
         def sort(part: int) -> None:
             if part < parts:
@@ -256,24 +317,9 @@ class CpuFrontier:
         return out
 
     def nodes(self) -> Nodes:
-        """The finished tree, once its rows are settled. A split that was found but never made is not part of it."""
-        node = self._node[: self._n_nodes]
-        made = node[:, table.STATE] == table.SPLIT
-        left_set = np.where(made[:, None], self._left_set[: self._n_nodes], np.uint32(0))
-        for v in np.flatnonzero(made & (self._kinds[node[:, table.FEATURE]] == 1)):
-            missing = int(self._n_bins[node[v, table.FEATURE]])  # growing needs its bit, later missing_left tells
-            left_set[v, missing // 32] &= ~np.uint32(1 << missing % 32)
-        return Nodes(
-            feature=np.where(made, node[:, table.FEATURE], -1).astype(np.int32),
-            bin=np.where(made, node[:, table.BIN], 0).astype(np.int32),
-            missing_left=made & (node[:, table.MISSING_LEFT] == 1),
-            left=node[:, table.LEFT].astype(np.int32),
-            right=node[:, table.RIGHT].astype(np.int32),
-            gain=np.where(made, self._gain[: self._n_nodes], 0.0),
-            cover=node[:, table.SUM_H] * self._units[1],
-            count=node[:, table.END] - node[:, table.BEGIN],
-            left_set=left_set,
-        )
+        """The finished tree, once its rows are settled."""
+        v = self._n_nodes
+        return nodes_of(self._node[:v], self._gain[:v], self._left_set[:v], self._units, self._layout)
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(v,) G and H of every node."""
@@ -284,9 +330,11 @@ class CpuFrontier:
         """What ``sort_stretches`` reads the split features' bins from."""
         bins = self._bins
         if isinstance(bins, DenseBins):
-            return bins.columns, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, NO_BYTES
+            return bins.columns, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, NO_BYTES, self._drawn
+        if self._laid_out is not None:
+            return self._laid_out, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, NO_BYTES, NO_INTS
         buffer = np.empty(bins.shape[0], np.uint8)
-        return NO_ROWS, bins.default, bins.column_start, bins.row, bins.column_bin, buffer
+        return NO_ROWS, bins.default, bins.column_start, bins.row, bins.column_bin, buffer, NO_INTS
 
     def _count_rows(self) -> None:
         fresh, layout = self._fresh, self._layout
@@ -308,8 +356,12 @@ class CpuFrontier:
 
         self._run(parts, count)
 
+    def _rows_in(self, some: NDArray[np.int64]) -> int:
+        """How many rows these nodes hold. Who shares them with nobody need not know, and gets a number above it."""
+        return EVERY_ROW if self._team.size == 1 else partition.rows_in(self._node, some)
+
     def _parts(self, size: int, per_thread: int) -> int:
-        return max(1, min(self._team.size, size // per_thread))
+        return 1 if self._team.size == 1 else max(1, min(self._team.size, size // per_thread))
 
     def _run(self, parts: int, work: Callable[[int], None]) -> None:
         if parts == 1:

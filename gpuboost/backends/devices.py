@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from gpuboost._version import __version__
+from gpuboost.backends.cuda_gpus import Gpu, gpus
 from gpuboost.errors import DeviceError, RecipeError
 
-NO_CUDA = "gpuboost {} trains and predicts on CPUs only: this version holds no CUDA backend"
+AUTO_CELLS = 5_000_000
+"""From so many values of X on, a hundred trees on a few cores take longer than it takes to start a GPU: a second or two
+for its context, and for kernels where they are compiled for the first time. Reckoned, not measured."""
+
+OTHERWISE = ". Use device='cpu' or 'auto'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,7 @@ class Device:
     usable: bool
     description: str
     why_not: str = ""  # empty if usable
+    memory: int | None = None  # bytes, of a GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +58,101 @@ def kernel_cache() -> str:
 
 
 def devices() -> list[Device]:
-    """Every kind of device the library knows, the usable ones first."""
-    cpu = f"{usable_threads()} threads, numba {version('numba')}"
-    return [
-        Device("cpu", "cpu", True, cpu),
-        Device("cuda", "cuda", False, "NVIDIA GPU", _no_cuda()),
-    ]
+    """The CPU, and every GPU that the driver lists, or the reason why there is none."""
+    cpu = Device("cpu", "cpu", True, f"{usable_threads()} threads, numba {version('numba')}")
+    try:
+        return [cpu, *map(_listed, gpus())]
+    except DeviceError as error:
+        return [cpu, Device("cuda", "cuda", False, "NVIDIA GPU", str(error))]
 
 
-def choose(device: object) -> Choice:
-    """The device that ``device=`` names; "auto" is the fastest usable one.
+def choose(device: object, cells: int | None = None, on: str | None = None) -> Choice:
+    """The device that ``device=`` names. Nothing is ever taken in place of one that was named.
 
-    Raises
-    ------
-    RecipeError
-        If it is not "auto", "cpu", "cuda" or "cuda:N".
-    DeviceError
-        If it is not usable; nothing else is taken in its place.
+    "cuda" is the GPU that the data live on, or the first usable one. "auto" is the GPU that the data live on; or the
+    first usable one if the data are large; or the CPU.
+
+    Args:
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        cells: values of X, rows times features; None where a GPU would never be worth it, as to predict few rows.
+        on: the GPU that X lives on, such as "cuda:0"; None for the host.
+
+    Raises:
+        RecipeError: if it is none of these words.
+        DeviceError: if it is not usable, or X lives elsewhere on a GPU.
     """
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise RecipeError(f"device: must be 'auto', 'cpu', 'cuda' or 'cuda:N'; got {device!r}.")
-    if device.startswith("cuda"):
-        raise DeviceError(f"device: {device!r} is not usable; {_no_cuda()}. Use device='cpu' or 'auto'.")
+    if on is not None:
+        return _where_the_data_live(device, on)
+    if device == "cpu":
+        return Choice("cpu", "asked for by device='cpu'.")
     if device == "auto":
-        return Choice("cpu", f"device='auto' took the CPU; {_no_cuda()}.")
-    return Choice("cpu", "asked for by device='cpu'.")
+        return _automatic(cells)
+    usable = _usable(device)
+    if device == "cuda":
+        return Choice(usable[0].name, f"the first usable GPU for device='cuda': {usable[0].description}.")
+    return Choice(device, f"asked for by device={device!r}: {usable[0].description}.")
 
 
-def _no_cuda() -> str:
-    return NO_CUDA.format(__version__)
+def choose_to_predict(device: object, on: str | None = None) -> Choice:
+    """The device to predict with: the CPU, with a warning, where a model's GPU is not there. The result is the same.
+
+    Raises:
+        RecipeError, DeviceError: as ``choose``, but not if X is on the host and the GPU is not usable.
+    """
+    try:
+        return choose(device, on=on)
+    except DeviceError as error:
+        if on is not None:
+            raise
+        why = str(error).removesuffix(OTHERWISE)
+        warnings.warn(f"{why}. The CPU predicts instead, the same to the last bit.", stacklevel=4)
+        return Choice("cpu", why)
+
+
+def auto_cells() -> int:
+    """The fewest values of X for which "auto" takes a GPU: GPUBOOST_AUTO_CELLS, or ``AUTO_CELLS``."""
+    given = os.environ.get("GPUBOOST_AUTO_CELLS", "")
+    return int(given) if given.isdecimal() else AUTO_CELLS
+
+
+def _automatic(cells: int | None) -> Choice:
+    if cells is None or cells < auto_cells():
+        size = "" if cells is None else f": {cells:,} values are fewer than {auto_cells():,}"
+        return Choice("cpu", f"device='auto' took the CPU{size}. device='cuda' asks for a GPU whatever the size.")
+    try:
+        first = _usable("cuda")[0]
+    except DeviceError as error:
+        why = str(error).removeprefix("device: 'cuda' is not usable; ").removesuffix(OTHERWISE)
+        return Choice("cpu", f"device='auto' took the CPU; {why}.")
+    return Choice(first.name, f"device='auto' took the first usable GPU for {cells:,} values: {first.description}.")
+
+
+def _where_the_data_live(device: str, on: str) -> Choice:
+    if device not in ("auto", "cuda", on):
+        raise DeviceError(
+            f"device: X lives on {on}, and device={device!r}. Pass device={on!r}, or bring X to the host first "
+            "(X.get() in CuPy, X.cpu() in torch)."
+        )
+    return Choice(on, f"X lives on {on}, and device={device!r}.")
+
+
+def _usable(device: str) -> list[Device]:
+    """The usable GPUs among those that ``device`` may mean, at least one; or DeviceError with what was tried."""
+    try:
+        found = [one for one in map(_listed, gpus()) if device in ("cuda", one.name)]
+    except DeviceError as error:
+        raise DeviceError(f"device: {device!r} is not usable; {error}{OTHERWISE}") from error
+    usable = [one for one in found if one.usable]
+    if usable:
+        return usable
+    reasons = [f"{one.name} ({one.description}): {one.why_not}" for one in found]
+    if not found:
+        reasons = [f"the GPUs of this process are {', '.join(f'cuda:{one.index}' for one in gpus())}"]
+    raise DeviceError(f"device: {device!r} is not usable; {'; '.join(reasons)}{OTHERWISE}")
+
+
+def _listed(gpu: Gpu) -> Device:
+    about = f"{gpu.name}, {gpu.memory / 2**30:.1f} GiB, compute capability {gpu.capability}"
+    return Device(f"cuda:{gpu.index}", "cuda", not gpu.why_not, about, gpu.why_not, gpu.memory)

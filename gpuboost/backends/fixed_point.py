@@ -15,6 +15,12 @@ from math import frexp, isfinite
 
 from gpuboost.errors import InputError
 
+NOT_FINITE = (
+    "loss: gradients must be finite numbers below 3.4e38, times their weights; a larger one, or NaN, was seen. "
+    "Scale y or the weights down, lower learning_rate, or check a custom loss."
+)
+"""What is said of other gradients."""
+
 
 def fixed_point_scale(top: float, total: float, most: float, weight: float, bits: int) -> float:
     """A power of two.
@@ -30,10 +36,7 @@ def fixed_point_scale(top: float, total: float, most: float, weight: float, bits
         InputError: if a gradient is not a finite float32.
     """
     if not isfinite(total):
-        raise InputError(
-            "loss: gradients must be finite numbers below 3.4e38, times their weights; a larger one, or NaN, was seen. "
-            "Scale y or the weights down, lower learning_rate, or check a custom loss."
-        )
+        raise InputError(NOT_FINITE)
     if not top > 0.0:
         return 1.0
     row_room = 2.0 ** (bits - 16) - 1.0 - 0.5 * most

@@ -30,6 +30,7 @@ class Forest:
     n_features: int  # columns of X
     bias: NDArray[np.float64]  # (k,)
     scale: float
+    scales: tuple[float, ...]  # after each round; () if it is always the same
     values: NDArray[np.float64]  # factor * value of every leaf of every tree
     output: NDArray[np.int32]  # (trees,)
     columns: NDArray[np.int32]  # (s,) column of X that each used feature reads
@@ -59,6 +60,7 @@ class Forest:
             n_features=ensemble.cuts.n_columns,
             bias=np.asarray(ensemble.bias, dtype=np.float64),
             scale=ensemble.scale,
+            scales=ensemble.scales,
             values=np.concatenate([np.empty(0), *values]),
             output=np.array([tree.output for tree in ensemble.trees], dtype=np.int32),
             columns=columns,
@@ -153,12 +155,22 @@ def staged_predict(forest: Forest, x: Any) -> Iterator[Array]:
     n = rows.shape[0]
     codes = np.empty((-(-n // WIDTH), len(programme.features), WIDTH), np.uint8)
     forest.code(rows, 0, n, codes)
-    sums = np.zeros((k, n))
-    if forest.scale == 1.0:
-        sums += forest.bias[:, None]
-    for first in range(0, programme.n_trees, k):
-        programme.add(codes, n, range(first, first + k), forest.values, forest.output, sums, 0)
-        yield sums.copy() if forest.scale == 1.0 else forest.bias[:, None] + forest.scale * sums
+    rounds = programme.n_trees // k
+    scales = forest.scales or (forest.scale,) * rounds
+    plain = _never_shrunk(scales)
+    for begins, shrunk, stop in ((forest.bias, False, plain), (np.zeros(k), True, rounds if plain < rounds else 0)):
+        sums = np.repeat(begins[:, None], n, axis=1)
+        for at in range(stop):
+            programme.add(codes, n, range(k * at, k * at + k), forest.values, forest.output, sums, 0)
+            if not shrunk:
+                yield sums.copy()
+            elif at >= plain:
+                yield forest.bias[:, None] + scales[at] * sums
+
+
+def _never_shrunk(scales: tuple[float, ...]) -> int:
+    """How many rounds came before the first that shrank the model."""
+    return next((at for at, scale in enumerate(scales) if scale != 1.0), len(scales))
 
 
 def _tables(programme: Programme, cuts: Cuts) -> tuple[Array, Array, Array, Array, Array]:

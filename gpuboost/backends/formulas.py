@@ -12,9 +12,11 @@ from numba.extending import register_jitable
 
 from gpuboost import elementary
 from gpuboost.kernels import pointwise
+from gpuboost.kernels import ranking as lists
 from gpuboost.kernels.jit import for_this_process, kernel
+from gpuboost.losses import ranking
 from gpuboost.losses.custom import Custom
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
 
 Kernel = Callable[..., None]
 
@@ -31,6 +33,19 @@ def values(loss: Loss) -> Kernel:
     if loss.n_outputs == 1:
         return _compiled(pointwise.values_of, loss.value, _parts(loss))
     return _compiled(pointwise.row_values_of, loss.row_value, _parts(loss))
+
+
+def lambdas(loss: ListLoss) -> Kernel:
+    """The kernel of derivatives of whole lists."""
+    return _compiled_lists(loss.pair_weight)
+
+
+@cache
+def _compiled_lists(pair_weight: PairWeight) -> Kernel:
+    _elementary_functions()
+    formulas = register_jitable(pair_weight), register_jitable(ranking.pull), elementary.exp, elementary.log
+    made: Kernel = lists.lambdas_of(*formulas, ranking.NEAR, ranking.FARTHEST, _stamp(pair_weight), kernel)
+    return made
 
 
 def _parts(loss: Loss) -> tuple[Callable[..., Any], ...]:

@@ -13,6 +13,8 @@ from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, SparseBins
 
 ENTRIES_PER_CELL = 5  # with fewer stored entries than that for each cell, columns are searched without histograms
 
+LAID_OUT_BELOW = 16  # bytes for each stored entry that columns laid out in full may take
+
 NO_ROWS = np.empty((0, 0), np.uint8)
 NO_BYTES, NO_INTS, NO_LONGS = np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int64)
 NO_CELLS = np.empty(0, np.uint32)
@@ -26,6 +28,9 @@ class Layout:
     starts: NDArray[np.uint64]  # (t + 1,) first cell of each; the last of a feature's cells is for missing values
     n_bins: NDArray[np.int32]  # (t,)
     kinds: NDArray[np.uint8]  # (t,) 1 if categorical
+    some_categorical: bool
+    kinds_of_all: NDArray[np.uint8]  # (d,) the same of every feature, candidate or not
+    n_bins_of_all: NDArray[np.int32]  # (d,)
     defaults: NDArray[np.int64]  # (t,) bin of an absent entry, -1 if dense
     rows: Array  # (m, d) uint8, (0, 0) if sparse
     row_start: Array  # (m + 1,) int64 and
@@ -67,6 +72,15 @@ def columns_of(bins: Bins, cuts: Cuts, team: Team) -> Columns | None:
     return Columns(bins.column_start, row, by_bin, bins.default)
 
 
+def laid_out(bins: Bins) -> Array | None:
+    """(d, n) uint8: every column of sparse bins in full, for routing; None where that is much more than is stored."""
+    if not isinstance(bins, SparseBins) or bins.shape[0] * bins.shape[1] > LAID_OUT_BELOW * len(bins.feature):
+        return None
+    columns = np.repeat(bins.default[:, None], bins.shape[0], axis=1)
+    columns[np.repeat(np.arange(bins.shape[1]), np.diff(bins.column_start)), bins.row] = bins.column_bin
+    return columns
+
+
 def even(starts: Array, parts: int) -> Array:
     """(parts + 1,) bounds between which about equally much lies. starts (t + 1,) ascending, from 0."""
     inner = np.searchsorted(starts, [share(int(starts[-1]), part, parts)[0] for part in range(1, parts)])
@@ -76,21 +90,22 @@ def even(starts: Array, parts: int) -> Array:
 def layout_of(bins: Bins, cuts: Cuts, candidates: Candidates, *, by_column: bool) -> Layout:
     """The layout for one set of candidates; of sparse bins, only the candidates' entries are touched."""
     features = candidates.features
-    n_bins = cuts.n_bins[features]
+    n_bins_of_all, kinds_of_all = cuts.n_bins, cuts.is_categorical.astype(np.uint8)
+    n_bins, kinds = n_bins_of_all[features], kinds_of_all[features]
     starts = np.zeros(len(features) + 1, np.uint64)
     np.cumsum(n_bins + 1, out=starts[1:])
-    kinds = cuts.is_categorical[features].astype(np.uint8)
+    shape = features, starts, n_bins, kinds, bool(kinds.any()), kinds_of_all, n_bins_of_all
     if isinstance(bins, DenseBins):
         defaults = np.full(len(features), -1, np.int64)
-        return Layout(features, starts, n_bins, kinds, defaults, bins.rows, NO_LONGS, NO_CELLS)
+        return Layout(*shape, defaults, bins.rows, NO_LONGS, NO_CELLS)
     defaults = bins.default[features].astype(np.int64)
     if by_column:
-        return Layout(features, starts, n_bins, kinds, defaults, NO_ROWS, NO_LONGS, NO_CELLS)
+        return Layout(*shape, defaults, NO_ROWS, NO_LONGS, NO_CELLS)
     if len(features) == cuts.n_features:
         cells = np.empty(len(bins.feature), np.uint32)
         histogram.cells_of(bins.feature, bins.row_bin, starts[:-1].astype(np.int64), cells)
-        return Layout(features, starts, n_bins, kinds, defaults, NO_ROWS, bins.row_start, cells)
+        return Layout(*shape, defaults, NO_ROWS, bins.row_start, cells)
     row_start = np.zeros(len(bins.row_start), np.int64)
     cells = np.empty(int((bins.column_start[features + 1] - bins.column_start[features]).sum()), np.uint32)
     histogram.select_columns(bins.column_start, bins.row, bins.column_bin, features, starts, row_start, cells)
-    return Layout(features, starts, n_bins, kinds, defaults, NO_ROWS, row_start, cells)
+    return Layout(*shape, defaults, NO_ROWS, row_start, cells)

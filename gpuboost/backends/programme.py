@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,8 +102,13 @@ class Programme:
         """scores[output, at : at + n] += values, tree after tree, for n coded rows."""
         kernels.add_trees(codes, n, trees.start, trees.stop, *self._arguments(codes), values, output, scores, at)
 
-    def route(self, bins: Bins, start: int, stop: int, out: Array) -> None:
-        """out[start:stop] = node in which each row of the one tree comes to rest. out: (n,) int32."""
+    def route(
+        self, bins: Bins, start: int, stop: int, out: Array, follow: Callable[[int, int], None] | None = None
+    ) -> None:
+        """out[start:stop] = node in which each row of the one tree comes to rest. out: (n,) int32.
+
+        ``follow(a, b)`` is called for each stretch as soon as it is done.
+        """
         codes = self.room(stop - start)
         step = codes.shape[0] * codes.shape[2]
         for first in range(start, stop, step):
@@ -114,6 +119,8 @@ class Programme:
                 entries = bins.default, bins.column_start, bins.row, bins.column_bin
                 kernels.take_sparse_columns(*entries, first, n, self.features, codes)
             self.find_leaves(codes, n, out.reshape(-1, 1), first)
+            if follow is not None:
+                follow(first, first + n)
 
 
 def _bins_of(features: Array, cuts: Cuts) -> tuple[Array, Array]:

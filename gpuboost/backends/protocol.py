@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
+from gpuboost.backends.odds import Odds
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -16,6 +17,7 @@ from gpuboost.types import (
     Ensemble,
     Gradients,
     Limits,
+    Noise,
     Sample,
     Structure,
     Target,
@@ -53,6 +55,10 @@ class Backend(Protocol):
         """
         ...
 
+    def to_host(self, found: Array) -> Array:
+        """A numpy array of what a verb returned: itself if it is one. A device is waited for."""
+        ...
+
     # the target, once a round
     def start(self, data: TrainingSet, bias: Array) -> Array:
         """(k, n) float64 scores, all equal to the bias."""
@@ -66,8 +72,45 @@ class Backend(Protocol):
         """Row i is drawn iff its number of the stream is below the probability."""
         ...
 
+    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
+        """Rows drawn each by its own number of the stream, with the probability that ``odds`` give to its score.
+
+        A score is sqrt(sum g^2 + kappa sum h^2) over outputs, sqrt(sum h^2) for an infinite kappa, or, if ``losses``
+        are given, these; times the row's multiplicity. ``reference_sampling`` is the definition.
+
+        Raises:
+            InputError: if a gradient is not a number.
+        """
+        ...
+
+    def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
+        """(n,) float64: the loss of each row, times its weight."""
+        ...
+
+    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        """Of every row: q / p (g - g') + eta g' and q / p h, g' being those ``before``."""
+        ...
+
+    def leaf_control(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
+        sizes: tuple[int, ...],
+    ) -> Gradients:  # fmt: skip
+        """Of the drawn rows: (g - g' + eta m) / p and h / p, m being the mean of g' over the row's leaf.
+
+        ``leaves`` are the (n,) leaf of every row, of one tree per output, and ``sizes`` how many nodes it has.
+        """
+        ...
+
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         """The gradients of the drawn rows, times 1 / p."""
+        ...
+
+    def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
+        """g + deviation sqrt(h) z, z being each row's own Gaussian number (``keys``) of ``noise.key / output``.
+
+        ``rows`` are those that the gradients are of, None for every row. Of a row of multiplicity m one number stands
+        for m independent ones: it is divided by sqrt(m).
+        """
         ...
 
     # the tree
@@ -93,11 +136,19 @@ class Backend(Protocol):
     def harvest(self, frontier: Frontier, data: TrainingSet, target: Target) -> Structure: ...
 
     def leaf_values(
-        self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int
+        self,
+        structure: Structure,
+        gradients: Gradients,
+        data: TrainingSet,
+        limits: Limits,
+        version: int,
+        noise: Noise | None = None,
     ) -> tuple[Tree, Array]:
         """Exact -G / (H + lambda) of each leaf over all rows, and the (n,) int32 leaf of every row.
 
         ``gradients`` are those of all rows at ``version``, which may be newer than what the structure was fitted to.
+        With ``noise`` a leaf has deviation / sqrt(H + lambda) z more, z being number v of ``noise.key / output`` for
+        node v: in law the same as noise on the gradient of every row (section 2.3 of docs/theory/langevin.md).
         """
         ...
 
@@ -112,6 +163,10 @@ class Backend(Protocol):
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         """The same where the leaf of a row is still to be found."""
+        ...
+
+    def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
+        """out <- bias + scale * sums, (k, n) float64: scores of a shrunken ensemble, from running sums of its trees."""
         ...
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:

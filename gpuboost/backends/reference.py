@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from math import ceil, frexp
 from typing import Any
 
 import numpy as np
 
+from gpuboost.backends import reference_lists, reference_sampling
 from gpuboost.backends.fixed_point import fixed_point_scale
+from gpuboost.backends.odds import Odds
 from gpuboost.backends.paths import Paths, contributions_by_definition
-from gpuboost.backends.reference_splits import Split, best_split
+from gpuboost.backends.reference_splits import Split, best_split, shared_splits
+from gpuboost.kernels.normal_table import TABLE
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import (
     Array,
     Bins,
@@ -24,6 +28,7 @@ from gpuboost.types import (
     Gradients,
     Limits,
     Nodes,
+    Noise,
     Sample,
     SparseBins,
     Structure,
@@ -65,10 +70,12 @@ class _Frontier:
 
     def can_split(self, node: _Node) -> bool:
         limits = self.limits
+        # Several nodes share a split, and so one with a single row may have to: a row of weight 2 is two rows.
+        uncounted = limits.symmetric and limits.min_samples_leaf == 1
         return (
             node.depth < limits.max_depth
             and node.h > 0
-            and len(node.rows) >= 2 * limits.min_samples_leaf
+            and (uncounted or len(node.rows) >= 2 * limits.min_samples_leaf)
             and node.h * self.units[1] >= 2.0 * limits.min_child_weight
         )
 
@@ -93,12 +100,17 @@ class Reference:
     def collect(self, ensemble: Ensemble) -> Ensemble:
         return ensemble
 
+    def to_host(self, found: Array) -> Array:
+        return found
+
     # the target, once a round
 
     def start(self, data: TrainingSet, bias: Array) -> Array:
         return np.repeat(np.asarray(bias, np.float64)[:, None], data.n_rows, axis=1)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
+        if is_list_loss(loss):
+            return reference_lists.gradients(loss, scores, data, curvature)
         g, h = np.empty(scores.shape), np.empty(scores.shape)
         for i, y in enumerate(data.y):
             if loss.n_outputs == 1:
@@ -116,12 +128,43 @@ class Reference:
         rows = np.flatnonzero(drawn).astype(np.int32)
         return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))
 
+    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
+        return reference_sampling.draw(gradients, kappa, odds, uniform_bits(gradients.g.shape[1], key), losses)
+
+    def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
+        each = np.array(_values(loss, scores, data.y), np.float64)
+        return each if data.weight is None else each * data.weight
+
+    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return reference_sampling.node_control(gradients, sample, before, eta)
+
+    def leaf_control(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
+        sizes: tuple[int, ...],
+    ) -> Gradients:  # fmt: skip
+        means = np.empty(before.g.shape)
+        for output, (leaf_of_row, size) in enumerate(zip(leaves, sizes, strict=True)):
+            g, _, units = integers(before, output)
+            sums, rows = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            np.add.at(sums, leaf_of_row, g)
+            np.add.at(rows, leaf_of_row, 1 if before.multiplicity is None else before.multiplicity)
+            means[output] = (sums * units[0] / np.maximum(rows, 1))[leaf_of_row]
+        return reference_sampling.leaf_control(gradients, sample, before, eta, means)
+
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         if sample.rows is None:
             return gradients
         rows, by = sample.rows, sample.inverse_probability
         m = None if gradients.multiplicity is None else gradients.multiplicity[rows]
         return Gradients(gradients.g[:, rows] * by, gradients.h[:, rows] * by, m)
+
+    def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
+        k, m = gradients.g.shape
+        rows = np.arange(m) if rows is None else rows
+        z = np.stack([gaussian(int(rows.max(initial=-1)) + 1, noise.key / output)[rows] for output in range(k)])
+        times = 1.0 if gradients.multiplicity is None else gradients.multiplicity.astype(np.float64)
+        spread = noise.deviation * np.sqrt(gradients.h.astype(np.float64) / times)
+        return replace(gradients, g=(gradients.g.astype(np.float64) + spread * z).astype(np.float32))
 
     # the tree
 
@@ -158,26 +201,27 @@ class Reference:
                 node.histogram[int(f)] = sums
 
     def best_splits(self, frontier: _Frontier) -> None:
-        for node in frontier.nodes:
-            if not node.sought and node.histogram:
-                totals = (node.g, node.h, len(node.rows))
-                node.split = best_split(
-                    node.histogram,
-                    totals,
-                    frontier.units,
-                    frontier.limits,
-                    frontier.n_bins,
-                    frontier.categorical,
-                    frontier.rows_per_h,
-                )
-                node.histogram = {}
-            node.sought = True
+        f = frontier
+        rest = f.units, f.limits, f.n_bins, f.categorical, f.rows_per_h
+        fresh = [node for node in f.nodes if not node.sought and node.histogram]
+        totals = [(node.g, node.h, len(node.rows)) for node in fresh]
+        if fresh and f.limits.symmetric:
+            shared = shared_splits([node.histogram for node in fresh], totals, *rest)
+            for i, node in enumerate(fresh):
+                node.split = shared[i] if shared else None
+        else:
+            for node, own in zip(fresh, totals, strict=True):
+                node.split = best_split(node.histogram, own, *rest)
+        for node in f.nodes:
+            node.sought, node.histogram = True, {}
 
     def partition(self, frontier: _Frontier, most: int | None = None) -> bool:
         nodes = frontier.nodes
         open_nodes = [v for v, node in enumerate(nodes) if node.split is not None and not node.left]
         room = frontier.limits.max_leaves - frontier.n_leaves
         room = room if most is None else min(most, room)
+        if frontier.limits.symmetric and len(open_nodes) > room:
+            return False  # a level is split as a whole
         chosen = sorted(sorted(open_nodes, key=lambda v: (-_split(nodes[v]).gain, v))[:room])
         for v in chosen:
             node, split = nodes[v], _split(nodes[v])
@@ -191,19 +235,30 @@ class Reference:
 
     def harvest(self, frontier: _Frontier, data: TrainingSet, target: Target) -> Structure:
         nodes = _as_arrays(frontier)
+        sums = (
+            None
+            if target.noisy
+            else (
+                np.array([node.g * frontier.units[0] for node in frontier.nodes]),
+                np.array([node.h * frontier.units[1] for node in frontier.nodes]),
+            )
+        )
         if target.rows is not None:
-            return Structure(nodes, frontier.output, target.version, None, None)
+            own = sums if target.own_leaves else None
+            return Structure(nodes, frontier.output, target.version, None, own)
         leaf_of_row = np.empty(data.n_rows, np.int32)
         for v, node in enumerate(frontier.nodes):
             leaf_of_row[node.rows] = v  # children come after their parent and overwrite it
-        sums = (
-            np.array([node.g * frontier.units[0] for node in frontier.nodes]),
-            np.array([node.h * frontier.units[1] for node in frontier.nodes]),
-        )
         return Structure(nodes, frontier.output, target.version, leaf_of_row, sums)
 
     def leaf_values(
-        self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int
+        self,
+        structure: Structure,
+        gradients: Gradients,
+        data: TrainingSet,
+        limits: Limits,
+        version: int,
+        noise: Noise | None = None,
     ) -> tuple[Tree, Array]:
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
         if leaf_of_row is None:
@@ -214,11 +269,17 @@ class Reference:
             np.add.at(exact[0], leaf_of_row, g)
             np.add.at(exact[1], leaf_of_row, h)
             sums = exact[0] * units[0], exact[1] * units[1]
-        return Tree(nodes, newton_values(nodes, sums, limits), structure.output, structure.version), leaf_of_row
+        value = newton_values(nodes, sums, limits)
+        if noise is not None:
+            value += leaf_noise(
+                nodes, sums[1], limits, noise.deviation, gaussian(len(value), noise.key / structure.output)
+            )
+        return Tree(nodes, value, structure.output, structure.version), leaf_of_row
 
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
         assert loss.leaf_quantile is not None
-        residual, weight, value = data.y - scores[tree.output], data.row_weight(), np.zeros(len(tree.value))
+        residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
+        weight, value = whole_weights(data), np.zeros(len(tree.value))
         for leaf in np.flatnonzero(tree.nodes.is_leaf):
             rows = np.flatnonzero(leaf_of_row == leaf)
             value[leaf] = weighted_quantile(residual[rows], weight[rows], loss.leaf_quantile)
@@ -233,11 +294,11 @@ class Reference:
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, route(tree.nodes, dense_rows(bins), cuts))
 
+    def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
+        out[:] = bias[:, None] + scale * sums
+
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
-        if loss.n_outputs == 1:
-            each = [loss.value(float(t), float(f), loss.parameter) for t, f in zip(y, scores[0], strict=True)]
-        else:
-            each = [loss.row_value(float(t), scores[:, i], loss.parameter) for i, t in enumerate(y)]
+        each = _values(loss, scores, y)
         total = fixed_order_sum(np.array(each) if weight is None else np.array(each) * weight)
         return total / (len(y) if weight is None else fixed_order_sum(weight))
 
@@ -277,6 +338,13 @@ def integers(gradients: Gradients, output: int) -> tuple[Array, Array, tuple[flo
     return parts[0], parts[1], (units[0], units[1])
 
 
+def _values(loss: Loss, scores: Array, y: Array) -> list[float]:
+    """The loss of each row."""
+    if loss.n_outputs == 1:
+        return [loss.value(float(t), float(f), loss.parameter) for t, f in zip(y, scores[0], strict=True)]
+    return [loss.row_value(float(t), scores[:, i], loss.parameter) for i, t in enumerate(y)]
+
+
 def _weight(gradients: Gradients) -> int:
     """How many rows the gradients stand for."""
     m = gradients.multiplicity
@@ -301,6 +369,18 @@ def uniform_bits(n: int, key: Key) -> Array:
         seed_low = (seed_low + np.uint64(0x9E37_79B9)) & low
         seed_high = (seed_high + np.uint64(0xBB67_AE85)) & low
     return np.stack(c, axis=1).reshape(-1)[:n]
+
+
+def gaussian(n: int, key: Key) -> Array:
+    """(n,) float64: numbers 0 .. n - 1 of the stream as Gaussian ones, see ``kernels.normal``."""
+    words = uniform_bits(n, key).astype(np.int64)
+    bits = ((words & 0x7FFF_FFFF) * 2 + 1).astype(np.float64).view(np.int64)
+    row = TABLE[(bits >> 49) - 8 * 1023]
+    t = (bits << 3 & 0x000F_FFFF_FFFF_FFFF | 0x3FF0_0000_0000_0000).view(np.float64) - 1.0
+    z = row[:, 5]
+    for degree in (4, 3, 2, 1, 0):
+        z = z * t + row[:, degree]
+    return np.where(words >> 31, -z, z)
 
 
 def dense_rows(bins: Bins) -> Array:
@@ -336,17 +416,37 @@ def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Ar
     return np.divide(-sums[0], below, out=np.zeros(len(below)), where=nodes.is_leaf & (below > 0.0)) + 0.0
 
 
+def leaf_noise(nodes: Nodes, h: Array, limits: Limits, deviation: float, z: Array) -> Array:
+    """(v,) float64: deviation / sqrt(H + lambda) z at leaves that hold curvature, 0 elsewhere."""
+    below = h + limits.reg_lambda
+    spread = np.divide(deviation, np.sqrt(below), out=np.zeros(len(h)), where=nodes.is_leaf & (h > 0.0) & (below > 0.0))
+    return spread * z
+
+
 def weighted_quantile(x: Array, weight: Array, alpha: float) -> float:
-    """The smallest x whose weight, with that of all smaller ones, reaches alpha of the whole; 0 for no rows."""
+    """The smallest x whose weight, with that of all smaller ones, reaches alpha of the whole; 0 for no rows.
+
+    weight (n,) int64, positive: ``whole_weights``.
+    """
     if len(x) == 0:
         return 0.0
     order = np.argsort(x, kind="stable")
-    reached, target = 0.0, alpha * fixed_order_sum(weight[order])
-    for i in order:
-        reached += float(weight[i])
-        if reached >= target:
-            return float(x[i])
-    return float(x[order[-1]])
+    reached = np.cumsum(weight[order])
+    total = int(reached[-1])
+    needed = min(max(ceil(alpha * float(total)), 1), total)
+    return float(x[order[np.searchsorted(reached, needed)]])
+
+
+def whole_weights(data: TrainingSet) -> Array:
+    """(n,) int64, at least 1: weights as integers, so that a sum of them has no order."""
+    if data.weight is None:
+        return np.ones(data.n_rows, np.int64) if data.multiplicity is None else data.multiplicity.astype(np.int64)
+    return np.maximum(np.rint(data.weight * weight_scale(data.weight)).astype(np.int64), 1)
+
+
+def weight_scale(weight: Array) -> float:
+    """The power of two that takes the largest weight to 2**30 .. 2**31: sums of 2**32 of them fit in 64 bits."""
+    return 2.0 ** min(31 - frexp(float(weight.max(initial=0.0)))[1], 1000)
 
 
 def fixed_order_sum(x: Array) -> float:

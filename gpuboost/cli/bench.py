@@ -12,11 +12,14 @@ from gpuboost.errors import InputError
 
 def run(options: argparse.Namespace) -> int:
     from gpuboost.benchmarks.cases import suites
+    from gpuboost.benchmarks.experiments import experiments
 
-    known = suites()
+    known: dict[str, Any] = {**suites(), **experiments()}
     if options.list:
         _list(known)
         return 0
+    if options.suite in experiments():
+        return _experiment(known[options.suite], options)
     if options.suite not in known:
         asked = f"there is none called {options.suite!r}" if options.suite else "none was named"
         raise InputError(f"SUITE: {asked}; the suites are {', '.join(known)}.")
@@ -29,10 +32,35 @@ def _list(known: Mapping[str, Any]) -> None:
 
     drawn = Table("suite", "case", "what it measures")
     for suite in known.values():
-        for case in suite.cases:
-            drawn.add_row(suite.name if case is suite.cases[0] else "", case.name, case.title)
+        named = {case.name: case for case in suite.cases} if hasattr(suite, "cases") else suite.parts
+        for i, (name, case) in enumerate(named.items()):
+            drawn.add_row("" if i else suite.name, name, case.title)
         drawn.add_section()
     Console().print(drawn)
+
+
+def _experiment(experiment: Any, options: argparse.Namespace) -> int:
+    """Every chosen part makes its table; numbers are written after each, so that an interrupted run keeps some."""
+    from rich.console import Console
+
+    from gpuboost.benchmarks import experiments, machine
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    peers, threads = options.peers or "catboost" in options.peer, options.threads or machine.cores()
+    findings: dict[str, Any] = {}
+    with console.status(experiment.title) as status:
+        asked = experiments.Options(options.size == "small", peers, threads, options.repeats, status.update)
+        for name, part in experiment.chosen(options.case).items():
+            findings[name] = part.run(asked)
+            console.print(experiments.drawn(findings[name]))
+            if options.json:
+                path = experiments.destination(options.json, experiment)
+                experiments.write(path, experiment, _command(options), asked, findings)
+    if options.json:
+        console.print(f"numbers written to {path}", soft_wrap=True, highlight=False)
+    return 0
 
 
 def _run(suite: Any, options: argparse.Namespace) -> int:

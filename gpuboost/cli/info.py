@@ -12,6 +12,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "cupy-cuda12x", "cupy-cu
 
 def run(options: argparse.Namespace) -> int:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     import gpuboost
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         console.print(f"{name:<14}{value}", highlight=False, markup=False, soft_wrap=True)  # paths stay whole
     table = Table("device", "usable", "what it is", "why not", title="Devices", title_justify="left")
     for device in gpuboost.devices():
-        table.add_row(device.name, "yes" if device.usable else "no", device.description, device.why_not)
+        table.add_row(device.name, "yes" if device.usable else "no", escape(device.description), escape(device.why_not))
     console.print(table, highlight=False)
     return 0
 

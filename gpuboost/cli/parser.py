@@ -13,6 +13,8 @@ from gpuboost._version import __version__
 LOSSES = {
     "logistic": "classification",
     "exponential": "classification",
+    "logitboost": "classification",
+    "smoothed_zero_one": "classification",
     "softmax": "classification",
     "squared_error": "regression",
     "huber": "regression",
@@ -21,6 +23,9 @@ LOSSES = {
     "poisson": "regression",
     "gamma": "regression",
     "tweedie": "regression",
+    "gaussian_nll": "regression",
+    "lambdamart": "rank",
+    "pairwise_logistic": "rank",
 }
 """The losses that a name can stand for, and what each is for; here, so that ``--help`` imports nothing."""
 
@@ -40,11 +45,12 @@ def build_parser() -> argparse.ArgumentParser:
 def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", metavar="DATA", help="table: .csv, .tsv, .parquet or .libsvm/.svm/.txt, may be packed")
     command.add_argument("--target", metavar="COLUMN", help="column to learn; LIBSVM files carry their own")
-    command.add_argument("--task", choices=("auto", "regression", "classification"), default="auto")
+    command.add_argument("--task", choices=("auto", "regression", "classification", "rank"), default="auto")
     command.add_argument("--model", metavar="FILE", help="where to save the model (JSON)")
     command.add_argument("--eval", metavar="FRACTION|FILE", help="share of the rows to hold out, or a file to score")
     command.add_argument("--categorical", type=_names, metavar="A,B", help="columns to read as categories")
     command.add_argument("--weight", metavar="COLUMN", help="column of row weights")
+    command.add_argument("--group", metavar="COLUMN", help="column of query ids, to rank; LIBSVM files say qid:")
     command.add_argument("--quiet", action="store_true", help="no progress, no table")
     _add_parameters(command.add_argument_group("the model"))
 
@@ -58,7 +64,7 @@ def _add_parameters(group: Any) -> None:
     add("--loss", str, f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9")
     add("--n-estimators", int, "rounds of boosting")
     add("--learning-rate", float, "how much of each tree is added")
-    add("--growth", str, "depthwise or leafwise")
+    add("--growth", str, "depthwise, leafwise or oblivious")
     add("--max-depth", _or_none(int), "levels of a tree, or none")
     add("--max-leaves", _or_none(int), "leaves of a tree, or none")
     add("--min-samples-leaf", int, "least rows of a leaf")
@@ -71,6 +77,7 @@ def _add_parameters(group: Any) -> None:
     add("--step", str, "auto, newton, gradient or constant")
     add("--early-stopping-rounds", int, "stop after so many rounds without a better score; needs --eval")
     add("--eval-metric", str, "the score that is watched on the held-out rows")
+    add("--eval-at", _places, "places at which a ranking is scored, as in 5,10")
     add("--device", str, "auto, cpu, cuda or cuda:N")
     add("--threads", int, "threads to use; all by default", "n_jobs")
     add("--seed", int, "seed of every random draw", "random_state")
@@ -119,6 +126,13 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _places(text: str) -> list[int]:
+    return [int(place) for place in text.split(",")]
+
+
+_places.__name__ = "list of places"  # argparse quotes it in its message
 
 
 def _or_none(parse: Callable[[str], object]) -> Callable[[str], object]:

@@ -21,7 +21,8 @@ def run(options: argparse.Namespace) -> int:
     except InputError as error:
         raise InputError(f"{options.model}: {error}") from None
     if options.proba and not hasattr(model, "classes_"):
-        raise InputError(f"--proba: {options.model} is a regression model, it has no classes; leave --proba out.")
+        kind = "ranking" if isinstance(model, gpuboost.GradientBoostingRanker) else "regression"
+        raise InputError(f"--proba: {options.model} is a {kind} model, it has no classes; leave --proba out.")
     x = _columns(model, read(options.data, n_features=model.n_features_in_).x, options.data)
     if options.proba:
         header = [f"p({label})" for label in model.classes_]

@@ -10,10 +10,30 @@ from rich.table import Table
 
 Scores = dict[str, float]
 
+PLACES = (1, 5, 10)
 
-def scores(model: Any, x: Any, y: Any, weight: Any = None) -> Scores:
-    """Log loss, accuracy and (two classes) AUC of a fitted classifier; RMSE, MAE and R2 of a regressor."""
+
+def scores(model: Any, x: Any, y: Any, weight: Any = None, group: Any = None) -> Scores:
+    """Log loss, accuracy and (two classes) AUC of a fitted classifier; RMSE, MAE and R2 of a regressor.
+
+    With a group, (n,) query ids: NDCG, MAP and MRR of the order that the predictions give.
+    """
+    if group is not None:
+        return _of_ranker(model, x, y, weight, group)
     return _of_classifier(model, x, y, weight) if hasattr(model, "classes_") else _of_regressor(model, x, y, weight)
+
+
+def _of_ranker(model: Any, x: Any, y: Any, weight: Any, group: Any) -> Scores:
+    from gpuboost import metrics
+    from gpuboost.data.queries import query_start
+    from gpuboost.losses.ranking import MOST_LABEL, LambdaMART
+
+    asked = [metrics.mean_average_precision(), metrics.mean_reciprocal_rank()]
+    if np.max(y) <= MOST_LABEL:
+        asked = [*(metrics.ndcg(k) for k in PLACES), *asked]
+    found, start = np.asarray(model.predict(x), dtype=np.float64)[None], query_start(np.asarray(group))
+    labels, weights = np.asarray(y, dtype=np.float64), None if weight is None else np.asarray(weight, dtype=np.float64)
+    return {metric.name.upper(): metric(labels, found, weights, LambdaMART(), start) for metric in asked}
 
 
 def _of_classifier(model: Any, x: Any, y: Any, weight: Any) -> Scores:
@@ -42,7 +62,8 @@ def _of_regressor(model: Any, x: Any, y: Any, weight: Any) -> Scores:
 
 
 def baseline(y: Any, weight: Any, *, classify: bool) -> Any:
-    """A fitted model that ignores the features: the shares of the classes, or the mean."""
+    """A fitted model that ignores the features: the shares of the classes, or the mean, which leaves documents in the
+    order they come in."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     model = DummyClassifier(strategy="prior") if classify else DummyRegressor(strategy="mean")

@@ -16,11 +16,12 @@ MOST_CLASSES = 20
 
 @dataclass(frozen=True)
 class Rows:
-    """x: a pandas frame, an array or a CSR matrix of n rows; y: (n,); weight: (n,) or None."""
+    """x: a pandas frame, an array or a CSR matrix of n rows; y: (n,); weight: (n,) or None; group: (n,) query ids."""
 
     x: Any
     y: Any
     weight: Any = None
+    group: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -29,7 +30,8 @@ class Rows:
     def taken(self, rows: Any) -> Rows:
         """Some of the rows, by number."""
         x = self.x.iloc[rows] if hasattr(self.x, "iloc") else self.x[rows]
-        return Rows(x, self.y[rows], None if self.weight is None else self.weight[rows])
+        weight, group = (None if one is None else one[rows] for one in (self.weight, self.group))
+        return Rows(x, self.y[rows], weight, group)
 
 
 def read(
@@ -38,35 +40,69 @@ def read(
     weight: str | None = None,
     categorical: list[str] | None = None,
     n_features: int | None = None,
+    group: str | None = None,
 ) -> Rows:
     """The rows of a file. InputError if it cannot be read or lacks a column."""
     from gpuboost.data.files import read_table
 
     try:
-        x, y, w, _ = read_table(path, target, weight=weight, categorical=categorical, n_features=n_features)
+        columns: dict[str, Any] = {"weight": weight, "group": group, "categorical": categorical}
+        x, y, w, queries = read_table(path, target, n_features=n_features, **columns)
     except ModuleNotFoundError as error:
         raise InputError(f"{path}: reading it needs {error.name}; pip install {error.name}.") from None
-    return Rows(x, y, w)
+    return Rows(x, y, w, queries)
 
 
-def is_classification(task: str, loss: str | None, y: Any) -> bool:
-    """What ``--task`` says; with ``auto`` what the loss is for, else what the target looks like."""
-    if task != "auto":
-        return task == "classification"
-    if loss is not None:
-        return LOSSES.get(loss.partition(":")[0]) == "classification"
-    if not np.issubdtype(y.dtype, np.number):
-        return True
-    values = np.unique(y)
-    return len(values) <= MOST_CLASSES and bool(np.all(values == np.floor(values)))
+def task_of(task: str, loss: str | None, rows: Rows) -> str:
+    """What ``--task`` says; with ``auto`` what the loss is for, else what the rows look like.
+
+    "classification", "regression" or "rank". Raises InputError if rows are to be ranked whose queries are not known.
+    """
+    found = task
+    if task == "auto":
+        found = LOSSES.get(loss.partition(":")[0], "regression") if loss is not None else _looks_like(rows)
+    if found == "rank" and rows.group is None:
+        raise InputError(
+            "--task: to rank, the query of each row must be known; name its column with --group, or give each line of "
+            "a LIBSVM file a qid."
+        )
+    return found
 
 
-def split(rows: Rows, share: float, seed: int, *, classify: bool) -> tuple[Rows, Rows]:
-    """Training and held-out rows, drawn by the seed; classes keep their shares where each has two rows."""
+def _looks_like(rows: Rows) -> str:
+    if rows.group is not None:
+        return "rank"
+    if not np.issubdtype(rows.y.dtype, np.number):
+        return "classification"
+    values = np.unique(rows.y)
+    few = len(values) <= MOST_CLASSES and bool(np.all(values == np.floor(values)))
+    return "classification" if few else "regression"
+
+
+def split(rows: Rows, share: float, seed: int, *, task: str) -> tuple[Rows, Rows]:
+    """Training and held-out rows, drawn by the seed: whole queries of rankings, and as large a share of each class
+    where each has two rows."""
     from sklearn.model_selection import train_test_split
 
+    if task == "rank":
+        return _split_queries(rows, share, seed)
+    classify = task == "classification"
     counts = np.unique(rows.y, return_counts=True)[1] if classify else np.zeros(1)
     room = min(share, 1 - share) * rows.n_rows >= len(counts)
     labels = rows.y if classify and counts.min() > 1 and room else None
     train, test = train_test_split(np.arange(rows.n_rows), test_size=share, random_state=seed, stratify=labels)
     return rows.taken(np.sort(train)), rows.taken(np.sort(test))
+
+
+def _split_queries(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+    from sklearn.model_selection import train_test_split
+
+    from gpuboost.data.queries import check_group, query_start
+
+    check_group(rows.group, rows.n_rows)
+    start = query_start(rows.group)
+    if len(start) < 3:
+        raise InputError(f"--eval: queries are held out whole, so two are needed; the data hold {len(start) - 1}.")
+    _, queries = train_test_split(np.arange(len(start) - 1), test_size=share, random_state=seed)
+    held_out = np.isin(np.repeat(np.arange(len(start) - 1), np.diff(start)), queries)
+    return rows.taken(np.flatnonzero(~held_out)), rows.taken(np.flatnonzero(held_out))

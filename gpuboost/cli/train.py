@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from gpuboost.cli.scores import baseline, scores, table
-from gpuboost.cli.tables import Rows, is_classification, read, split
+from gpuboost.cli.tables import Rows, read, split, task_of
 from gpuboost.errors import InputError
+
+KINDS = {
+    "classification": "GradientBoostingClassifier",
+    "regression": "GradientBoostingRegressor",
+    "rank": "GradientBoostingRanker",
+}
 
 EVERY = 10
 """Rounds between two lines of progress where there is no terminal for a live bar."""
@@ -31,6 +37,7 @@ PARAMETERS = (
     "step",
     "early_stopping_rounds",
     "eval_metric",
+    "eval_at",
     "device",
     "n_jobs",
     "random_state",
@@ -45,22 +52,34 @@ def run(options: argparse.Namespace) -> int:
 
     given = {name: value for name, value in vars(options).items() if name in PARAMETERS}
     _check(options, given)
-    rows = read(options.data, options.target, options.weight, options.categorical)
-    classify = is_classification(options.task, given.get("loss"), rows.y)
-    train, held_out = _held_out(rows, options, given.get("random_state") or 0, classify)
+    rows = _read(options.data, options)
+    task = task_of(options.task, given.get("loss"), rows)
+    if task != "rank" and "eval_at" in given:
+        raise InputError(f"--eval-at: places are of rankings, and this is a {task}; leave it out, or add --task rank.")
+    train, held_out = _held_out(rows, options, given.get("random_state") or 0, task)
     if ":" in given.get("loss", ""):
         given["loss"] = _with_parameter(given["loss"])
-    kind = gpuboost.GradientBoostingClassifier if classify else gpuboost.GradientBoostingRegressor
-    model: Any = kind(verbose=0 if options.quiet else EVERY, **given)
+    model: Any = getattr(gpuboost, KINDS[task])(verbose=0 if options.quiet else EVERY, **given)
     start = time.perf_counter()
-    watched = None if held_out is None else {"held out": (held_out.x, held_out.y, held_out.weight)}
-    model.fit(train.x, train.y, sample_weight=train.weight, eval_set=watched)
+    queries = {"group": train.group} if task == "rank" else {}
+    watched = None if held_out is None else {"held out": _eval_set(held_out, task)}
+    model.fit(train.x, train.y, sample_weight=train.weight, eval_set=watched, **queries)
     seconds = time.perf_counter() - start
     if options.model:
         model.save_model(options.model)
     if not options.quiet:
         _report(Console(), options, model, train, held_out, seconds)
     return 0
+
+
+def _read(path: str, options: argparse.Namespace, n_features: int | None = None) -> Rows:
+    return read(path, options.target, options.weight, options.categorical, n_features, options.group)
+
+
+def _eval_set(rows: Rows, task: str) -> tuple[Any, ...]:
+    if task == "rank":
+        return rows.x, rows.y, rows.group, rows.weight
+    return rows.x, rows.y, rows.weight
 
 
 def _check(options: argparse.Namespace, given: dict[str, Any]) -> None:
@@ -89,17 +108,16 @@ def _with_parameter(loss: str) -> Any:
         raise InputError(f"--loss: the parameter of {name} in {loss!r}: {error}.") from None
 
 
-def _held_out(rows: Rows, options: argparse.Namespace, seed: int, classify: bool) -> tuple[Rows, Rows | None]:
+def _held_out(rows: Rows, options: argparse.Namespace, seed: int, task: str) -> tuple[Rows, Rows | None]:
     if not options.eval:
         return rows, None
     try:
         share = float(options.eval)
     except ValueError:
-        n_features = rows.x.shape[1]
-        return rows, read(options.eval, options.target, options.weight, options.categorical, n_features)
+        return rows, _read(options.eval, options, rows.x.shape[1])
     if not 0.0 < share < 1.0:
         raise InputError(f"--eval: a share of the rows is between 0 and 1; got {options.eval}.")
-    return split(rows, share, seed, classify=classify)
+    return split(rows, share, seed, task=task)
 
 
 def _report(
@@ -109,10 +127,8 @@ def _report(
     console.print(f"{kind}: {train.n_rows:,} rows, {model.n_features_in_} features, {seconds:.2f} s", highlight=False)
     if held_out is not None:
         simple = baseline(train.y, train.weight, classify=hasattr(model, "classes_"))
-        columns = {
-            "gpuboost": scores(model, held_out.x, held_out.y, held_out.weight),
-            "baseline": scores(simple, held_out.x, held_out.y, held_out.weight),
-        }
+        judged = held_out.x, held_out.y, held_out.weight, held_out.group if hasattr(model, "eval_at") else None
+        columns = {"gpuboost": scores(model, *judged), "baseline": scores(simple, *judged)}
         console.print(table(f"{held_out.n_rows:,} held-out rows", columns))
     if options.model:
         console.print(f"saved to {options.model}", highlight=False, soft_wrap=True)

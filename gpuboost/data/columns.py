@@ -50,6 +50,11 @@ class Columns:
                 f"categorical_features: columns of a sparse matrix cannot be categorical, since what is not stored "
                 f"is 0; got {table.label(int(np.argmax(wanted)))}. Give the data dense, or one-hot encoded."
             )
+        if table.on_device and wanted.any():
+            raise InputError(
+                f"categorical_features: columns of X on a GPU are numbers; got {table.label(int(np.argmax(wanted)))}. "
+                "Give X on the host: its bins are sent to the GPU."
+            )
         categories = tuple(
             learn_categories(table.column(f), table.label(f)) if wanted[f] else None for f in range(table.shape[1])
         )
@@ -87,7 +92,7 @@ class Columns:
         table = as_table(X)
         self.check(table)
         if table.matrix is not None and not any(known is not None for known in self.categories):
-            x = table.matrix if table.is_sparse else as_floats(table.matrix)
+            x = table.matrix if table.is_sparse or table.on_device else as_floats(table.matrix)
         else:
             x = self._assemble(table)
         refuse_infinite(x, table)
@@ -96,6 +101,8 @@ class Columns:
     def _assemble(self, table: Table) -> NDArray[Any]:
         if table.is_sparse:
             raise InputError("X: the model has categorical columns, which a sparse matrix cannot hold; give it dense.")
+        if table.on_device:
+            raise InputError("X: the model has categorical columns, and X is on a GPU; give it on the host.")
         parts = [
             numbers(table.column(f), table.label(f))
             if known is None

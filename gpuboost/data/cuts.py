@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from gpuboost.data.quantiles import Floats, Integers, between, bin_ends, whole_mass
 from gpuboost.errors import InputError
 from gpuboost.keys import Key
-from gpuboost.types import Cuts
+from gpuboost.types import Cuts, DeviceMatrix
 
 MOST_BINS = 255
 SAMPLE_ROWS = 200_000
@@ -47,8 +47,8 @@ def choose_cuts(
 ) -> Cuts:
     """Cuts for every feature, of at most ``max_bins`` value bins each.
 
-    x: (n, d) float32 or float64, or scipy CSR in canonical form; NaN is missing; categorical columns hold codes
-    0, 1, 2, ... weight: (n,) not negative, or None. is_categorical: (d,), or None for none.
+    x: (n, d) float32 or float64, scipy CSR in canonical form, or DeviceMatrix; NaN is missing; categorical columns
+    hold codes 0, 1, 2, ... weight: (n,) not negative, or None. is_categorical: (d,), or None for none.
 
     Raises
     ------
@@ -60,6 +60,8 @@ def choose_cuts(
     rows = sample_rows(x.shape[0], None if mass is None or mass.all() else np.flatnonzero(mass))
     sampled_mass = mass if mass is None or rows is None else mass[rows]
     d = x.shape[1]
+    if isinstance(x, DeviceMatrix):
+        x, rows = x.host_rows(rows), None
     if not isinstance(x, np.ndarray):
         return Cuts(tuple(_sparse_thresholds(x if rows is None else x[rows], sampled_mass, max_bins)), (None,) * d)
 
@@ -68,9 +70,10 @@ def choose_cuts(
     with _mapper(n_threads if x.size > _SMALL else 1) as each:
         for start, tile in _tiles(x, rows, each):
             numeric = np.flatnonzero(~listed[start : start + len(tile)])
-            found = each(partial(_thresholds, mass=sampled_mass, max_bins=max_bins), (tile[f] for f in numeric))
-            for f, cuts in zip(numeric, found, strict=True):
-                thresholds[start + f] = cuts
+            if sampled_mass is None:
+                list(each(np.ndarray.sort, (tile[f] for f in numeric)))
+            for f in numeric:  # here and not by ``each``: what other threads free, no one else can use
+                thresholds[start + f] = _thresholds(tile[f], sampled_mass, max_bins)
         columns = (x[:, f] for f in np.flatnonzero(listed))
         shared = dict(
             zip(np.flatnonzero(listed), each(partial(shares, mass=mass, most=max_bins), columns), strict=True)
@@ -162,10 +165,8 @@ def _tiles(x: NDArray[Any], rows: Integers | None, each: Map) -> Iterator[tuple[
 
 
 def _thresholds(column: NDArray[Any], mass: Integers | None, max_bins: int) -> Floats:
-    """The cuts of one feature. column: (m,), sorted in place if there is no mass."""
-    if mass is None:
-        column.sort()
-    else:
+    """The cuts of one feature. column: (m,), sorted if there is no mass."""
+    if mass is not None:
         order = np.argsort(column)
         column, mass = column[order], mass[order]
     m = int(np.searchsorted(column, np.nan))  # missing values sort last

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
+from gpuboost.data.queries import check_group, query_start, weight_of_rows
 from gpuboost.data.tables import as_table
-from gpuboost.data.targets import as_numbers, check_group, check_target
+from gpuboost.data.targets import as_numbers, check_target
 from gpuboost.data.weights import check_weight, kept_rows, split_weights
 from gpuboost.errors import InputError
-from gpuboost.types import Bins, Cuts, TrainingSet
+from gpuboost.types import Bins, Cuts, DeviceMatrix, TrainingSet
 
 
 class Dataset:
@@ -30,7 +31,7 @@ class Dataset:
     weight : (n,) not negative, optional
         A row of weight 3 counts as three rows, one of weight 0 as none.
     group : (n,) query ids or (queries,) sizes, optional
-        For ranking.
+        For ranking. The rows of a query stand together. ``weight`` may then be (queries,).
     max_bins : int, 2 to 255
         Most bins of a feature, not counting the one for missing values.
     categorical_features : "from_dtype", None, mask, indices or names
@@ -71,8 +72,8 @@ class Dataset:
         table = as_table(X)
         n = table.shape[0]
         target = None if y is None else check_target(y, n)
-        checked_weight = check_weight(weight, n, "weight")
         queries = check_group(group, n)
+        checked_weight = check_weight(weight_of_rows(weight, queries), n, "weight")
         columns = Columns.learn(table, categorical_features)
         x = columns.encode(table)
         cuts = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
@@ -103,7 +104,8 @@ class Dataset:
         categorical = int(self.columns.is_categorical.sum())
         parts = [f"{self.shape[0]:,} rows", f"{self.shape[1]:,} features"]
         parts += [f"{categorical} of them categorical"] if categorical else []
-        parts += ["sparse"] if not isinstance(self.x, np.ndarray) else []
+        parts += ["on a device"] if isinstance(self.x, DeviceMatrix) else []
+        parts += ["sparse"] if not isinstance(self.x, np.ndarray | DeviceMatrix) else []
         held = [name for name in ("y", "weight", "group") if getattr(self, name) is not None]
         parts += [f"with {', '.join(held)}"] if held else []
         return f"Dataset({', '.join(parts)}, max_bins={self.max_bins})"
@@ -120,10 +122,12 @@ class Dataset:
         y: NDArray[np.float64] | None = None,
         weight: NDArray[np.float64] | None = None,
         where: str = "host",
+        group: NDArray[Any] | None = None,
     ) -> TrainingSet:
         """What the loop learns from: the rows whose weight is above zero.
 
         y: (n,) the target as the loss wants it, if it is not the one given as it stands. weight: (n,) the same.
+        group: (n,) the query of each row, if it is not held here.
 
         Raises
         ------
@@ -135,11 +139,15 @@ class Dataset:
                 raise InputError("y: a Dataset to fit needs a target; make it with Dataset(X, y).")
             y = as_numbers(self.y)
         weight = self.weight if weight is None else weight
+        group = self.group if group is None else group
         rows = kept_rows(weight)
         if rows is None:
-            return TrainingSet(self.binned(quantise, where), self.cuts, y, *split_weights(weight))
+            lists = None if group is None else query_start(group)
+            return TrainingSet(self.binned(quantise, where), self.cuts, y, *split_weights(weight), lists)
         assert weight is not None
-        return TrainingSet(quantise(self.x[rows], self.cuts), self.cuts, y[rows], *split_weights(weight[rows]))
+        lists = None if group is None else query_start(group[rows])
+        bins = quantise(self.x[rows], self.cuts)
+        return TrainingSet(bins, self.cuts, y[rows], *split_weights(weight[rows]), lists)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Dataset:
         """Some of the rows, with the cuts of all."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
+from gpuboost.types import DeviceMatrix
 
 NUMBERS = "biuf"  # numpy's letters for bool, int, unsigned, float
 
@@ -39,12 +40,16 @@ class Table:
 
     shape: tuple[int, int]
     names: tuple[str, ...] | None = None
-    matrix: Any = None  # (n, d) numpy array of numbers, or scipy CSR in canonical form
+    matrix: Any = None  # (n, d) numpy array of numbers, scipy CSR in canonical form, or DeviceMatrix
     columns: tuple[Column, ...] = ()
 
     @property
     def is_sparse(self) -> bool:
-        return self.matrix is not None and not isinstance(self.matrix, np.ndarray)
+        return self.matrix is not None and not isinstance(self.matrix, np.ndarray | DeviceMatrix)
+
+    @property
+    def on_device(self) -> bool:
+        return isinstance(self.matrix, DeviceMatrix)
 
     def column(self, f: int) -> Column:
         """Column f of dense data."""
@@ -65,6 +70,9 @@ def as_table(X: Any) -> Table:
     """
     if isinstance(X, Table):
         return X
+    if isinstance(X, DeviceMatrix):
+        return Table(X.shape, matrix=X)
+    _refuse_device(X)
     scipy_sparse, pandas = sys.modules.get("scipy.sparse"), sys.modules.get("pandas")
     if scipy_sparse is not None and scipy_sparse.issparse(X):
         return _from_sparse(X)
@@ -77,6 +85,11 @@ def as_table(X: Any) -> Table:
 
 def refuse_infinite(x: Any, table: Table) -> None:
     """Raise InputError naming the first row with an infinity, and its column. x: as ``encode`` returns it."""
+    if isinstance(x, DeviceMatrix):
+        found = x.first_infinite()
+        if found is not None:
+            _refuse(*found, table)
+        return
     dense = isinstance(x, np.ndarray)
     values = x if dense else x.data
     with np.errstate(over="ignore", invalid="ignore"):
@@ -92,10 +105,23 @@ def refuse_infinite(x: Any, table: Table) -> None:
             else:
                 entry = top + int(np.argmax(infinite))
                 row, f = int(np.searchsorted(x.indptr, entry, side="right")) - 1, int(x.indices[entry])
-            raise InputError(
-                f"X: infinity (inf) is neither a number nor missing; row {row} of {table.label(f)} holds "
-                f"{'-' if x[row, f] < 0 else ''}inf. Use NaN for missing, or a large finite number."
-            )
+            _refuse(row, f, table, "-inf" if x[row, f] < 0 else "inf")
+
+
+def _refuse(row: int, f: int, table: Table, value: str = "one") -> NoReturn:
+    raise InputError(
+        f"X: infinity (inf) is neither a number nor missing; row {row} of {table.label(f)} holds {value}. "
+        "Use NaN for missing, or a large finite number."
+    )
+
+
+def _refuse_device(X: Any) -> None:
+    """Raise InputError if X lives on a GPU: an estimator knows what to do with it, the host does not."""
+    if hasattr(X, "__cuda_array_interface__"):
+        raise InputError(
+            f"X: a {type(X).__name__} on a GPU goes to fit, predict and eval_set of an estimator; here X must be on "
+            "the host. Bring it there: X.get() in CuPy, X.cpu() in torch."
+        )
 
 
 def as_floats(matrix: NDArray[Any]) -> NDArray[Any]:

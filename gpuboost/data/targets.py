@@ -1,4 +1,4 @@
-"""The target and the query of each row, checked."""
+"""The target, checked."""
 
 from __future__ import annotations
 
@@ -53,29 +53,3 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
         return y.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"y: must hold numbers; {error}.") from None
-
-
-def check_group(group: Any, n_rows: int) -> NDArray[Any] | None:
-    """(n,) the query of each row; None stays None.
-
-    group: one query id for each row, equal ids side by side, or the sizes of the queries in the order of the rows.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
-    if group is None:
-        return None
-    given = np.asarray(group)
-    if given.ndim == 1 and len(given) == n_rows:
-        starts = np.flatnonzero(np.concatenate([[True], given[1:] != given[:-1]]))
-        if len(np.unique(given[starts])) < len(starts):
-            raise InputError("group: the rows of a query must stand together; sort the data by query.")
-        return given
-    if given.ndim == 1 and given.dtype.kind in "iu" and bool((given > 0).all()) and int(given.sum()) == n_rows:
-        return np.repeat(np.arange(len(given)), given)
-    raise InputError(
-        f"group: must be one query id for each of {n_rows} rows, or positive query sizes that sum to it; got shape "
-        f"{given.shape}" + (f", sum {given.sum()}." if given.dtype.kind in "iu" else ".")
-    )

@@ -15,6 +15,7 @@ from gpuboost.types import EVERY_VALUE, Cuts, Ensemble, Nodes
 _LINKS = {
     "logistic": ("logistic", 1.0),
     "exponential": ("logistic", 2.0),  # its score is half the log-odds
+    "logitboost": ("logistic", 2.0),
     "softmax": ("softmax", 1.0),
     "poisson": ("log", 1.0),
     "gamma": ("log", 1.0),

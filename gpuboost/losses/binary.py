@@ -57,6 +57,10 @@ class Logistic:
     def strong_convexity(self) -> float:
         return self.ridge
 
+    @property
+    def lipschitz(self) -> float | None:
+        return 1.0 if self.ridge == 0.0 else None
+
     @staticmethod
     def value(y: float, f: float, a: float) -> float:
         return log1pexp(-f if y > 0.5 else f) + 0.5 * a * f * f
@@ -72,7 +76,7 @@ class Logistic:
     def start(self, y: Array, weight: Array) -> Array:
         mean = weighted_mean(y, weight)
         if self.ridge == 0.0:
-            return constant(_log_odds(mean))
+            return constant(log_odds(mean))
         return constant(rising_root(lambda f: expit(f) - mean + self.ridge * f, -40.0, 40.0))
 
     def inverse_link(self, scores: Array) -> Array:
@@ -113,12 +117,13 @@ class Exponential:
         zero_or_one(y, "Exponential")
 
     def start(self, y: Array, weight: Array) -> Array:
-        return constant(0.5 * _log_odds(weighted_mean(y, weight)))
+        return constant(0.5 * log_odds(weighted_mean(y, weight)))
 
     def inverse_link(self, scores: Array) -> Array:
         return expit_array(2.0 * scores[0])
 
 
-def _log_odds(mean: float) -> float:
+def log_odds(mean: float) -> float:
+    """Of a share, which is kept off 0 and 1."""
     p = min(max(mean, _RAREST), 1.0 - _RAREST)
     return log(p) - log(1.0 - p)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
 from gpuboost.types import Array
 
@@ -19,13 +19,19 @@ RowValue: TypeAlias = Callable[[float, Array, float], float]
 RowDerivatives: TypeAlias = Callable[[float, Array, Array, Array, float], None]
 """(y, f, g, h, a); writes g and h, n_outputs float64 numbers each"""
 
+PairWeight: TypeAlias = Callable[[float, float], float]
+"""(difference of gains, difference of discounts), neither negative -> w >= 0; 0 where the gains are equal"""
+
 Undefined: TypeAlias = Callable[..., Any]
 """What ``undefined`` stands for."""
 
 
 def undefined(*_: Any) -> NoReturn:
     """Stands for the pair of formulas that a loss does not have."""
-    raise TypeError("a loss of one output has value and derivatives, one of several row_value and row_derivatives.")
+    raise TypeError(
+        "a loss of one output has value and derivatives, one of several row_value and row_derivatives, and one of "
+        "lists pair_weight."
+    )
 
 
 class Loss(Protocol):
@@ -36,15 +42,15 @@ class Loss(Protocol):
     ``parameter``, handed in so that one compiled kernel serves every value of it.
 
     Losses of one output define ``value`` and ``derivatives``; those of several (``n_outputs > 1``) define
-    ``row_value`` and ``row_derivatives``. The other pair is ``undefined``. For every finite f, g and h are finite
-    and h is not negative.
+    ``row_value`` and ``row_derivatives``. The other pair is ``undefined``; both are for a ``ListLoss``. For every
+    finite f, g and h are finite and h is not negative.
     """
 
     @property
     def name(self) -> str: ...  # as it stands in a model file
 
     @property
-    def task(self) -> str: ...  # "regression", "binary", "multiclass", or "any": what kind of target it is for
+    def task(self) -> str: ...  # "regression", "binary", "multiclass", "ranking", or "any": what its target is
 
     @property
     def parameter(self) -> float: ...  # delta, alpha, power, ridge ...; 0.0 if the loss has none
@@ -90,3 +96,36 @@ class Loss(Protocol):
     def inverse_link(self, scores: Array) -> Array:
         """(k, n) scores to what is predicted: (n,) means or probabilities of class 1, or (n, classes)."""
         ...
+
+
+class ListLoss(Loss, Protocol):
+    """The price of how a list is ordered: its rows are documents of one query, and have no price by themselves.
+
+    A pair of documents costs ``w log(1 + e^(-a d))``, d being the better document's score less the worse one's and
+    ``a`` the ``parameter``. ``pair_weight`` is scalar Python, as other formulas are; ``losses.ranking.pull`` has the
+    derivatives. ``TrainingSet.query_start`` tells the lists.
+    """
+
+    @property
+    def pair_weight(self) -> PairWeight: ...
+
+    @property
+    def truncation(self) -> int | None: ...  # pairs of which one is among so many best-placed documents; None for all
+
+    @property
+    def prefers_close(self) -> bool: ...  # whether w is divided by 0.01 + |d|
+
+    @property
+    def evens_lists(self) -> bool: ...  # whether a list whose pairs pull with S is multiplied by log2(1 + S) / S
+
+    @property
+    def uses_ideal(self) -> bool: ...  # whether pairs are weighed relative to the DCG of the list's best order
+
+    def gains(self) -> Array:
+        """(labels,) float64, what each label is worth; (0,) if it is worth its number."""
+        ...
+
+
+def is_list_loss(loss: Loss) -> TypeGuard[ListLoss]:
+    """Whether the loss is of whole lists."""
+    return loss.task == "ranking"

@@ -10,10 +10,14 @@ from typing import Any, cast
 from gpuboost.errors import GpuBoostError, InputError
 from gpuboost.losses.binary import Exponential, Logistic
 from gpuboost.losses.custom import Custom, SavedCustom
+from gpuboost.losses.distribution import GaussianNLL
+from gpuboost.losses.logitboost import LogitBoost
 from gpuboost.losses.positive import Gamma, Poisson, Tweedie
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.ranking import LambdaMART, PairwiseLogistic
 from gpuboost.losses.residual import AbsoluteError, Huber, Quantile, SquaredError
 from gpuboost.losses.softmax import Softmax
+from gpuboost.losses.zero_one import SmoothedZeroOne
 
 _BUILT_IN: tuple[Callable[..., Loss], ...] = (
     SquaredError,
@@ -23,10 +27,16 @@ _BUILT_IN: tuple[Callable[..., Loss], ...] = (
     Poisson,
     Gamma,
     Tweedie,
+    GaussianNLL,
     Logistic,
     Exponential,
+    LogitBoost,
+    SmoothedZeroOne,
     Softmax,
+    LambdaMART,
+    PairwiseLogistic,
 )
+_LISTS = (LambdaMART.name, PairwiseLogistic.name)  # their parameters are of several types, and they check them
 _CLASSES: dict[str, Any] = {one.name: one for one in cast("tuple[Any, ...]", _BUILT_IN)}
 
 NAMES: tuple[str, ...] = tuple(_CLASSES)
@@ -40,6 +50,8 @@ _ELSEWHERE = {
     "l1": "absolute_error",
     "l2": "squared_error",
     "lad": "absolute_error",
+    "lambda_mart": "lambdamart",
+    "lambdarank": "lambdamart",
     "log_loss": "logistic",
     "logloss": "logistic",
     "ls": "squared_error",
@@ -48,7 +60,11 @@ _ELSEWHERE = {
     "multi:softmax": "softmax",
     "multi:softprob": "softmax",
     "multiclass": "softmax",
+    "pairwise": "pairwise_logistic",
     "pinball": "quantile",
+    "rank:ndcg": "lambdamart",
+    "rank:pairwise": "pairwise_logistic",
+    "ranknet": "pairwise_logistic",
     "regression": "squared_error",
     "rmse": "squared_error",
 }
@@ -116,7 +132,7 @@ def from_json(stored: Any) -> Loss:
     expected = [field.name for field in fields(_CLASSES[name])]
     if sorted(rest) != sorted(expected):
         raise InputError(f"model file: loss {name!r} holds {expected}; found {sorted(rest)}.")
-    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in rest.values()):
+    if name not in _LISTS and any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in rest.values()):
         raise InputError(f"model file: parameters of loss {name!r} are numbers; found {rest!r}.")
     try:
         found: Loss = _CLASSES[name](**rest)

@@ -23,6 +23,7 @@ class SquaredError:
     smoothness: ClassVar[float | None] = 1.0
     strong_convexity: ClassVar[float] = 1.0
     convex: ClassVar[bool] = True
+    lipschitz: ClassVar[float | None] = None
     has_curvature: ClassVar[bool] = True
     leaf_quantile: ClassVar[float | None] = None
     row_value: ClassVar[Undefined] = staticmethod(undefined)
@@ -79,6 +80,10 @@ class Huber:
     def parameter(self) -> float:
         return self.delta
 
+    @property
+    def lipschitz(self) -> float | None:
+        return self.delta
+
     @staticmethod
     def value(y: float, f: float, a: float) -> float:
         r = abs(f - y)
@@ -111,6 +116,7 @@ class AbsoluteError:
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
     convex: ClassVar[bool] = True
+    lipschitz: ClassVar[float | None] = 1.0
     has_curvature: ClassVar[bool] = False
     leaf_quantile: ClassVar[float | None] = 0.5
     row_value: ClassVar[Undefined] = staticmethod(undefined)
@@ -163,6 +169,10 @@ class Quantile:
     @property
     def parameter(self) -> float:
         return self.alpha
+
+    @property
+    def lipschitz(self) -> float | None:
+        return max(self.alpha, 1.0 - self.alpha)
 
     @property
     def leaf_quantile(self) -> float | None:

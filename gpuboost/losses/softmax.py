@@ -40,6 +40,7 @@ class Softmax:
     smoothness: ClassVar[float | None] = 0.5
     strong_convexity: ClassVar[float] = 0.0
     convex: ClassVar[bool] = True
+    lipschitz: ClassVar[float | None] = 2.0**0.5
     has_curvature: ClassVar[bool] = True
     leaf_quantile: ClassVar[float | None] = None
     value: ClassVar[Undefined] = staticmethod(undefined)

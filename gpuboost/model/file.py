@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
 from gpuboost.model.tree_json import Columns, cuts_from, cuts_lines, tree_from, tree_line
@@ -50,7 +53,7 @@ def to_json(
     """
     heads = [("format", FORMAT), ("version", VERSION)]
     heads += [("loss", loss), ("columns", columns), ("parameters", parameters), ("extra", extra)]
-    heads += [("bias", ensemble.bias.tolist()), ("scale", float(ensemble.scale))]
+    heads += [("bias", ensemble.bias.tolist()), ("scale", list(ensemble.scales) or float(ensemble.scale))]
     lines = [f'"{name}": {_written(name, value)}' for name, value in heads]
     lines.append('"features": ' + _list([_written("features", line) for line in cuts_lines(ensemble.cuts)]))
     pairs, is_set = zip(ensemble.trees, ensemble.factors, strict=True), ensemble.cuts.is_categorical
@@ -108,17 +111,32 @@ def load(path: str | os.PathLike[str]) -> ModelRecord:
 
 def _ensemble(found: dict[str, Any]) -> Ensemble:
     bias = strict.numbers(found["bias"], "bias")
-    scale = strict.number(found["scale"], "scale")
+    scales = _scales(found["scale"])
     if not len(bias):
         strict.refuse("bias", "there is one number for each output, so at least one")
-    if scale <= 0.0:
-        strict.refuse("scale", "it is greater than 0", scale)
     cuts = cuts_from(found["features"])
     trees, columns = strict.items(found["trees"], "trees"), Columns.of(cuts)
     if len(trees) % len(bias):
         strict.refuse("trees", f"there is one for each of the {len(bias)} outputs in every round", len(trees))
     pairs = [tree_from(tree, f"trees[{i}]", i % len(bias), columns) for i, tree in enumerate(trees)]
-    return Ensemble(bias, cuts, tuple(tree for tree, _ in pairs), tuple(factor for _, factor in pairs), scale)
+    past = tuple(scales.tolist()) if isinstance(found["scale"], list) else ()
+    if past and len(past) * len(bias) != len(trees):
+        strict.refuse("scale", f"there is one for each of the {len(trees) // len(bias)} rounds", len(past))
+    factors = tuple(factor for _, factor in pairs)
+    return Ensemble(bias, cuts, tuple(tree for tree, _ in pairs), factors, float(scales[-1]), past)
+
+
+def _scales(value: Any) -> NDArray[np.float64]:
+    """After each round, or the only one there is."""
+    many = isinstance(value, list)
+    found = strict.numbers(value if many else [value], "scale")
+    if not len(found):
+        strict.refuse("scale", "a model without rounds has the scale 1", value)
+    if found.min() <= 0.0:
+        strict.refuse(f"scale[{found.argmin()}]" if many else "scale", "it is greater than 0", float(found.min()))
+    if many and (np.diff(found) > 0.0).any():
+        strict.refuse(f"scale[{np.argmax(np.diff(found) > 0.0) + 1}]", "a model is shrunk, so it never grows", value)
+    return found
 
 
 def _written(name: str, value: Any) -> str:

@@ -11,6 +11,13 @@ from gpuboost.types import Array, Bins, Cuts, Progress, TrainingSet, Tree
 AddTree: TypeAlias = Callable[[Array, Tree, float, Bins, Cuts], None]
 """A backend's ``add_tree``."""
 
+Show: TypeAlias = Callable[[Array, float, Array], None]
+"""(running sums, scale of the ensemble, scores to write)"""
+
+
+def as_they_are(sums: Array, scale: float, scores: Array) -> None:
+    """Nothing is shrunk: the scores are the sums."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -28,20 +35,26 @@ class EvalSet:
     name: str
     data: TrainingSet
     scores: Array  # (k, n) float64 of the ensemble so far; written to
+    sums: Array | None = None  # (k, n) float64, if the ensemble is shrunk: what the scores are made of
 
 
 class Evaluation:
     """Call it once a round: it adds the round's trees to the scores and measures them."""
 
-    def __init__(self, sets: Sequence[EvalSet], measures: Sequence[Measure], add_tree: AddTree) -> None:
+    def __init__(
+        self, sets: Sequence[EvalSet], measures: Sequence[Measure], add_tree: AddTree, show: Show = as_they_are
+    ) -> None:
         self.sets = tuple(sets)
         self.measures = tuple(measures)
         self._add_tree = add_tree
+        self._show = show
 
     def __call__(self, progress: Progress) -> dict[str, dict[str, float]]:
         return {one.name: self._evaluate(one, progress) for one in self.sets}
 
     def _evaluate(self, one: EvalSet, progress: Progress) -> dict[str, float]:
+        sums = one.scores if one.sums is None else one.sums
         for tree in progress.trees:
-            self._add_tree(one.scores, tree, progress.factor, one.data.bins, one.data.cuts)
+            self._add_tree(sums, tree, progress.factor, one.data.bins, one.data.cuts)
+        self._show(sums, progress.scale, one.scores)
         return {measure.name: measure.of(one.scores, one.data) for measure in self.measures}

@@ -43,7 +43,7 @@ class TestLearning:
         model = regressor(n_estimators=200).fit(x[:200], y[:200])
         assert rmse(model, x[200:], y[200:]) < 0.5 * y[200:].std()
 
-    @pytest.mark.parametrize("growth", ["depthwise", "leafwise"])
+    @pytest.mark.parametrize("growth", ["depthwise", "leafwise", "oblivious"])
     @pytest.mark.parametrize("step", ["newton", "gradient", "constant", gb.NewtonStep()])
     def test_a_classifier_learns(self, binary_data: Data, growth: str, step: Any) -> None:
         x, y = binary_data
@@ -453,8 +453,8 @@ class TestFiles:
             ('"n_features":5', '"n_features":4', "columns"),
             ('"name":"logistic"', '"name":"squared"', "unknown loss"),
             ('"best_score":null', '"best_score":"high"', "best_score"),
-            ('"reg_lambda":1.0', '"reg_gamma":1.0', "reg_gamma"),
-            ('"reg_lambda":1.0', '"verbose":1', "verbose"),
+            ('"reg_lambda":null', '"reg_gamma":null', "reg_gamma"),
+            ('"reg_lambda":null', '"verbose":1', "verbose"),
             ('"sampling":null', '"sampling":{"policy":"Popen","rate":1}', "sampling"),
             ('"sampling":null', '"sampling":{"policy":"UniformSampling","rate":7}', "rate"),
         ):
@@ -522,7 +522,7 @@ class TestSurface:
         x, y = regression_data
         report = regressor(n_jobs=2, random_state=9).fit(x, y, sample_weight=np.arange(300) % 2).fit_report_
         assert (report.device, report.threads, report.seed) == ("cpu", 2, 9)
-        assert "no CUDA backend" in report.device_reason
+        assert "device='auto' took the CPU" in report.device_reason
         assert (report.rows, report.features, report.rounds, report.rounds_kept) == (150, 5, 20, 20)
         assert set(report.seconds) == {"prepare", "train"}
         assert report.verdict.kind == "sound"
@@ -566,6 +566,24 @@ class TestSurface:
             regressor(growth="leafwise", max_leaves=255).fit(*regression_data)
         model = regressor(growth="leafwise", max_leaves=9, max_depth=None, n_estimators=3).fit(*regression_data)
         assert all(tree.nodes.is_leaf.sum() == 9 for tree in model.ensemble_.trees)
+
+    @pytest.mark.parametrize(
+        ("limits", "depth", "leaves"),
+        [
+            ({"max_depth": 4}, 4, 16),
+            ({"max_depth": None, "max_leaves": 9}, None, 9),
+            ({"max_depth": 3, "max_leaves": 7}, 3, 7),
+            ({"max_depth": 10**9, "n_estimators": 1}, None, 300 * 300),
+        ],
+    )
+    def test_oblivious_trees_keep_their_limits(
+        self, limits: dict[str, Any], depth: int | None, leaves: int, regression_data: Data
+    ) -> None:
+        model = regressor(**{"growth": "oblivious", "n_estimators": 5, **limits}).fit(*regression_data)
+        for tree in model.ensemble_.trees:
+            questions = {(int(f), int(b)) for f, b in zip(tree.nodes.feature, tree.nodes.bin, strict=True) if f >= 0}
+            assert depth is None or 1 <= len(questions) <= depth
+            assert 2 <= tree.nodes.is_leaf.sum() <= leaves
 
     def test_jupyter_shows_what_came_out(self, binary_data: Data) -> None:
         model = classifier(n_estimators=3)

@@ -94,3 +94,46 @@ def test_what_is_not_there_is_refused(model: gb.GradientBoostingRegressor) -> No
         gb.plot.importance(model, top=0)
     with pytest.raises(gb.InputError, match="kind"):
         gb.plot.importance(model, "weight")
+
+
+def chain(**params: object) -> dict[str, object]:
+    return {"n_estimators": 60, "max_depth": 2, "langevin": gb.Langevin(shrinkage=0.1), "random_state": 0, **params}
+
+
+def test_uncertainty_has_a_band_for_the_mean_and_a_wider_one_for_observations(regression_data: Data) -> None:
+    x, y = regression_data
+    model = gb.GradientBoostingRegressor(**chain()).fit(x, y)
+    ax = gb.plot.uncertainty(model, x, feature=1, coverage=0.8)
+    _, labels = ax.get_legend_handles_labels()
+    assert labels == ["mean", "80% interval of the observation", "80% interval of the mean"]
+    outer, inner = (np.ptp(band.get_paths()[0].vertices[:, 1]) for band in ax.collections)
+    assert outer > inner
+    assert ax.get_xlabel() == "x1"
+    drawn = ax.lines[0]
+    order = np.argsort(x[:, 1], kind="stable")
+    np.testing.assert_array_equal(drawn.get_xdata(), x[order, 1])
+    np.testing.assert_array_equal(drawn.get_ydata(), model.predict_uncertainty(x).mean[order])
+    robust = gb.GradientBoostingRegressor("huber", **chain()).fit(x, y)
+    assert len(gb.plot.uncertainty(robust, x).collections) == 1
+
+
+def test_uncertainty_of_a_classifier_is_beside_its_probability(binary_data: Data) -> None:
+    x, y = np.nan_to_num(binary_data[0]), binary_data[1]
+    model = gb.GradientBoostingClassifier(**chain()).fit(x, y)
+    _, labels = gb.plot.uncertainty(model, x).get_legend_handles_labels()
+    assert labels == ["P(1)", "knowledge uncertainty (nats)"]
+
+
+def test_trace_has_a_line_for_each_chain_and_says_whether_they_mixed(regression_data: Data) -> None:
+    x, y = regression_data
+    chains = gb.chains(gb.GradientBoostingRegressor(**chain()), x, y, n_chains=3)
+    ax = gb.plot.trace(chains.traces(x[:2]), burn_in=0.25)
+    assert len(ax.lines) == 4
+    assert ax.lines[3].get_xdata()[0] == 15
+    assert ax.get_title().startswith("R-hat ")
+    np.testing.assert_array_equal(
+        ax.lines[1].get_ydata(), [float(one[0]) for one in chains.models[1].staged_predict(x)]
+    )
+    assert len(gb.plot.trace(chains.models[0].trace(x[:1])).lines) == 2
+    with pytest.raises(gb.InputError, match="traces: must be"):
+        gb.plot.trace(np.zeros((5, 2)))

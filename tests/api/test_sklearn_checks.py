@@ -34,6 +34,7 @@ def test_small(estimator: BaseEstimator, check: Any) -> None:
 @parametrize_with_checks(
     [
         gb.GradientBoostingRegressor(),
+        gb.GradientBoostingRegressor(**SMALL, growth="oblivious"),
         gb.GradientBoostingRegressor(**SMALL, growth="leafwise", loss="absolute_error"),
         gb.GradientBoostingRegressor(**SMALL, step="constant", learners=0.7, random_state=3),
         gb.GradientBoostingClassifier(),

@@ -198,11 +198,14 @@ def test_weight(weight: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("group", "words"),
     [
-        ([2, 1], r"sizes that sum to it; got shape \(2,\), sum 3"),
-        ([5, -1], "positive query sizes"),
-        ([1.5, 2.5], "positive query sizes"),
-        ([[1, 1], [2, 2]], "one query id for each of 4 rows"),
-        ([1, 2, 1, 1], "must stand together"),
+        ([2, 1], r"sizes of the queries, which sum to 4; got 2 entries with sum 3\. Count"),
+        ([5, -1], r"sizes of the queries.*; size 1 is -1\. A query has a row or more"),
+        ([1.5, 2.5], r"one query id for each of 4 rows.*; got 2 entries of dtype float64"),
+        ([[1, 1], [2, 2]], r"one dimension; got shape \(2, 2\)"),
+        ([[1], [1], [2], [2]], r"got shape \(4, 1\)\. Use group\.ravel"),
+        ([7, 2, 7, 7], r"query 7, which begins at row 0, comes again at row 2\. Sort everything by query: order = "),
+        ([1.0, 1.0, np.nan, np.nan], "every row belongs to a query; row 2 holds "),
+        (["a", "a", None, "b"], "every row belongs to a query; row 2 holds None"),
     ],
 )
 def test_group(group: Any, words: str) -> None:

@@ -87,6 +87,11 @@ def test_the_example_itself_is_good() -> None:
         ("scale", 0.0, "scale: it is greater than 0; found 0.0"),
         ("scale", -1.0, "scale: it is greater than 0"),
         ("scale", None, r"scale\[0\]: a list of finite numbers was expected; found None"),
+        ("scale", [], "scale: a model without rounds has the scale 1"),
+        ("scale", [0.5, 0.0], r"scale\[1\]: it is greater than 0; found 0.0"),
+        ("scale", [0.5, 0.6], r"scale\[1\]: a model is shrunk, so it never grows"),
+        ("scale", [0.5, 0.4, 0.3], "scale: there is one for each of the"),
+        ("scale", [0.5, "0.4"], r"scale\[1\]: a list of finite numbers was expected"),
         ("features", {}, "features: a list was expected"),
         ("features.0", {"thresholds": [1.0], "categories": [1]}, r"features\[0\]: there is no entry of this name"),
         ("features.0", [], r"features\[0\]: an object was expected"),
@@ -223,7 +228,7 @@ def test_every_truncation_is_refused() -> None:
     file.from_json(TEXT[:-1])  # all but the last line end
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_changed_byte_is_refused_or_still_a_valid_model(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(TEXT) - 1))

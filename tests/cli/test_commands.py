@@ -65,6 +65,16 @@ def test_train_then_predict_a_regression(houses: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(predicted, loaded.predict(own))  # the text of a float brings back its bits
 
 
+def test_growth_is_an_option(houses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "model.json"
+    given = ["train", str(houses), "--target", "price", "--model", str(model), *QUICK]
+    assert main([*given, "--growth", "oblivious"]) == 0
+    nodes = gb.load_model(model).ensemble_.trees[0].nodes
+    assert len(set(nodes.feature[nodes.left[:1]]) | set(nodes.feature[nodes.right[:1]])) == 1
+    assert main([*given, "--growth", "upwards"]) == 2
+    assert "'depthwise', 'leafwise', 'oblivious'" in capsys.readouterr().err
+
+
 def test_the_same_command_writes_the_same_bytes_on_any_number_of_threads(houses: Path, tmp_path: Path) -> None:
     models = [tmp_path / f"{threads}.json" for threads in ("1", "2")]
     for path in models:

@@ -30,7 +30,7 @@ from gpuboost.types import Gradients, Limits, Progress, TrainingSet
 
 Array = np.ndarray
 BACKENDS = [Reference(), TEAMS[2]]
-QUICK = settings(max_examples=30, deadline=None, derandomize=True)
+QUICK = settings(max_examples=30)
 
 SMOOTH: list[tuple[Loss, str]] = [
     (losses.SquaredError(), "real"),
@@ -44,10 +44,11 @@ SMOOTH: list[tuple[Loss, str]] = [
 class ConstantCurvature:
     """A loss whose every second derivative is sigma, and which is the given one otherwise."""
 
-    has_curvature, smoothness, leaf_quantile = True, None, None
+    has_curvature, smoothness, strong_convexity, leaf_quantile = True, None, 0.0, None
 
     def __init__(self, loss: Loss) -> None:
-        self.name, self.parameter, self.n_outputs, self.start = loss.name, loss.parameter, loss.n_outputs, loss.start
+        self.name, self.task, self.parameter = loss.name, loss.task, loss.parameter
+        self.n_outputs, self.start = loss.n_outputs, loss.start
         self.derivatives, self.row_derivatives = _flattened(loss)
 
 

@@ -16,7 +16,7 @@ from gpuboost.kernels.binning import dense_bins, rounded_down
 from gpuboost.kernels.binning_sparse import sparse_bins
 
 Arrays = tuple[np.ndarray, ...]
-steady = settings(deadline=None, derandomize=True, max_examples=50)
+QUICK = settings(max_examples=50)
 LOOK_UP = binning.CELLS  # as many rows make look-up tables worth while
 
 
@@ -119,7 +119,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 narrow = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
-@steady
+@QUICK
 @given(st.lists(finite, min_size=1, max_size=20, unique=True), st.lists(narrow, min_size=1, max_size=20))
 def test_a_decision_by_bin_is_the_decision_by_value(cuts: list[float], values: list[float]) -> None:
     thresholds = np.unique(np.array(cuts) + 0.0)
@@ -136,7 +136,7 @@ def test_a_decision_by_bin_is_the_decision_by_value(cuts: list[float], values: l
             assert (np.diff(bins[order].astype(int)) >= 0).all()
 
 
-@steady
+@QUICK
 @given(finite, narrow)
 def test_rounding_a_threshold_down_keeps_the_decision(t: float, x: float) -> None:
     low = float(rounded_down(np.array([t]), np.float32)[0])

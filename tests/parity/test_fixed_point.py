@@ -24,7 +24,7 @@ BITS = {"g": 31, "h": 32}
 magnitudes = st.floats(1e-40, 1e38)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(
     st.integers(1, 300), st.sampled_from([1, 2, 7, 4096]), magnitudes, st.sampled_from([0.0, 1.0, 6.0]),
     st.sampled_from([31, 32]), st.integers(0, 2**32 - 1),
@@ -41,7 +41,7 @@ def test_no_sum_leaves_its_bits(n: int, most: int, top: float, spread: float, bi
     assert by_sum or (by_row and TILE * max(rows) < 2**bits)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.integers(1, 10**7), magnitudes, st.floats(0.0, 1.0), st.sampled_from([31, 32]))
 def test_the_scale_is_the_finest_that_one_of_the_bounds_allows(n: int, top: float, share: float, bits: int) -> None:
     total = top * (1.0 + share * (n - 1))
@@ -165,7 +165,7 @@ def test_more_rows_than_two_tiles(kind: str) -> None:
 # The kernels by themselves, against Python's integers.
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     st.integers(0, 80),
     st.sampled_from(["plain", "heavy", "huge", "tiny", "ties"]),

@@ -52,13 +52,13 @@ def test_the_first_known_answer_is_the_stream_of_the_empty_key() -> None:
     assert uniform_bits(4, Key.root(0)).tolist() == as_words(KNOWN[0][2])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.lists(words, min_size=4, max_size=4), st.lists(words, min_size=2, max_size=2))
 def test_the_kernel_is_philox(counter: list[int], key: list[int]) -> None:
     assert kernel(counter, key) == philox(counter, key)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**31 - 1), st.text(max_size=5), st.integers(0, 40))
 def test_number_i_of_a_stream_is_word_i_mod_4_of_block_i_div_4(seed: int, step: int, name: str, n: int) -> None:
     key = Key.root(seed) / name / step
@@ -66,7 +66,7 @@ def test_number_i_of_a_stream_is_word_i_mod_4_of_block_i_div_4(seed: int, step: 
     assert drawn == [philox([i // 4, 0, step, key.stream], [seed & LOW, seed >> 32])[i % 4] for i in range(n)]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.integers(0, 2**64 - 1), st.integers(0, 3000), st.sampled_from([1e-9, 0.01, 0.3, 0.999, 1.0 - 2.0**-33]))
 def test_backends_draw_the_same_rows(seed: int, n: int, rate: float) -> None:
     key = Key.root(seed) / "rows" / 3

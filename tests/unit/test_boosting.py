@@ -159,7 +159,7 @@ def test_a_row_of_weight_three_is_three_rows(loss: Loss, target: str, growth: De
     assert model_bytes(one, counts=False) == model_bytes(other, counts=False)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.sampled_from(["none", "whole"]))
 def test_the_order_of_rows_does_not_matter(seed: int, loss: tuple[Loss, str], weights: str) -> None:
     data = random_case(seed, 150, 4, target=loss[1], weights=weights).data

@@ -9,14 +9,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuboost.data.columns import Columns
 from gpuboost.data.tables import as_table
 
 nan = np.nan
-steady = settings(deadline=None, derandomize=True)
 
 
 def encoded(learned_from: object, X: object, categorical_features: object = "from_dtype") -> list[list[float]]:
@@ -218,7 +217,6 @@ def learned_columns(draw: st.DrawFn) -> Columns:
     return Columns(d, names, tuple(draw(st.lists(st.none() | known.map(tuple), min_size=d, max_size=d))))
 
 
-@steady
 @given(learned_columns())
 def test_json_brings_back_the_same(columns: Columns) -> None:
     text = json.dumps(columns.to_json(), allow_nan=False)
@@ -227,7 +225,6 @@ def test_json_brings_back_the_same(columns: Columns) -> None:
     assert json.dumps(found.to_json()) == text
 
 
-@steady
 @given(st.lists(st.none() | text, min_size=1, max_size=20))
 def test_a_code_is_the_place_among_the_categories(values: list[str | None]) -> None:
     x = [[value, 0] for value in values]

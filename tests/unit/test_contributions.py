@@ -13,6 +13,7 @@ from strategies import Array, probing_rows, random_ensemble
 
 from gpuboost.backends import forest
 from gpuboost.backends.contributions import Explainer, contributions
+from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.paths import Paths, contributions_by_definition
 from gpuboost.errors import InputError
 from gpuboost.types import Cuts, Ensemble, Nodes, Tree
@@ -181,3 +182,17 @@ def test_no_trees_and_no_splits() -> None:
 def test_another_number_of_features_is_refused() -> None:
     with pytest.raises(InputError, match="trained on 5 features; this has 6"):
         explained(random_ensemble(1), np.zeros((2, 6)), 2)
+
+
+def test_a_backend_prepares_a_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Ensemble] = []
+    prepare = Explainer.of
+    monkeypatch.setattr(Explainer, "of", lambda ensemble: made.append(ensemble) or prepare(ensemble))
+    models = [random_ensemble(seed) for seed in (1, 2)]
+    rows = [probing_rows(model, 20, 3) for model in models]
+    backend = Cpu(2)
+    expected = [Cpu(1).contributions(model, x) for model, x in zip(models, rows, strict=True)]
+    made.clear()
+    for at in (0, 0, 0, 1, 1, 0):
+        assert backend.contributions(models[at], rows[at]).tobytes() == expected[at].tobytes()
+    assert [one is models[at] for one, at in zip(made, (0, 1, 0), strict=True)] == [True] * 3

@@ -14,7 +14,6 @@ from gpuboost.data.quantiles import between, bin_ends, whole_mass
 from gpuboost.types import Cuts
 
 nan = np.nan
-steady = settings(deadline=None, derandomize=True)
 
 
 def one(values: list[float], **kwargs: object) -> list[float]:
@@ -86,7 +85,6 @@ def test_light_values_share_what_heavy_ones_leave(mass: list[int], ends: list[in
 masses = st.lists(st.integers(1, 1000) | st.sampled_from([1, 1, 1, 10**6]), min_size=3, max_size=60)
 
 
-@steady
 @given(masses, st.integers(2, 20))
 def test_bins_of_any_masses(mass: list[int], most: int) -> None:
     weights = np.array(mass, dtype=np.int64)
@@ -104,7 +102,6 @@ def test_bins_of_any_masses(mass: list[int], most: int) -> None:
             assert inside.sum() < 3 * fair
 
 
-@steady
 @given(masses, st.integers(2, 20), st.integers(0, 40))
 def test_bins_do_not_depend_on_the_unit_of_weight(mass: list[int], most: int, shift: int) -> None:
     weights = np.array(mass, dtype=np.int64)
@@ -115,7 +112,6 @@ def test_bins_do_not_depend_on_the_unit_of_weight(mass: list[int], most: int, sh
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@steady
 @given(finite, finite)
 def test_a_threshold_lies_between_its_neighbours(a: float, b: float) -> None:
     a, b = min(a, b) + 0.0, max(a, b) + 0.0
@@ -126,7 +122,6 @@ def test_a_threshold_lies_between_its_neighbours(a: float, b: float) -> None:
     assert not (t == 0.0 and np.signbit(t))
 
 
-@steady
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(1, 5))
 def test_a_threshold_between_float32_numbers_is_one(a: float, steps: int) -> None:
     b = np.float32(a)
@@ -149,7 +144,6 @@ def weighted_tables(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
     return np.column_stack([x, codes]), np.array(weight), draw(st.integers(2, 8))
 
 
-@steady
 @given(weighted_tables())
 def test_a_whole_weight_is_a_repeated_row(case: tuple[np.ndarray, np.ndarray, int]) -> None:
     x, weight, most = case
@@ -160,7 +154,6 @@ def test_a_whole_weight_is_a_repeated_row(case: tuple[np.ndarray, np.ndarray, in
     assert_same_cuts(numbers, choose_cuts(np.repeat(x[:, :2], weight, axis=0), None, most))
 
 
-@steady
 @given(weighted_tables(), st.booleans())
 def test_sparse_is_dense(case: tuple[np.ndarray, np.ndarray, int], weighted: bool) -> None:
     x, weight, most = case
@@ -255,7 +248,7 @@ def test_many_categories_are_spread_over_several_features() -> None:
     assert (cuts.n_features, cuts.n_columns) == (4, 3)
 
 
-@settings(deadline=None, derandomize=True, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=40))
 def test_spreading_counts_a_weight_as_that_many_rows(rows: list[tuple[int, int]]) -> None:
     codes, weight = (np.array(column) for column in zip(*rows, strict=True))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import gpuboost as gb
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.targets import check_group
+from gpuboost.data.queries import check_group
 from gpuboost.data.weights import check_weight, kept_rows, split_weights
 from gpuboost.types import Cuts, DenseBins
 

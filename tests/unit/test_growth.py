@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from gpuboost.backends.protocol import Backend, Frontier
 from gpuboost.backends.reference import Reference
-from gpuboost.growth import DepthWise, Growth, LeafWise
+from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Candidates, Gradients, Limits, Nodes, Target
 
 BACKENDS = [Reference(), TEAMS[2]]
-QUICK = settings(max_examples=40, deadline=None, derandomize=True)
+QUICK = settings(max_examples=40)
 
 
 def depths(nodes: Nodes) -> np.ndarray:
@@ -71,7 +71,7 @@ def test_leaf_wise_always_splits_the_leaf_that_gains_most(seed: int, leaves: int
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("growth", [DepthWise, LeafWise])
+@pytest.mark.parametrize("growth", [DepthWise, LeafWise, Oblivious])
 @pytest.mark.parametrize(
     "limits", [Limits(1, 5), Limits(8, 0), Limits(8, 5, 101), Limits(8, 5, 1, 1e9), Limits(8, 5, 1, 1e-3, 1.0, 1e9)]
 )
@@ -86,7 +86,7 @@ def test_a_limit_that_allows_no_split_leaves_the_root(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("growth", [DepthWise(Limits(64, 10)), LeafWise(Limits(64, 10))])
+@pytest.mark.parametrize("growth", [DepthWise(Limits(64, 10)), LeafWise(Limits(64, 10)), Oblivious(Limits(64, 10))])
 def test_a_tree_stops_where_nothing_is_left_to_gain(backend: Backend, growth: Growth) -> None:
     """Gradients of two values that one cut tells apart: two leaves, however many are allowed."""
     data = random_case(2, 100, 3, full=True, categorical=0.0, missing=0.0).data
@@ -131,6 +131,8 @@ class Verbs:
         (DepthWise(Limits(64, 3)), 99, 3, None),
         (DepthWise(Limits(64, 3)), 1, 2, None),
         (DepthWise(Limits(64, 3)), 0, 1, None),
+        (Oblivious(Limits(64, 3)), 99, 3, None),
+        (Oblivious(Limits(64, 3)), 1, 2, None),
         (LeafWise(Limits(5, 3)), 99, 4, 1),
         (LeafWise(Limits(5, 3)), 2, 3, 1),
         (LeafWise(Limits(1, 3)), 99, 0, 1),

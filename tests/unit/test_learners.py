@@ -31,7 +31,7 @@ def test_all_learners_are_all_features() -> None:
     assert found.dtype == np.int32
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.integers(1, 200), st.one_of(st.integers(1, 250), st.floats(0.001, 1.0)), st.integers(0, 2**31 - 1))
 def test_t_features_without_repetition_in_order(d: int, t: float, step: int) -> None:
     found = RandomGroups(t).draw(d, ROOT / step).features

@@ -43,8 +43,8 @@ def test_what_stands_for_the_curvature(step: Step, loss: Loss, curvature: float 
 @pytest.mark.parametrize(
     ("step", "loss", "text"),
     [
-        (NewtonStep(), losses.AbsoluteError(), "second derivative, which is 0 for loss 'absolute_error'"),
-        (NewtonStep(), losses.Huber(), "second derivative, which is 0 for loss 'huber'"),
+        (NewtonStep(), losses.AbsoluteError(), "second derivative, which may be 0 for loss 'absolute_error'"),
+        (NewtonStep(), losses.Huber(), "second derivative, which may be 0 for loss 'huber'"),
         (ConstantStep(), losses.Poisson(), "finite smoothness constant; loss 'poisson' has none"),
         (QuantileStep(), losses.SquaredError(), "loss 'squared_error' has no quantile"),
         (QuantileStep(), losses.Softmax(3), "loss 'softmax' has no quantile"),

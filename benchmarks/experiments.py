@@ -1,0 +1,105 @@
+"""Suites that ask what a method does, not how fast a library is: each part makes a table of its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from gpuboost.benchmarks import machine
+from gpuboost.errors import InputError
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    small: bool
+    peers: bool  # beside other libraries, where they are installed
+    threads: int
+    repeats: int  # 0: the part's own number
+    tell: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A table, and the numbers behind it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    numbers: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    title: str
+    run: Callable[[Options], Finding]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named group of parts."""
+
+    name: str
+    title: str
+    parts: Mapping[str, Part]
+
+    def chosen(self, names: Sequence[str]) -> dict[str, Part]:
+        """The named parts, all of them if none is named. An unknown name is an InputError."""
+        for name in names:
+            if name not in self.parts:
+                raise InputError(f"--case: {self.name} has no case {name!r}; it has {', '.join(self.parts)}.")
+        return {name: part for name, part in self.parts.items() if not names or name in names}
+
+
+def experiments() -> dict[str, Experiment]:
+    """Every experiment of this folder, by name."""
+    here = import_module(__package__ or "gpuboost.benchmarks")
+    modules = (import_module(f"{here.__name__}.{info.name}") for info in iter_modules(here.__path__))
+    found = [module.EXPERIMENT for module in modules if hasattr(module, "EXPERIMENT")]
+    return {one.name: one for one in found}
+
+
+def drawn(finding: Finding) -> Any:
+    """A rich table."""
+    from rich.table import Table
+
+    table = Table(*finding.columns, title=finding.title, title_justify="left", caption_justify="left")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in finding.rows:
+        table.add_row(*row)
+    table.caption = "\n".join(finding.notes) or None
+    return table
+
+
+def destination(where: str, experiment: Experiment) -> Path:
+    """A file as it is named; in a folder, <device>/<experiment>.json."""
+    path = Path(where)
+    if path.is_dir() or where.endswith("/"):
+        return path / machine.slug(machine.describe()) / f"{experiment.name.replace('-', '_')}.json"
+    return path
+
+
+def write(path: Path, experiment: Experiment, command: str, options: Options, findings: Mapping[str, Finding]) -> None:
+    """One JSON object; parts that were not run again stay."""
+    size = "small" if options.small else "full"
+    about = {"suite": experiment.name, "size": size, "threads": options.threads, "machine": machine.describe()}
+    parts: dict[str, Any] = {}
+    if path.exists():
+        old = json.loads(path.read_text())
+        if all(old.get(key) == about[key] for key in ("suite", "size", "threads")):
+            parts = old["parts"]
+    stamp = {"date": time.strftime("%Y-%m-%d"), "command": command, "repeats": options.repeats}
+    parts |= {name: {**stamp, **asdict(finding)} for name, finding in findings.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        json.dumps({**about, "parts": {name: parts[name] for name in experiment.parts if name in parts}}, indent=1)
+    )

@@ -1,0 +1,112 @@
+"""``gpuboost bench gpu-speed``: its arithmetic, its tables without a GPU, small runs on an emulated one."""
+
+from __future__ import annotations
+
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda_compiler import ptx
+from emulator import emulated_gpu
+
+from gpuboost.backends.cuda_gpus import use
+from gpuboost.backends.cuda_runtime import source
+from gpuboost.benchmarks import gpu_counted, gpu_kernels, gpu_micro, gpu_model, gpu_speed
+from gpuboost.benchmarks.experiments import Options, drawn
+from gpuboost.cli import main
+
+QUIET = Options(small=False, peers=False, threads=1, repeats=1, tell=lambda line: None)
+
+
+def no_gpu():
+    calls = SimpleNamespace(driverGetVersion=lambda: 13_000, runtimeGetVersion=lambda: 13_000)
+    return SimpleNamespace(cuda=SimpleNamespace(runtime=calls, is_available=lambda: False))
+
+
+def test_the_budget_is_the_designs():
+    assert gpu_model.bytes_per_row(28, 8) == pytest.approx(353, abs=0.5)
+    assert gpu_model.bytes_per_row(28, 6) == pytest.approx(271, abs=0.5)
+    assert gpu_model.bytes_per_row(13, 8) < gpu_model.bytes_per_row(17, 8)
+
+
+def test_without_a_gpu_every_part_but_one_says_why(tmp_path, capsys):
+    parts = [name for name in gpu_speed.EXPERIMENT.parts if name != "counted"]
+    named = [word for name in parts for word in ("--case", name)]
+    with use(no_gpu()):
+        assert main(["bench", "gpu-speed", *named, "--json", str(tmp_path / "g.json")]) == 0
+    assert capsys.readouterr().out.count("skipped") == len(parts)
+    kept = json.loads((tmp_path / "g.json").read_text())["parts"]
+    assert list(kept) == parts
+    assert all("the driver lists no GPU" in part["numbers"]["skipped"] for part in kept.values())
+
+
+def test_time_per_tree_is_a_difference():
+    library = gpu_speed._measured(lambda x, y: lambda trees: None, None, None, 30, 1)
+    assert set(library) == {"ms", "first", "few", "many", "trees"}
+    assert library["ms"] == pytest.approx(1e3 * (library["many"] - library["few"]) / 20)
+
+    def broken(x, y):
+        raise RuntimeError("no CUDA in this build")
+
+    assert gpu_speed._measured(broken, None, None, 30, 1) == {"error": "RuntimeError: no CUDA in this build"}
+
+
+def test_a_small_training_is_timed(monkeypatch):
+    monkeypatch.setattr(gpu_micro, "HBM_BYTES", 1 << 16)
+    shape = gpu_speed.Shape("tiny", 400, 4, 2, gpu_speed.plain, trees=14, target=1e-9)
+    with emulated_gpu():
+        found = gpu_speed.timed(shape, QUIET)
+        assert drawn(found).row_count == 1
+        assert found.rows[0][0] == "gpuboost"
+        assert "missed" in found.notes[-1]
+        assert found.numbers["bytes"] == 400 * gpu_model.bytes_per_row(4, 2)
+    with emulated_gpu(capacity=1 << 20):
+        assert "GiB are needed" in gpu_speed.timed(gpu_speed.SHAPES["airline"], QUIET).rows[0][-1]
+
+
+def test_what_a_device_can_do_is_measured():
+    with emulated_gpu():
+        gpu, _ = gpu_model.gpu_or_reason()
+        found = gpu_micro.measured(gpu, "emulated", 1e-6, QUIET.tell)
+        assert all(value > 0 for what, value in found.numbers.items() if what != "gpu")
+        bench, x = gpu_micro.Bench(gpu, 1e-6), np.arange(4 * 50, dtype=np.uint64)
+        out = gpu.zeros(1, np.uint64)
+        rows = np.array([0, 3, 49], np.uint32)
+        bench.kernel("gather")((2,), (512,), (gpu.upload(x), gpu.upload(rows), np.int64(3), out))
+        assert gpu.download(out)[0] == x.reshape(50, 4)[rows].sum()
+        for pattern in range(3):
+            sums = gpu.zeros(2, np.uint32)
+            arguments = np.int32(5), np.int32(pattern), sums
+            bench.kernel("adds", gpu_micro.PLANES)((3,), (512,), arguments, shared_mem=gpu_micro.PLANES)
+            assert gpu.download(sums).tolist() == [3 * 512 * 5, 2 * 3 * 512 * 5]
+
+
+def test_kernels_are_timed_one_by_one(rng):
+    x = rng.normal(size=(300, 4))
+    with emulated_gpu() as cupy:
+        cupy.cuda.Event = lambda: SimpleNamespace(record=lambda stream: None)
+        cupy.cuda.get_elapsed_time = lambda begin, end: 0.002
+        gpu, _ = gpu_model.gpu_or_reason()
+        each = gpu_kernels.microseconds(gpu, x, (x[:, 0] > 0).astype(np.float64), depth=3, trees=4)
+    assert each["route"] == (3.0, pytest.approx(6.0))
+    assert each["root_histogram"] == (1.0, pytest.approx(2.0))
+
+
+@pytest.mark.slow
+def test_a_tree_is_within_its_budget():
+    with emulated_gpu():
+        pass  # skips where nothing can be compiled
+    found = gpu_counted.counted(QUIET)
+    assert sum(found.numbers["bytes per row and tree"].values()) <= found.numbers["budget"]
+    assert found.numbers["graphs per tree"] == 1
+    assert found.numbers["waits per tree"] == 0
+
+
+def test_what_is_measured_is_what_the_device_compiles():
+    """The adds are native ones that return nothing, and reads are not optimised away."""
+    made = ptx(source("common.cuh") + gpu_micro.TEXT)
+    adds = made.split("adds(")[1].split(".entry")[0]
+    assert len(re.findall(r"\b(?:atom|red)\.shared\.add\.u32", adds)) >= 2
+    assert "ld.global" in made.split("read_all(")[1].split(".entry")[0]

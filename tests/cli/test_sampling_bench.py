@@ -1,0 +1,47 @@
+"""The suites on row sampling: what they report of a run, and one small run of each from end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuboost as gb
+from gpuboost.benchmarks import sampling, smart
+from gpuboost.benchmarks.synthetic import higgs_like
+from gpuboost.cli import main
+
+
+def test_a_run_knows_its_rounds_and_rates() -> None:
+    run = smart.Run([0.4, 0.324, 0.33, 0.31, 0.32], 0.1, (0.5, 0.3, 0.1, 0.1, 0.1))
+    assert run.first(0.325) == 2
+    assert run.first(0.3) is None
+    assert run.best == 4
+    assert run.rate(2) == 0.4
+    assert smart.Run([0.4], 0.1, ()).rate(1) == 1.0
+
+
+def test_strategies_are_those_of_the_paper_at_its_rates() -> None:
+    found = smart.strategies(0.5, 0.3, 0.4)
+    assert found["baseline"] is None
+    assert found["1st order"] == gb.ImportanceSampling(0.5, score="gradient", floor=0.0, variance_control="none")
+    assert found["2nd order, node (B)"].score == "hessian"
+    uniform = smart.follow(higgs_like(2000, 500, 1), found["uniform"], 0, 1, n_estimators=4)
+    assert len(uniform.scores) == len(uniform.rates) == 4
+    assert abs(np.mean(uniform.rates) - 0.4) < 0.05
+    assert uniform.seconds > 0.0
+
+
+@pytest.mark.parametrize("suite", ["smart", "sampling"])
+def test_a_small_run_from_end_to_end(suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "found.json"
+    assert main(["bench", suite, "--case", "higgs", "--size", "small", "--threads", "1", "--json", str(path)]) == 0
+    stored = json.loads(path.read_text())["parts"]["higgs"]
+    assert stored["rows"][0][0].endswith("all rows")
+    labels = [row[0] for row in stored["rows"]]
+    assert set(labels) == set(stored["numbers"])
+    assert "20,000 x 28" in capsys.readouterr().out
+    if suite == "sampling":
+        assert labels == list(sampling.OURS)  # no peers were asked for
