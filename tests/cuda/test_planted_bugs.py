@@ -122,13 +122,6 @@ def test_traps_name_the_thread_and_python_lives_on(kernel, arguments, words):
     assert (run("missing_barrier", 256, zeros(), fixed=True) == np.arange(256)[::-1]).all()
 
 
-def test_traps_of_several_workers():
-    module = Module(PLANTED, schedule=Schedule(workers=2))
-    for _ in range(3):
-        with pytest.raises(KernelError, match="illegal memory access"):
-            module.kernel("null_store")((2,), (64,), (zeros(),))
-
-
 # A product and a sum become one rounding when contracted
 
 

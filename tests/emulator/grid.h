@@ -28,7 +28,7 @@ static void on_trap(int signal, siginfo_t* info, void* context) {
   siglongjmp(trap_exit, 1);
 }
 
-// Around a launch, by the host: workers' libraries one after another, so that each hands on what is not its own.
+// Around a launch, by the host.
 extern "C" EMULATOR_PUBLIC void cuda_emulator_traps(int on) {
   if (!TRAPS) return;
   struct sigaction action = {};

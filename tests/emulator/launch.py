@@ -178,8 +178,11 @@ class Kernel:
                 self._calls[i](ctypes.byref(launch), pointers)
             return launch
 
-        with self._traps(parts):
-            launches = [run(0)] if parts == 1 else list(_pool(parts).map(run, range(parts)))
+        if parts == 1:
+            with self._traps():
+                launches = [run(0)]
+        else:
+            launches = list(_pool(parts).map(run, range(parts)))
         for launch in launches:
             if launch.error:
                 raise KernelError(f"{self.name}: {launch.error.decode()}")
@@ -189,15 +192,14 @@ class Kernel:
         del kept
 
     @contextmanager
-    def _traps(self, parts: int) -> Iterator[None]:
-        """Illegal addresses inside a kernel are that kernel's error, not the end of Python."""
-        for library in self._libraries[:parts]:
-            library.cuda_emulator_traps(1)
+    def _traps(self) -> Iterator[None]:
+        """Illegal addresses inside a kernel are that kernel's error, not the end of Python. Not for several workers:
+        signals are the whole process's, and a trap beside threads that are being made has been seen to end it."""
+        self._libraries[0].cuda_emulator_traps(1)
         try:
             yield
         finally:
-            for library in reversed(self._libraries[:parts]):
-                library.cuda_emulator_traps(0)
+            self._libraries[0].cuda_emulator_traps(0)
 
     def check(self, grid: tuple[int, ...], block: tuple[int, ...], shared_mem: int) -> tuple[Triple, Triple]:
         """The whole grid and block of a launch that a device would accept.
