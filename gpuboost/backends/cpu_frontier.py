@@ -20,8 +20,9 @@ from gpuboost.kernels import columns, histogram, partition, shared_split, split
 from gpuboost.kernels import nodes as table
 from gpuboost.types import Array, Bins, Cuts, DenseBins, Limits, Nodes
 
-ROWS_PER_THREAD = 8_192  # below this many (row, feature / 8) pairs a thread is not worth waking
-CELLS_PER_THREAD = 4_096
+ROWS_PER_THREAD = 8_192  # below this many (row, feature / 8) pairs a thread is not worth waking,
+SORTED_PER_THREAD = 32_768  # nor below so many rows to sort,
+CELLS_PER_THREAD = 32_768  # nor below so many cells to search
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
 EVERY_ROW = 1 << 40
 NO_WORDS = np.empty(0, np.uint32)
@@ -270,7 +271,7 @@ class CpuFrontier:
     def _sort_rows(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of the chosen nodes in the order of their children; (threads, c) how many of each went left."""
         total = self._rows_in(chosen)
-        parts = self._parts(total, ROWS_PER_THREAD)
+        parts = self._parts(total, SORTED_PER_THREAD)
         counts = np.zeros((self._team.size, len(chosen)), np.int64)
         bounds = np.array([total * part // parts for part in range(parts + 1)], np.int64)
 
@@ -299,7 +300,7 @@ class CpuFrontier:
         settled = np.flatnonzero(leaves | last)
         out = np.empty(len(self._rows) if isinstance(self._bins, DenseBins) else self._bins.shape[0], np.int32)
         total = len(self._rows)
-        parts = self._parts(total, ROWS_PER_THREAD)
+        parts = self._parts(total, SORTED_PER_THREAD)
         counts = np.zeros((parts, len(settled)), np.int64)
 
         def settle(part: int) -> None:
