@@ -26,6 +26,7 @@ def _mean(values: Array, weight: Array | None) -> float:
 
 
 def loss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """The weighted mean of the loss itself, row by row in plain Python."""
     a = loss.parameter
     if loss.n_outputs == 1:
         each = [loss.value(t, f, a) for t, f in zip(y.tolist(), scores[0].tolist(), strict=True)]

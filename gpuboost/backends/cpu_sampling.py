@@ -26,6 +26,7 @@ Draw: TypeAlias = Callable[[int, int, Array, Array], int]
 
 
 def uniform(probability: float, n_rows: int, key: Key, team: Team, room: Workspace) -> Sample:
+    """Rows that are all drawn with the same probability. See ``Backend.sample``."""
     limit = np.uint64(int(probability * 2.0**32))
     rows, _ = _drawn(n_rows, lambda a, b, out, _: philox.drawn_rows(a, b, limit, *key.words, out), team, room)
     return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))
@@ -74,6 +75,7 @@ def draw(
 
 
 def weigh(gradients: Gradients, sample: Sample, team: Team) -> Gradients:
+    """The gradients of the drawn rows, times 1 / p. See ``Backend.weigh``."""
     if sample.rows is None:
         return gradients
     rows, by, m = sample.rows, sample.inverse_probability, gradients.multiplicity

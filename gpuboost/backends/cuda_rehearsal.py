@@ -68,7 +68,7 @@ class Rehearsal:
     """See ``Runtime``. ``held`` and ``most`` are bytes by purpose, now and when they were the most."""
 
     def __init__(self, sm_count: int, block_memory: int = 227 << 10) -> None:
-        self.name, self.sm_count, self.block_memory = "rehearsal", sm_count, block_memory
+        self.name, self.sm_count, self.block_memory = "the CUDA backend", sm_count, block_memory
         self.held: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self._purpose = "other"

@@ -70,6 +70,7 @@ def probabilities(scores: Array, odds: Odds) -> Array:
 
 
 def counts_of(scores: Array) -> Counts:
+    """Rows and significands of (n,) float32 scores, not negative, by the first bits of their patterns."""
     return Counts(*_by_place(scores.view(np.uint32), 20, BUCKETS))
 
 

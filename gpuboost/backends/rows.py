@@ -57,6 +57,7 @@ def _floats(values: Array) -> Array:
 
 
 def read_only(values: Array) -> Array:
+    """The same memory, not to be written to."""
     view = values.view()
     view.flags.writeable = False
     return view

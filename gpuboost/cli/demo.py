@@ -41,6 +41,7 @@ class Outcome:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Train, evaluate, save and reload a model on data that needs no download."""
     from rich.console import Console
 
     console = Console()

@@ -11,6 +11,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "cupy-cuda12x", "cupy-cu
 
 
 def run(options: argparse.Namespace) -> int:
+    """Say what this machine offers, and why a device is not usable."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

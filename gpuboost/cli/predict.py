@@ -14,6 +14,7 @@ from gpuboost.errors import InputError
 
 
 def run(options: argparse.Namespace) -> int:
+    """Predict a file of rows with a saved model."""
     import gpuboost
 
     try:

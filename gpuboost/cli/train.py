@@ -46,6 +46,7 @@ PARAMETERS = (
 
 
 def run(options: argparse.Namespace) -> int:
+    """Train a model on a file of rows, evaluate it and save it."""
     from rich.console import Console
 
     import gpuboost
