@@ -85,7 +85,7 @@ def kernels(options: Options) -> Finding:
 
 def microseconds(runtime: Any, x: Array, y: Array, depth: int, trees: int) -> dict[str, tuple[float, float]]:
     """Launches per tree, and microseconds per tree, by kernel; the first trees are not counted."""
-    from gpuboost.backends.cuda import Cuda  # imports kernels, which ``bench --list`` can do without
+    from gpuboost.backends.cuda.backend import Cuda  # imports kernels, which ``bench --list`` can do without
 
     timing = Timing(runtime)
     machine = Cuda(timing)

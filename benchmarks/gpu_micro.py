@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda_runtime import source
+from gpuboost.backends.cuda.runtime import source
 from gpuboost.benchmarks.experiments import Finding, Options
 from gpuboost.benchmarks.gpu_model import gpu_or_reason, skipped
 

@@ -14,14 +14,34 @@ Each idea is one piece of the recipe, called in one place below:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
-from gpuboost.langevin import Running
+from gpuboost.langevin import Chain, Running
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import targets_of
 from gpuboost.types import Array, Drawn, Ensemble, Progress, Structure, Target, TrainingSet, Tree, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A worker's half of a round: blind to the scores, to the model and to other workers."""
+
+    recipe: Recipe
+    data: TrainingSet
+    chain: Chain
+    root: Key
+    first: int  # rounds of the ensemble that is carried on
+
+    def __call__(self, backend: Backend, target: Target, ticket: int) -> tuple[Structure, ...]:
+        """One structure per output. Equal (target, ticket) give equal structures, on any machine."""
+        number = self.first + ticket
+        candidates = self.recipe.learners.draw(self.data.cuts.n_features, self.root / "learners" / number)
+        noisy = self.chain.perturb(backend, target, self.root / "structure noise" / number)
+        grow, outputs = self.recipe.growth.structure, range(self.recipe.loss.n_outputs)
+        return tuple(grow(backend, self.data, noisy, output, candidates) for output in outputs)
 
 
 def boost(
@@ -45,14 +65,7 @@ def boost(
         """Of each row, for a rule that draws by them."""
         return backend.losses(loss, running.scores, data)
 
-    def fit(target: Target, ticket: int) -> tuple[Structure, ...]:
-        """A worker's half of a round: blind to the scores, to the model and to other workers."""
-        candidates = recipe.learners.draw(data.cuts.n_features, root / "learners" / (first + ticket))
-        outputs = range(ensemble.n_outputs)
-        noisy = chain.perturb(backend, target, root / "structure noise" / (first + ticket))
-        return tuple(recipe.growth.structure(backend, data, noisy, output, candidates) for output in outputs)
-
-    with recipe.execution.open(fit) as workers:
+    with recipe.execution.open(Fit(recipe, data, chain, root, first), backend) as workers:
         for step in range(first, first + recipe.rounds):
             trees: tuple[Tree, ...] = ()
             leaves: tuple[Array, ...] = ()

@@ -1,5 +1,5 @@
 // Gradients with their extents, loss values, and scores that take a step. In front of this text stand common.cuh,
-// tree.cuh, fixed_point.cuh and the loss's formulas (gpuboost/backends/cuda_formulas.py).
+// tree.cuh, fixed_point.cuh and the loss's formulas (gpuboost/backends/cuda/formulas.py).
 
 #if MANY_OUTPUTS
 

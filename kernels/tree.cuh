@@ -1,4 +1,4 @@
-// What a growing tree is made of on a device. The numpy twins are in gpuboost/backends/cuda_tree.py.
+// What a growing tree is made of on a device. The numpy twins are in gpuboost/backends/cuda/tree.py.
 
 // One output's target and the tree being grown from it. Written by the kernels of the target (scales, weight, m) and by
 // those of growth (sums and counts); the host never waits for it inside a round.

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from emulator.compiler import cache_folder
 
-from gpuboost.backends.cuda_sources import OPTIONS
+from gpuboost.backends.cuda.sources import OPTIONS
 
 ARCHITECTURES = (75, 80, 90, 100)
 CUPY_ADDS = ("-ftz=true",)  # and cannot be told not to

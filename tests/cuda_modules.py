@@ -16,11 +16,11 @@ from builders import Case, random_case
 from cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_compiler, resources
 from emulator import emulated_runtime
 
-from gpuboost.backends.cuda import Cuda
-from gpuboost.backends.cuda_arena import Arena
-from gpuboost.backends.cuda_matrix import CudaMatrix
-from gpuboost.backends.cuda_plan import Plan
-from gpuboost.backends.cuda_sources import OPTIONS
+from gpuboost.backends.cuda.arena import Arena
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.plan import Plan
+from gpuboost.backends.cuda.sources import OPTIONS
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.losses import AbsoluteError, Softmax, SquaredError, registry

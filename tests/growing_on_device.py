@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda_arena import Arena
-from gpuboost.backends.cuda_frontier import CudaFrontier, RowsToGrow
-from gpuboost.backends.cuda_plan import Plan, Tuning, tile_width
-from gpuboost.backends.cuda_runtime import Runtime
-from gpuboost.backends.cuda_tree import NODE, STATE
+from gpuboost.backends.cuda.arena import Arena
+from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
+from gpuboost.backends.cuda.plan import Plan, Tuning, tile_width
+from gpuboost.backends.cuda.runtime import Runtime
+from gpuboost.backends.cuda.tree import NODE, STATE
 from gpuboost.backends.reference import dense_rows, extent, fixed_point_scale
 from gpuboost.types import Candidates, Gradients, Limits, Nodes, Structure, Target, TrainingSet
 
@@ -20,7 +20,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Layout:
-    """See ``cuda_frontier.Tiles``."""
+    """See ``backends.cuda.frontier.Tiles``."""
 
     rows: Any
     columns: Any

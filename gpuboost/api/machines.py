@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpuboost import backends
-from gpuboost.backends.cuda_gpus import gpu_of, open_gpu
-from gpuboost.backends.cuda_matrix import CudaMatrix
+from gpuboost.backends.cuda.gpus import gpu_of, open_gpu
+from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.devices import choose
 from gpuboost.backends.protocol import Backend
 from gpuboost.types import Array

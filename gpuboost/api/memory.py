@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from gpuboost import losses
 from gpuboost.api import parameters
-from gpuboost.backends.cuda_gpus import open_gpu
-from gpuboost.backends.cuda_plan import Plan, tile_width
-from gpuboost.backends.cuda_rehearsal import CountedArray, Rehearsal
+from gpuboost.backends.cuda.gpus import open_gpu
+from gpuboost.backends.cuda.plan import Plan, tile_width
+from gpuboost.backends.cuda.rehearsal import CountedArray, Rehearsal
 from gpuboost.backends.devices import choose
 from gpuboost.backends.protocol import Backend, Frontier
 from gpuboost.boosting import boost
@@ -35,7 +35,7 @@ from gpuboost.types import (
 )
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
-    from gpuboost.backends.cuda import Cuda
+    from gpuboost.backends.cuda.backend import Cuda
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
 ROUNDS = 3  # after two, everything that a training holds is there
@@ -170,7 +170,7 @@ def rehearsed(
     eval_rows: tuple[int, ...] = (),
 ) -> MemoryEstimate:
     """What the driver allocates for a training of this recipe on n rows cut like this."""
-    from gpuboost.backends.cuda import Cuda
+    from gpuboost.backends.cuda.backend import Cuda
 
     runtime = Rehearsal(sm_count)
     machine = Cuda(runtime)

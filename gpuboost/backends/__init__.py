@@ -18,8 +18,8 @@ def get(name: str, threads: int = 1) -> Backend:
 
         return Reference()
     if name.startswith("cuda:"):
-        from gpuboost.backends.cuda import Cuda
-        from gpuboost.backends.cuda_gpus import open_gpu
+        from gpuboost.backends.cuda.backend import Cuda
+        from gpuboost.backends.cuda.gpus import open_gpu
 
         return Cuda(open_gpu(name))
     from gpuboost.backends.cpu import Cpu

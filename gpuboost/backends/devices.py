@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from gpuboost.backends.cuda_gpus import Gpu, gpus
+from gpuboost.backends.cuda.gpus import Gpu, gpus
 from gpuboost.errors import DeviceError, RecipeError
 
 AUTO_CELLS = 5_000_000

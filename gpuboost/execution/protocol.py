@@ -11,9 +11,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeAlias
 
+from gpuboost.backends.protocol import Backend
 from gpuboost.types import Structure, Target
 
-Fit: TypeAlias = Callable[[Target, int], tuple[Structure, ...]]  # (target, ticket) -> one structure per output
+Fit: TypeAlias = Callable[[Backend, Target, int], tuple[Structure, ...]]
+"""(the worker's machine, target, ticket) -> one structure per output."""
 
 
 class Workers(Protocol):
@@ -26,4 +28,6 @@ class Workers(Protocol):
 class Execution(Protocol):
     """A way to run ``fit``."""
 
-    def open(self, fit: Fit, /) -> AbstractContextManager[Workers]: ...
+    def open(self, fit: Fit, backend: Backend, /) -> AbstractContextManager[Workers]:
+        """``backend`` is the server's machine; a worker that runs beside it needs one of its own."""
+        ...

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
+from gpuboost.backends.protocol import Backend
 from gpuboost.execution.protocol import Fit, Workers
 from gpuboost.types import Structure, Target
 
@@ -16,15 +17,15 @@ class Serial:
     """Staleness 0."""
 
     @contextmanager
-    def open(self, fit: Fit) -> Iterator[Workers]:
-        yield _OneWorker(fit)
+    def open(self, fit: Fit, backend: Backend) -> Iterator[Workers]:
+        yield _OneWorker(fit, backend)
 
 
 class _OneWorker:
-    __slots__ = ("_fit", "_target", "_tickets")
+    __slots__ = ("_backend", "_fit", "_target", "_tickets")
 
-    def __init__(self, fit: Fit) -> None:
-        self._fit, self._tickets = fit, count()
+    def __init__(self, fit: Fit, backend: Backend) -> None:
+        self._fit, self._backend, self._tickets = fit, backend, count()
         self._target: Target | None = None
 
     def publish(self, target: Target) -> None:
@@ -32,4 +33,4 @@ class _OneWorker:
 
     def receive(self) -> tuple[Structure, ...]:
         assert self._target is not None, "receive() before the first publish()"
-        return self._fit(self._target, next(self._tickets))
+        return self._fit(self._backend, self._target, next(self._tickets))

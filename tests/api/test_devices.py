@@ -14,8 +14,8 @@ import pytest
 
 import gpuboost as gb
 from gpuboost.api.parameters import threads
-from gpuboost.backends import cuda_gpus
-from gpuboost.backends.cuda_gpus import driver_version, gpu_of, use
+from gpuboost.backends.cuda import gpus
+from gpuboost.backends.cuda.gpus import driver_version, gpu_of, use
 from gpuboost.backends.devices import AUTO_CELLS, Device, choose, usable_threads
 
 H100, OLD = (b"NVIDIA H100", 80 << 30, 9, 0), (b"GeForce GTX 1080", 8 << 30, 6, 1)
@@ -134,13 +134,13 @@ def test_a_device_of_no_known_name_is_refused(device: object) -> None:
 def test_what_to_install(
     monkeypatch: pytest.MonkeyPatch, driver: int, installed: bool, visible: str | None, words: str
 ) -> None:
-    monkeypatch.setattr(cuda_gpus, "driver_version", lambda: driver)
-    monkeypatch.setattr(cuda_gpus, "find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr(gpus, "driver_version", lambda: driver)
+    monkeypatch.setattr(gpus, "find_spec", lambda name: object() if installed else None)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     with pytest.raises(gb.DeviceError, match=words):
-        cuda_gpus.gpus()
+        gpus.gpus()
 
 
 def test_the_driver_is_asked_for_its_version() -> None:

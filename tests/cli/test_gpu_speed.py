@@ -11,8 +11,8 @@ import pytest
 from cuda_compiler import ptx
 from emulator import emulated_gpu
 
-from gpuboost.backends.cuda_gpus import use
-from gpuboost.backends.cuda_runtime import source
+from gpuboost.backends.cuda.gpus import use
+from gpuboost.backends.cuda.runtime import source
 from gpuboost.benchmarks import gpu_counted, gpu_kernels, gpu_micro, gpu_model, gpu_speed
 from gpuboost.benchmarks.experiments import Options, drawn
 from gpuboost.cli import main

@@ -17,7 +17,7 @@ from builders import random_case
 from emulator import FakeCupy, emulated_runtime
 
 from gpuboost import losses
-from gpuboost.backends.cuda import Cuda
+from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.recipe import Recipe

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from gpuboost.backends import cuda_device
+from gpuboost.backends.cuda import device
 from gpuboost.errors import DeviceError
 
 cupy = pytest.importorskip("cupy")
@@ -59,4 +59,4 @@ def test_a_machine_without_a_driver_is_told_so():
     if cupy.cuda.runtime.driverGetVersion():
         pytest.skip("there is a driver here")
     with pytest.raises(DeviceError, match="'cuda:0' is not usable; no NVIDIA driver was found"):
-        cuda_device.cupy_runtime(0)
+        device.cupy_runtime(0)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuboost.backends import cuda_device
+from gpuboost.backends.cuda import device
 from gpuboost.errors import DeviceError
 
 
@@ -38,8 +38,8 @@ def cupy(driver=13010, runtime=13000, available=True, count=1, capability="90", 
 
 
 def test_a_usable_device():
-    assert cuda_device.why_not(cupy(), 0) == ""
-    assert cuda_device.why_not(cupy(driver=13020, runtime=12090, count=2, capability="75"), 1) == ""
+    assert device.why_not(cupy(), 0) == ""
+    assert device.why_not(cupy(driver=13020, runtime=12090, count=2, capability="75"), 1) == ""
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_a_usable_device():
     ],
 )
 def test_reasons(machine, index, words):
-    assert re.search(words, cuda_device.why_not(cupy(**machine), index))
+    assert re.search(words, device.why_not(cupy(**machine), index))
 
 
 def test_the_error_names_the_device_and_the_way_out(monkeypatch):
-    monkeypatch.setattr(cuda_device, "import_cupy", lambda: cupy(driver=0))
+    monkeypatch.setattr(device, "import_cupy", lambda: cupy(driver=0))
     with pytest.raises(DeviceError, match=r"^device: 'cuda:2' is not usable; no NVIDIA driver .*use device='cpu'.$"):
-        cuda_device.cupy_runtime(2)
+        device.cupy_runtime(2)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_a_cupy_that_does_not_start(monkeypatch, error, words):
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
     with pytest.raises(DeviceError, match=words):
-        cuda_device.import_cupy()
+        device.import_cupy()
 
 
 def test_the_seam_imports_no_cupy():
-    code = "import sys, gpuboost.backends.cuda_runtime, gpuboost.backends.cuda_device; print('cupy' in sys.modules)"
+    code = "import sys, gpuboost.backends.cuda.runtime, gpuboost.backends.cuda.device; print('cupy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -11,7 +11,7 @@ import numpy as np
 from builders import model_bytes, random_case
 from emulator import emulated_runtime
 from gpuboost import losses
-from gpuboost.backends.cuda import Cuda
+from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.reference import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise

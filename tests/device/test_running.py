@@ -12,7 +12,7 @@ from builders import model_bytes, random_case
 import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.cuda import Cuda
+from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.recipe import Recipe

@@ -23,8 +23,8 @@ from emulator.counts import Traffic
 from emulator.fake_cupy import FakeCupy
 from emulator.launch import ORDERS, Kernel, KernelError, Module, Schedule
 from emulator.memory import OutOfBoundsError
-from gpuboost.backends.cuda_gpus import use
-from gpuboost.backends.cuda_runtime import CupyRuntime
+from gpuboost.backends.cuda.gpus import use
+from gpuboost.backends.cuda.runtime import CupyRuntime
 
 __all__ = [
     "ORDERS",

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuboost import losses
-from gpuboost.backends import cuda_store
 from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.cuda import Cuda
-from gpuboost.backends.cuda_runtime import CupyRuntime
-from gpuboost.backends.cuda_store import DeviceTree
+from gpuboost.backends.cuda import store
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.store import DeviceTree
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference import Reference
 from gpuboost.boosting import boost
@@ -264,8 +264,8 @@ def test_memory_is_allocated_in_the_first_round_only() -> None:
 
 
 def test_many_trees_go_round_the_ring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_store, "PLACES", 6)
-    monkeypatch.setattr("gpuboost.backends.cuda.PLACES", 6)
+    monkeypatch.setattr(store, "PLACES", 6)
+    monkeypatch.setattr("gpuboost.backends.cuda.backend.PLACES", 6)
     for target, loss in (("real", losses.SquaredError()), ("3", losses.Softmax(3))):
         data = random_case(3, 200, 3, target=target).data
         assert_parity(Recipe(loss, 23, 0.1, DepthWise(Limits(4, 2))), data)
@@ -321,7 +321,7 @@ def test_gradients_that_are_not_finite_are_reported_when_the_host_looks(rounds: 
 
 
 def test_losses_of_lists_are_refused() -> None:
-    from gpuboost.backends.cuda import DeviceError
+    from gpuboost.backends.cuda.backend import DeviceError
 
     ranking = next(
         losses.get(name) for name in losses.NAMES if name != "softmax" and losses.get(name).task == "ranking"

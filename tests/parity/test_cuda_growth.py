@@ -18,8 +18,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from gpuboost.backends import cuda_frontier, cuda_tree
-from gpuboost.backends.cuda_plan import Plan, Tuning
-from gpuboost.backends.cuda_runtime import Runtime, source
+from gpuboost.backends.cuda.plan import Plan, Tuning
+from gpuboost.backends.cuda.runtime import Runtime, source
 from gpuboost.backends.reference import Reference, dense_rows, route
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
@@ -278,8 +278,8 @@ import numpy as np
 from builders import grow, random_case, random_gradients
 from emulator import FakeCupy, Schedule
 from growing_on_device import Device
-from gpuboost.backends.cuda_plan import Tuning
-from gpuboost.backends.cuda_runtime import CupyRuntime
+from gpuboost.backends.cuda.plan import Tuning
+from gpuboost.backends.cuda.runtime import CupyRuntime
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.types import Limits
 

@@ -17,11 +17,11 @@ from strategies import probing_rows, random_cuts, random_ensemble
 
 from gpuboost import losses
 from gpuboost.backends import cuda_target
-from gpuboost.backends.cuda import Cuda
-from gpuboost.backends.cuda_bins import DeviceBins
-from gpuboost.backends.cuda_runtime import CupyRuntime, source
-from gpuboost.backends.cuda_store import HEAD
-from gpuboost.backends.cuda_tree import NODE, STATE
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.runtime import CupyRuntime, source
+from gpuboost.backends.cuda.store import HEAD
+from gpuboost.backends.cuda.tree import NODE, STATE
 from gpuboost.backends.fixed_point import fixed_point_scale
 from gpuboost.backends.reference import Reference, extent
 from gpuboost.errors import DeviceError, InputError
@@ -78,7 +78,7 @@ def test_subnormal_values_are_not_taken_for_zero() -> None:
 
 
 def test_values_from_the_host_may_come_in_several_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuboost.backends.cuda_bins.CHUNK_BYTES", 128 * 8 * 3)
+    monkeypatch.setattr("gpuboost.backends.cuda.bins.CHUNK_BYTES", 128 * 8 * 3)
     rng = np.random.default_rng(1)
     cuts = random_cuts(rng, 3)
     x = probing_rows(Ensemble(np.zeros(1), cuts), 700, 1)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -225,8 +226,8 @@ class Recorder:
         return AllLearners().draw(*args)
 
     @contextmanager
-    def open(self, fit: Fit) -> Iterator[Recorder]:
-        self.notes.append(("open", fit))
+    def open(self, fit: Fit, backend: Backend) -> Iterator[Recorder]:
+        self.notes.append(("open", partial(fit, backend)))
         yield self
         self.notes.append(("close", None))
 
@@ -263,8 +264,8 @@ class OneRoundLate:
     """Trees are fitted to the target of the round before."""
 
     @contextmanager
-    def open(self, fit: Fit) -> Iterator[OneRoundLate]:
-        self.fit, self.targets = fit, []
+    def open(self, fit: Fit, backend: Backend) -> Iterator[OneRoundLate]:
+        self.fit, self.targets = partial(fit, backend), []
         yield self
 
     def publish(self, target: Target) -> None:

@@ -165,8 +165,8 @@ class Trimming:
 class Delayed:
     """Not the serial execution."""
 
-    def open(self, fit: Callable[..., Any]) -> AbstractContextManager[Any]:
-        return Serial().open(fit)
+    def open(self, fit: Callable[..., Any], backend: Backend) -> AbstractContextManager[Any]:
+        return Serial().open(fit, backend)
 
 
 class SearchingStep(GradientStep):

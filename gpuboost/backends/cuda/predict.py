@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda_bins import Binner, DeviceBins
-from gpuboost.backends.cuda_runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.bins import Binner, DeviceBins
+from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.errors import InputError
 from gpuboost.types import Array, Cuts, Ensemble, Nodes
 

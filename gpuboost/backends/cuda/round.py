@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda_recorder import Recorder
+from gpuboost.backends.cuda.recorder import Recorder
 from gpuboost.types import Array, Limits
 
 T = TypeVar("T")

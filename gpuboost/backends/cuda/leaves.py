@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda_bins import DeviceBins
-from gpuboost.backends.cuda_resident import Resident
-from gpuboost.backends.cuda_round import Round
-from gpuboost.backends.cuda_runtime import Kernel, Runtime, source
-from gpuboost.backends.cuda_store import DeviceTree, TreeStore, host_nodes
-from gpuboost.backends.cuda_target import DeviceGradients
-from gpuboost.backends.cuda_tree import STATE
+from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.resident import Resident
+from gpuboost.backends.cuda.round import Round
+from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.store import DeviceTree, TreeStore, host_nodes
+from gpuboost.backends.cuda.target import DeviceGradients
+from gpuboost.backends.cuda.tree import STATE
 from gpuboost.backends.reference import weight_scale
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.types import Array, Cuts, Limits, Noise, TrainingSet, Tree

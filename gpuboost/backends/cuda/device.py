@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuboost.backends.cuda_runtime import CupyRuntime
-from gpuboost.backends.cuda_sources import OPTIONS
+from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.sources import OPTIONS
 from gpuboost.errors import DeviceError
 
 OLDEST = 70  # compute capability 7.0: threads of a warp that advance on their own

@@ -7,7 +7,7 @@ from typing import Any, final
 
 from numpy.typing import DTypeLike, NDArray
 
-from gpuboost.backends.cuda_runtime import Kernel, Runtime, Shape
+from gpuboost.backends.cuda.runtime import Kernel, Runtime, Shape
 from gpuboost.types import Array
 
 

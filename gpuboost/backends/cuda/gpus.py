@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from gpuboost.backends.cuda_device import cupy_runtime, import_cupy, why_not
-from gpuboost.backends.cuda_runtime import CupyRuntime
+from gpuboost.backends.cuda.device import cupy_runtime, import_cupy, why_not
+from gpuboost.backends.cuda.runtime import CupyRuntime
 from gpuboost.errors import DeviceError
 
 DRIVERS = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")

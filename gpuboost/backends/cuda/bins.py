@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda_plan import tile_width
-from gpuboost.backends.cuda_runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.plan import tile_width
+from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.errors import DeviceError
 from gpuboost.kernels import binning_sparse
 from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins

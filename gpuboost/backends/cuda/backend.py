@@ -1,7 +1,7 @@
 """The CUDA backend: Reference's bits from a GPU. The verbs; what they do is in the modules ``cuda_*`` beside this one.
 
-Arrays stay on the device, and a round is one graph (``cuda_round``). Handles stand for what the loop passes on: trees
-(``cuda_store``), structures, gradients. They are good until the same verb of the next round.
+Arrays stay on the device, and a round is one graph (``round``). Handles stand for what the loop passes on: trees
+(``store``), structures, gradients. They are good until the same verb of the next round.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from gpuboost.backends.contributions import Explainer, contributions
-from gpuboost.backends.cuda_arena import Arena
-from gpuboost.backends.cuda_bins import Binner, DeviceBins
-from gpuboost.backends.cuda_frontier import CudaFrontier, RowsToGrow
-from gpuboost.backends.cuda_leaves import Grown, LeafOfRow, Leaves
-from gpuboost.backends.cuda_plan import Plan
-from gpuboost.backends.cuda_predict import Predictor
-from gpuboost.backends.cuda_recorder import Recorder
-from gpuboost.backends.cuda_resident import Resident
-from gpuboost.backends.cuda_round import Round
-from gpuboost.backends.cuda_runtime import Runtime
-from gpuboost.backends.cuda_store import PLACES, DeviceTree, TreeStore, collected
-from gpuboost.backends.cuda_target import ITERATION, KEY, DeviceGradients, DeviceSample, Targets
+from gpuboost.backends.cuda.arena import Arena
+from gpuboost.backends.cuda.bins import Binner, DeviceBins
+from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
+from gpuboost.backends.cuda.leaves import Grown, LeafOfRow, Leaves
+from gpuboost.backends.cuda.plan import Plan
+from gpuboost.backends.cuda.predict import Predictor
+from gpuboost.backends.cuda.recorder import Recorder
+from gpuboost.backends.cuda.resident import Resident
+from gpuboost.backends.cuda.round import Round
+from gpuboost.backends.cuda.runtime import Runtime
+from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
+from gpuboost.backends.cuda.target import ITERATION, KEY, DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.rows import rows_of
 from gpuboost.errors import DeviceError

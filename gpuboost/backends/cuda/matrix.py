@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda_runtime import Runtime, source
+from gpuboost.backends.cuda.runtime import Runtime, source
 from gpuboost.errors import InputError
 from gpuboost.types import Array
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuboost.backends.cuda_expressions import ROW, Argument, Expressions, local
-from gpuboost.backends.cuda_python import Source, source_of
-from gpuboost.backends.cuda_terms import C_TYPE, PRELUDE, Kind, Term, binary, joined
+from gpuboost.backends.cuda.expressions import ROW, Argument, Expressions, local
+from gpuboost.backends.cuda.python import Source, source_of
+from gpuboost.backends.cuda.terms import C_TYPE, PRELUDE, Kind, Term, binary, joined
 
 
 class Library:

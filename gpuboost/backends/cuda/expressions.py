@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpuboost.backends.cuda_python import Source
-from gpuboost.backends.cuda_terms import FUNCTIONS, Kind, Term, binary, chosen, constant, joined
+from gpuboost.backends.cuda.python import Source
+from gpuboost.backends.cuda.terms import FUNCTIONS, Kind, Term, binary, chosen, constant, joined
 
 ROW = "row"
 """The type of an array argument; not a number, so not a kind."""

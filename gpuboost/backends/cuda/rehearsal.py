@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpuboost.backends.cuda_runtime import Kernel, Shape
+from gpuboost.backends.cuda.runtime import Kernel, Shape
 
 ENDLESS = 1 << 62  # bytes
 

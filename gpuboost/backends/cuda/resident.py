@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpuboost.backends.cuda_bins import Binner, DeviceBins
-from gpuboost.backends.cuda_runtime import Runtime
+from gpuboost.backends.cuda.bins import Binner, DeviceBins
+from gpuboost.backends.cuda.runtime import Runtime
 from gpuboost.kernels import pointwise
 from gpuboost.types import Array, Bins, Cuts
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from gpuboost.backends.cuda_functions import Library
+from gpuboost.backends.cuda.functions import Library
 from gpuboost.losses.protocol import Loss
 
 _ONE = """

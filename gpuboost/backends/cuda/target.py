@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda_bins import DeviceBins
-from gpuboost.backends.cuda_formulas import formulas
-from gpuboost.backends.cuda_resident import Resident
-from gpuboost.backends.cuda_round import Round
-from gpuboost.backends.cuda_runtime import Kernel, Runtime, source
-from gpuboost.backends.cuda_tree import STATE
+from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.formulas import formulas
+from gpuboost.backends.cuda.resident import Resident
+from gpuboost.backends.cuda.round import Round
+from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.tree import STATE
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss

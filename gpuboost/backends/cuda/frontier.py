@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda_arena import Arena
+from gpuboost.backends.cuda.arena import Arena
 from gpuboost.types import Array
 
 STATIC_LEVELS = 12  # up to here a level is launched without asking whether it has nodes
@@ -31,7 +31,7 @@ HISTOGRAM_BLOCKS, EVALUATE_BLOCKS, ROUTE_BLOCKS = 3, 4, 3  # for each multiproce
 
 
 class Tiles(Protocol):
-    """The bins of n rows on the device, twice: tiles of rows, and columns. See ``cuda_bins``."""
+    """The bins of n rows on the device, twice: tiles of rows, and columns. See ``bins``."""
 
     @property
     def rows(self) -> Array: ...  # uint8 [tile][n][width]

@@ -15,7 +15,7 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpuboost.backends.cuda_sources import OPTIONS, source
+from gpuboost.backends.cuda.sources import OPTIONS, source
 from gpuboost.errors import DeviceError
 from gpuboost.types import Array
 

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda_plan import Plan
-from gpuboost.backends.cuda_runtime import Runtime, source
-from gpuboost.backends.cuda_tree import NODE, RULE
+from gpuboost.backends.cuda.plan import Plan
+from gpuboost.backends.cuda.runtime import Runtime, source
+from gpuboost.backends.cuda.tree import NODE, RULE
 from gpuboost.types import Array, Cuts
 
 UPLOADS = 16  # sets of candidates that may be on their way

@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda_runtime import Runtime
-from gpuboost.backends.cuda_tree import NODE
+from gpuboost.backends.cuda.runtime import Runtime
+from gpuboost.backends.cuda.tree import NODE
 from gpuboost.backends.fixed_point import NOT_FINITE
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.types import Array, Ensemble, Nodes, Tree
