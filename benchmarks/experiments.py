@@ -24,6 +24,7 @@ class Options:
     threads: int
     repeats: int  # 0: the part's own number
     tell: Callable[[str], None]
+    scale: float = 1.0  # of the rounds, in parts whose length is a matter of patience
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Experiment:
     name: str
     title: str
     parts: Mapping[str, Part]
+    draw: Callable[[dict[str, Finding], str], None] | None = None  # a picture of what was found
 
     def chosen(self, names: Sequence[str]) -> dict[str, Part]:
         """The named parts, all of them if none is named. An unknown name is an InputError."""

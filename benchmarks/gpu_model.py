@@ -11,6 +11,8 @@ from gpuboost.benchmarks.experiments import Finding
 
 GRADIENTS, ROUTE, LAST_ROUTE = 17.0, 21.0, 14.0  # bytes a row
 LISTED, GATHER_WASTE = 0.4, 1.3  # share of the rows in smaller children; sectors fetched for a row's own
+SCORE, STEPS, DRAW, LOOKED_UP, SUMMED = 12.0, 4, 4.3, 4.0, 12.0  # where rows are drawn by scores: of every row
+APART, SCATTERED = 27.0, 100.0  # gradients and scores where a step is taken apart; sectors for a drawn row's numbers
 
 
 def bytes_per_row(d: int, depth: int) -> float:
@@ -23,6 +25,18 @@ def bytes_per_row(d: int, depth: int) -> float:
     bins = -(-d // width) * width
     built = LISTED * (8 + GATHER_WASTE * bins)
     return GRADIENTS + bins + 4 + (depth - 1) * (ROUTE + built) + LAST_ROUTE
+
+
+def sampled_bytes_per_row(d: int, depth: int, rate: float) -> float:
+    """The same where a share of the rows is drawn by importance, and leaf values are of all rows.
+
+    Of every row a score is made, which each step of the search for the threshold and the draw read; its leaf is looked
+    up and summed. The rows drawn are laid side by side, and cost what a tree costs.
+    """
+    width = tile_width(d)
+    bins = -(-d // width) * width
+    of_all = GRADIENTS + APART + SCORE + 4.0 * STEPS + DRAW + bins + LOOKED_UP + SUMMED
+    return of_all + rate * (bytes_per_row(d, depth) - GRADIENTS + 2.0 * bins + d + SCATTERED)
 
 
 def gpu_or_reason() -> tuple[Any, str]:

@@ -14,10 +14,10 @@ import numpy as np
 
 import gpuboost as gb
 from gpuboost.benchmarks.experiments import Experiment, Finding, Options, Part
-from gpuboost.benchmarks.gpu_counted import counted
+from gpuboost.benchmarks.gpu_counted import counted, counted_sample
 from gpuboost.benchmarks.gpu_kernels import kernels
 from gpuboost.benchmarks.gpu_micro import copy_bandwidth, micro
-from gpuboost.benchmarks.gpu_model import bytes_per_row, gpu_or_reason, skipped
+from gpuboost.benchmarks.gpu_model import bytes_per_row, gpu_or_reason, sampled_bytes_per_row, skipped
 from gpuboost.benchmarks.gpu_peers import peers
 from gpuboost.benchmarks.store import Array
 from gpuboost.benchmarks.synthetic import higgs_like
@@ -38,6 +38,14 @@ class Shape:
     make: Callable[[int, int], tuple[Array, Array]]
     trees: int = 110
     target: float | None = None
+    rate: float | None = None  # of rows that are drawn by importance
+
+    @property
+    def bytes_per_row(self) -> float:
+        """By design, per tree."""
+        if self.rate is None:
+            return bytes_per_row(self.d, self.depth)
+        return sampled_bytes_per_row(self.d, self.depth, self.rate)
 
 
 def higgs(n: int, d: int) -> tuple[Array, Array]:
@@ -57,6 +65,7 @@ def plain(n: int, d: int) -> tuple[Array, Array]:
 
 SHAPES = {
     "higgs-11m": Shape("11,000,000 x 28, depth 8", 11_000_000, 28, 8, higgs, target=1.2),
+    "higgs-11m-mvs": Shape("11,000,000 x 28, depth 8, MVS(0.1)", 11_000_000, 28, 8, higgs, rate=0.1),
     "higgs-1m": Shape("1,000,000 x 28, depth 6", 1_000_000, 28, 6, higgs, trees=510, target=0.2),
     "wide": Shape("400,000 x 2,000, depth 8", 400_000, 2_000, 8, plain, trees=60),
     "airline": Shape("115,000,000 x 13, depth 8", 115_000_000, 13, 8, plain, trees=40),
@@ -72,20 +81,21 @@ def timed(shape: Shape, options: Options) -> Finding:
         return skipped(title, COLUMNS, about)
     n = min(shape.n, 20_000) if options.small else shape.n
     trees = FEW_TREES + 10 if options.small else shape.trees
-    told = gb.estimate_memory(n, shape.d, n_classes=2, max_depth=shape.depth).total
+    sampling = None if shape.rate is None else gb.MVS(shape.rate)
+    told = gb.estimate_memory(n, shape.d, n_classes=2, max_depth=shape.depth, sampling=sampling).total
     if told > gpu.free_memory:
         return skipped(title, COLUMNS, f"{told / 2**30:.1f} GiB are needed, {gpu.free_memory / 2**30:.1f} are free")
     options.tell(f"{shape.title}: data")
     x, y = shape.make(n, shape.d)
     ceiling = copy_bandwidth(gpu)
     found: list[dict[str, Any]] = []
-    libraries = peers(shape.depth, RATE, options.threads) if options.peers else {}
-    for name, library in {"gpuboost": _ours(shape.depth), **libraries}.items():
+    libraries = peers(shape.depth, RATE, options.threads) if options.peers and sampling is None else {}
+    for name, library in {"gpuboost": _ours(shape.depth, sampling), **libraries}.items():
         options.tell(f"{shape.title}: {name}")
         found.append({"library": name, **_measured(library, x, y, trees, options.repeats or 3)})
-    moved = bytes_per_row(shape.d, shape.depth) * n
+    moved = shape.bytes_per_row * n
     rows = tuple(_row(one, found[0], moved, ceiling) for one in found)
-    notes = [f"{about}; copy {ceiling / 1e9:.0f} GB/s; {bytes_per_row(shape.d, shape.depth):.0f} bytes a row budgeted"]
+    notes = [f"{about}; copy {ceiling / 1e9:.0f} GB/s; {shape.bytes_per_row:.0f} bytes a row budgeted"]
     if shape.target is not None and not options.small and "ms" in found[0]:
         word = "met" if found[0]["ms"] <= shape.target else "missed"
         notes.append(f"aim: {shape.target} ms per tree, {word}")
@@ -98,13 +108,18 @@ Fit = Callable[[int], Any]
 """(trees) -> a model, when it is there"""
 
 
-def _ours(depth: int) -> Callable[[Array, Array], Fit]:
+def _ours(depth: int, sampling: Any = None) -> Callable[[Array, Array], Fit]:
     def bind(x: Array, y: Array) -> Fit:
         data = gb.Dataset(x, y)
 
         def fit(trees: int) -> Any:
             model = gb.GradientBoostingClassifier(
-                n_estimators=trees, max_depth=depth, learning_rate=RATE, device="cuda", random_state=0
+                n_estimators=trees,
+                max_depth=depth,
+                learning_rate=RATE,
+                sampling=sampling,
+                device="cuda",
+                random_state=0,
             )
             return model.fit(data)
 
@@ -150,6 +165,7 @@ EXPERIMENT = Experiment(
     title="GPU: milliseconds per tree, against a copy and against other libraries",
     parts={
         "counted": Part("launches, bytes and atomics per row and tree, counted without a GPU", counted),
+        "counted-sample": Part("the same where a tenth of the rows is drawn by importance", counted_sample),
         "micro": Part("what the device's memories, atomics and launches can do", micro),
         "kernels": Part("time of each kernel, 11,000,000 x 28, depth 8", kernels),
         **{name: _part(shape) for name, shape in SHAPES.items()},

@@ -114,6 +114,21 @@ def a9a(rows: int | None = None) -> Data:
     return _libsvm_pair("a9a", "a9a", "a9a.t", 124, rows)
 
 
+def colon_cancer() -> tuple[Array, Array]:
+    """62 x 2,000 expression levels, and whether the tissue is a tumour (+1 in the file)."""
+    x, y = _libsvm(_bytes("colon_cancer/colon-cancer.bz2"), 2001)
+    return x[:, 1:].toarray(), y > 0
+
+
+def rcv1_small() -> tuple[Any, Array, Any, Array]:
+    """Documents in vw's format: 1,000 to learn from and 500 held out, with their 47,236 words."""
+    train, test = (
+        _libsvm(_bytes(f"rcv1_vw/{name}").replace(b"|f ", b""), 47_237)
+        for name in ("rcv1_small.dat", "rcv1_small_test.data")
+    )
+    return train[0][:, 1:], train[1] > 0, test[0][:, 1:], test[1] > 0
+
+
 def agaricus(rows: int | None = None) -> Data:
     return _libsvm_pair("agaricus", "agaricus.txt.train", "agaricus.txt.test", 127, rows)
 

@@ -1,10 +1,11 @@
-"""Langevin boosting (SGLB) against its paper: Table 1, and what a round costs."""
+"""Langevin boosting (SGLB) against its paper: Table 1, what a round costs, and the suite as a whole."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 import gpuboost as gb
 from gpuboost.benchmarks.borders import binned
 from gpuboost.benchmarks.experiments import Experiment, Finding, Options, Part
+from gpuboost.benchmarks.sglb_posterior import coverage, ood
+from gpuboost.benchmarks.sglb_real import SETS, tables_2_and_3
 from gpuboost.benchmarks.store import Array
 from gpuboost.benchmarks.synthetic import higgs_like
 
@@ -193,6 +196,9 @@ def cost(options: Options) -> Finding:
     models: dict[str, Callable[[], Seconds]] = {
         "plain": lambda: _train(gb.GradientBoostingClassifier(**common), bins),
         "langevin": lambda: _train(gb.GradientBoostingClassifier(**common, langevin=gb.Langevin()), bins),
+        "langevin, random shapes": lambda: _train(
+            gb.GradientBoostingClassifier(**common, langevin=gb.Langevin(random_from=0)), bins
+        ),
     }
     if options.peers and find_spec("catboost"):
         models |= {
@@ -242,56 +248,14 @@ def _train_catboost(data: Any, trees: int, threads: int, **options: Any) -> Seco
     return _timed(lambda: model.fit(pool))
 
 
-def ood(options: Options) -> Finding:
-    """Area under the ROC curve of knowledge uncertainty: held-out rows of the training data against another kind.
-
-    Handwritten digits: trained to tell 0 to 4, asked about 5 to 9; and the other way round. Both libraries take ten
-    members from one chain. Ours is at T = 10: at T = 1 the vague prior over trees leaves, with 450 rows to learn from,
-    more than a tenth of the digits misread. CatBoost's own setting is T = N.
-    """
-    from sklearn.datasets import load_digits
-    from sklearn.metrics import roc_auc_score
-
-    x, y = load_digits(return_X_y=True)
-    trees = 100 if options.small else 1500
-    found: dict[str, dict[str, float]] = {}
-    for known in ("0 to 4", "5 to 9"):
-        inside = np.isin(y, np.arange(5) if known == "0 to 4" else np.arange(5, 10))
-        held_out = np.arange(len(x)) % 2 == 1
-        learn, judge = inside & ~held_out, ~inside | held_out
-        options.tell(f"out of domain: digits {known}")
-        ours = gb.GradientBoostingClassifier(
-            n_estimators=trees, max_depth=4, langevin=gb.Langevin(temperature=10.0), random_state=0,
-            n_jobs=options.threads,
-        ).fit(x[learn], y[learn])  # fmt: skip
-        scores = {"gpuboost": ours.predict_uncertainty(x[judge]).knowledge}
-        if options.peers and find_spec("catboost"):
-            scores["catboost"] = _knowledge_of_catboost(x[learn], y[learn], x[judge], trees, options.threads)
-        found[known] = {name: float(roc_auc_score(~inside[judge], one)) for name, one in scores.items()}
-    names = list(found["0 to 4"])
-    rows = tuple((f"digits {known}", *(f"{one[name]:.3f}" for name in names)) for known, one in found.items())
-    return Finding("AUC of knowledge uncertainty, out of domain", ("trained on", *names), rows, (), {"auc": found})
-
-
-def _knowledge_of_catboost(x: Array, y: Array, asked: Array, trees: int, threads: int) -> Array:
-    """By its own advice: posterior_sampling, and a virtual ensemble of ten."""
-    from catboost import CatBoostClassifier
-
-    model = CatBoostClassifier(
-        iterations=trees, depth=4, learning_rate=RATE, posterior_sampling=True, loss_function="MultiClass",
-        random_seed=0, thread_count=threads, allow_writing_files=False, logging_level="Silent",
-    ).fit(x, y)  # fmt: skip
-    raw = model.virtual_ensembles_predict(asked, prediction_type="VirtEnsembles", virtual_ensembles_count=10)
-    members = np.moveaxis(np.asarray(raw), 0, 2)  # (n, 10, K) to (10, K, n)
-    return gb.posterior.uncertainty(gb.losses.Softmax(members.shape[1]), members).knowledge
-
-
 EXPERIMENT = Experiment(
     "sglb",
     "Langevin boosting",
     {
         "table-1": Part("mean 0-1 loss on the paper's synthetic problem, 100 folds", table_1),
-        "cost": Part("time of a round with noise and without", cost),
+        **{name: Part(f"Tables 2 and 3 on {name}, random search", partial(tables_2_and_3, name)) for name in SETS},
+        "cost": Part("time of a round with noise, without, and with random shapes", cost),
+        "coverage": Part("how often intervals hold the truth", coverage),
         "ood": Part("knowledge uncertainty of rows unlike the training data", ood),
     },
 )

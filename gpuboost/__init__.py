@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpuboost._version import __version__
 
 if TYPE_CHECKING:
-    from gpuboost import export, losses, metrics, plot, posterior
+    from gpuboost import export, learners, losses, metrics, plot, posterior, theory
     from gpuboost.api import GradientBoostingClassifier, GradientBoostingRanker, GradientBoostingRegressor, load_model
     from gpuboost.api.chains import chains
     from gpuboost.api.cv import cv
@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     from gpuboost.backends.devices import devices
     from gpuboost.data.dataset import Dataset
     from gpuboost.errors import DeviceError, GpuBoostError, InputError, OutsideTheoryWarning, RecipeError
+    from gpuboost.execution import Asynchronous, DataParallel, Log, Ray, Replay, SimulatedWorkers
     from gpuboost.langevin import Langevin
-    from gpuboost.learners import RandomGroups
+    from gpuboost.learners import (
+        CyclicGroups,
+        RandomByNode,
+        RandomGroup,
+        RandomGroups,
+        RandomLearners,
+        WeightedGroups,
+    )
     from gpuboost.sampling import (
         GOSS,
         MVS,
@@ -30,13 +38,16 @@ if TYPE_CHECKING:
         smart_first_order,
         smart_second_order,
     )
-    from gpuboost.steps import ConstantStep, GradientStep, NewtonStep
+    from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep
     from gpuboost.watch import callbacks
 
 _HOME = {
+    "Asynchronous": "gpuboost.execution",
     "GOSS": "gpuboost.sampling",
     "MVS": "gpuboost.sampling",
     "ConstantStep": "gpuboost.steps",
+    "CyclicGroups": "gpuboost.learners",
+    "DataParallel": "gpuboost.execution",
     "Dataset": "gpuboost.data.dataset",
     "DeviceError": "gpuboost.errors",
     "GpuBoostError": "gpuboost.errors",
@@ -47,18 +58,29 @@ _HOME = {
     "ImportanceSampling": "gpuboost.sampling",
     "InputError": "gpuboost.errors",
     "Langevin": "gpuboost.langevin",
+    "Log": "gpuboost.execution",
+    "LineSearchStep": "gpuboost.steps",
     "NewtonStep": "gpuboost.steps",
     "OutsideTheoryWarning": "gpuboost.errors",
+    "RandomByNode": "gpuboost.learners",
+    "RandomGroup": "gpuboost.learners",
     "RandomGroups": "gpuboost.learners",
+    "RandomLearners": "gpuboost.learners",
+    "Ray": "gpuboost.execution",
     "RecipeError": "gpuboost.errors",
+    "Replay": "gpuboost.execution",
+    "SimulatedWorkers": "gpuboost.execution",
     "UniformSampling": "gpuboost.sampling",
     "WeightTrimming": "gpuboost.sampling",
+    "WorkerError": "gpuboost.errors",
+    "WeightedGroups": "gpuboost.learners",
     "callbacks": "gpuboost.watch",
     "chains": "gpuboost.api.chains",
     "cv": "gpuboost.api.cv",
     "devices": "gpuboost.backends.devices",
     "estimate_memory": "gpuboost.api.memory",
     "export": "gpuboost",
+    "learners": "gpuboost",
     "load_model": "gpuboost.api",
     "losses": "gpuboost",
     "metrics": "gpuboost",
@@ -66,13 +88,18 @@ _HOME = {
     "posterior": "gpuboost",
     "smart_first_order": "gpuboost.sampling",
     "smart_second_order": "gpuboost.sampling",
+    "theory": "gpuboost",
+    "times": "gpuboost.execution",
 }
 """Where each public name lives: in that module, or as a module of that package."""
 
 __all__ = [
     "GOSS",
     "MVS",
+    "Asynchronous",
     "ConstantStep",
+    "CyclicGroups",
+    "DataParallel",
     "Dataset",
     "DeviceError",
     "GpuBoostError",
@@ -83,12 +110,22 @@ __all__ = [
     "ImportanceSampling",
     "InputError",
     "Langevin",
+    "LineSearchStep",
+    "Log",
     "NewtonStep",
     "OutsideTheoryWarning",
+    "RandomByNode",
+    "RandomGroup",
     "RandomGroups",
+    "RandomLearners",
+    "Ray",
     "RecipeError",
+    "Replay",
+    "SimulatedWorkers",
     "UniformSampling",
     "WeightTrimming",
+    "WeightedGroups",
+    "WorkerError",
     "__version__",
     "callbacks",
     "chains",
@@ -96,6 +133,7 @@ __all__ = [
     "devices",
     "estimate_memory",
     "export",
+    "learners",
     "load_model",
     "losses",
     "metrics",
@@ -103,6 +141,8 @@ __all__ = [
     "posterior",
     "smart_first_order",
     "smart_second_order",
+    "theory",
+    "times",
 ]
 
 

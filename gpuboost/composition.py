@@ -38,10 +38,23 @@ def worst(findings: tuple[Finding, ...]) -> Kind:
 
 
 def langevin_findings(
-    langevin: Langevin, loss: Loss, step: Step, sampling: Sampling, limits: Limits, execution: Execution
+    langevin: Langevin,
+    loss: Loss,
+    step: Step,
+    sampling: Sampling,
+    limits: Limits,
+    execution: Execution,
+    *,
+    trees: bool = True,
 ) -> tuple[Finding, ...]:
     """What is not covered by the theorem; nothing if all is."""
-    parts = (_of_step(step, loss), _of_sampling(sampling), _of_the_rest(limits, execution), _of_policy(langevin, loss))
+    parts = (
+        _of_step(step, loss),
+        _of_sampling(sampling),
+        _of_the_rest(limits, execution),
+        _of_policy(langevin, loss),
+        _of_random_shapes(langevin, limits, trees=trees),
+    )
     return tuple(finding for part in parts for finding in part)
 
 
@@ -110,3 +123,15 @@ def _of_policy(langevin: Langevin, loss: Loss) -> Iterator[Finding]:
         yield Finding("heuristic", why)
     if loss.smoothness is None:
         yield Finding("heuristic", f"{loss.name} has no finite smoothness constant, which the theorem assumes.")
+
+
+def _of_random_shapes(langevin: Langevin, limits: Limits, *, trees: bool) -> Iterator[Finding]:
+    if langevin.random_from is None:
+        return
+    if not trees:
+        yield Finding("refused", "random_from: shapes are those of trees; leave it out, or leave base_learner out.")
+    if limits.min_samples_leaf > 1:
+        yield Finding(
+            "heuristic",
+            f"min_samples_leaf={limits.min_samples_leaf} does not hold for trees whose shape is drawn at random.",
+        )

@@ -10,19 +10,37 @@ and for beta = N is the Bayes posterior of a loss that is a negative log-likelih
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from math import isfinite, log2, sqrt
-from numbers import Real
-from typing import Protocol
+from numbers import Integral, Real
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from gpuboost import components
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.protocol import Loss
-from gpuboost.types import Array, Ensemble, Gradients, Limits, Noise, Structure, Target, TrainingSet, Tree
+from gpuboost.types import (
+    Array,
+    Candidates,
+    Component,
+    Ensemble,
+    Gradients,
+    Limits,
+    Noise,
+    Structure,
+    Target,
+    TrainingSet,
+    Tree,
+)
+
+Grow: TypeAlias = Callable[[Backend, TrainingSet, Target, int, Candidates], Structure]
+"""(backend, data, target, output, candidates): how a tree finds its shape."""
 
 MOST_FORGOTTEN = 1000.0  # binary orders that the scale may lose in a run; float64 holds 1,022
 
@@ -34,6 +52,7 @@ class Chain:
     shrink: float = 1.0  # what a round leaves of the model, 1 - gamma eps
     structure: float = 0.0  # standard deviation of the noise on G of a node, over sqrt(H)
     leaves: float = 0.0
+    random_from: int | None = None  # the first round whose shapes are drawn at random; None: there is none
 
     def check(self, rounds: int) -> None:
         """Refuse a shrinkage that leaves nothing of the model, at once or in so many rounds.
@@ -53,11 +72,18 @@ class Chain:
             )
 
     def perturb(self, backend: Backend, target: Target, key: Key) -> Target:
-        """What a tree's shape is fitted to."""
-        if self.structure == 0.0:
+        """What a tree's shape is fitted to. key: of the round."""
+        if self.structure == 0.0 or self._draws(key):
             return target
         gradients = backend.noise(target.gradients, target.rows, Noise(self.structure, key))
         return replace(target, gradients=gradients, noisy=True)
+
+    def grow(self, search: Grow, limits: Limits, key: Key) -> Grow:
+        """How trees find their shape in the round of the key: by search, or drawn at random."""
+        return partial(_drawn, limits, key) if self._draws(key) else search
+
+    def _draws(self, key: Key) -> bool:
+        return self.random_from is not None and key.iteration >= self.random_from
 
     def leaf_values(
         self,
@@ -73,6 +99,12 @@ class Chain:
         if self.leaves == 0.0:
             return backend.leaf_values(structure, gradients, data, limits, version)
         return backend.leaf_values(structure, gradients, data, limits, version, Noise(self.leaves, key))
+
+
+def _drawn(
+    limits: Limits, key: Key, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
+) -> Structure:
+    return backend.random_structure(data, target, output, candidates, limits, key)
 
 
 class Dynamics(Protocol):
@@ -119,6 +151,11 @@ class Langevin:
         ``diffusion_temperature`` (the inverse temperature, in fact, of the *summed* loss; larger is colder there too).
         T = 1 is the Bayes posterior. CatBoost's ``posterior_sampling`` takes T = N, N times as cold; the paper's
         formula is in beta.
+    random_from : int or None
+        The round, counted from 0, from which on the shapes of trees are drawn at random and not searched: features
+        evenly, and their cuts evenly. At the posterior's temperature noise decides the shapes anyway, so once the chain
+        has come to its law it may go on in rounds that cost a fraction of others. Trees are then full to ``max_depth``
+        or ``max_leaves``, their splits gain 0, and ``min_samples_leaf`` does not hold. None: never.
     structure_noise, leaf_noise : bool
         Whether there is noise on what a tree's shape is fitted to, and in its leaf values. The law needs both.
     paper : bool
@@ -135,6 +172,7 @@ class Langevin:
     inverse_temperature: float | None = None
     shrinkage: float | None = None
     temperature: float | None = None
+    random_from: int | None = None
     structure_noise: bool = True
     leaf_noise: bool = True
     paper: bool = False
@@ -149,6 +187,9 @@ class Langevin:
             value = getattr(self, name)
             if value is not None and not _is_number(value, positive=least == "above 0"):
                 raise RecipeError(f"{name}: Langevin needs None or a finite number {least}; got {value!r}.")
+        rounds = self.random_from
+        if rounds is not None and (isinstance(rounds, bool) or not isinstance(rounds, Integral) or rounds < 0):
+            raise RecipeError(f"random_from: Langevin needs None or a round, an integer of 0 or more; got {rounds!r}.")
         for field in fields(self):
             if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
                 raise RecipeError(f"{field.name}: Langevin needs True or False; got {getattr(self, field.name)!r}.")
@@ -176,6 +217,7 @@ class Langevin:
             shrink=1.0 - gamma * eps,
             structure=deviation if self.structure_noise else 0.0,
             leaves=deviation if self.leaf_noise else 0.0,
+            random_from=self.random_from,
         )
 
     def beta(self, total_weight: float) -> float:
@@ -204,8 +246,9 @@ class Running:
         else:
             sums = backend.start(data, np.zeros(ensemble.n_outputs))
             scores = backend.start(data, ensemble.bias)
-        for tree, factor in zip(ensemble.trees, ensemble.factors, strict=True):
-            backend.add_tree(sums, tree, factor, data.bins, data.cuts)
+        weak: tuple[Tree | Component, ...] = ensemble.trees or ensemble.components
+        for one, factor in zip(weak, ensemble.factors, strict=True):
+            components.add(backend, sums, one, factor, data)
         running = cls(sums, scores)
         running.show(backend, ensemble.bias, ensemble.scale)
         return running

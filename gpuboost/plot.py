@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuboost.effects import effects
 from gpuboost.errors import InputError, RecipeError
+from gpuboost.execution import Log
 from gpuboost.posterior import diagnose
 from gpuboost.types import EVERY_VALUE, Cuts, Nodes
 
@@ -65,6 +67,52 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
     return ax
 
 
+def partial_effect(model: Any, feature: int | str, output: int = 0, *, ax: Axes | None = None) -> Axes:
+    """What one feature adds to the score of an output, the average over its bins apart: the whole of its part.
+
+    For additive models: families of ``gb.learners``, and stumps. A dashed line is the part of a missing value, if it
+    has one of its own. What two features add together is not drawn.
+    """
+    names = _names(model)
+    column = names.index(feature) if isinstance(feature, str) and feature in names else feature
+    if isinstance(column, str) or not -len(names) <= column < len(names):
+        raise InputError(f"feature: must be one of {', '.join(names)}, or its number; got {feature!r}.")
+    column, cuts = int(column) % len(names), model.ensemble_.cuts
+    own = [one for one in effects(model) if len(one.features) == 1 and one.output == output]
+    own = [one for one in own if cuts.columns[one.features[0]] == column]
+    ax = _axes(ax)
+    ax.set_xlabel(names[column])
+    ax.set_ylabel("effect on the score")
+    if not own:
+        ax.axhline(0.0)
+        return ax
+    parts = [(one.features[0], one.values - one.values[:-1].mean()) for one in own]
+    if cuts.categories[parts[0][0]] is None:
+        f, values = parts[0]
+        thresholds = cuts.thresholds[f]
+        width = float(thresholds[-1] - thresholds[0]) / max(1, len(thresholds)) if len(thresholds) else 1.0
+        ends = thresholds if len(thresholds) else np.zeros(1)
+        ax.stairs(values[:-1], [ends[0] - width, *thresholds, ends[-1] + width], baseline=None)
+    else:
+        labels = model.columns_.categories[column]
+        known = [cuts.categories[f] for f, _ in parts]
+        pairs = [
+            (str(labels[code]), v)
+            for codes, (_, values) in zip(known, parts, strict=True)
+            if codes is not None
+            for code, v in zip(codes.tolist(), values[:-1].tolist(), strict=True)
+        ]
+        pairs.sort(key=lambda pair: pair[1])
+        ax.barh([label for label, _ in pairs], [v for _, v in pairs])
+        ax.set_xlabel("effect on the score")
+        ax.set_ylabel(names[column])
+        return ax
+    if any(one.has_missing for one in own):
+        ax.axhline(values[-1], linestyle="--", color="grey", label="missing")
+        ax.legend()
+    return ax
+
+
 def uncertainty(
     model: Any, X: Any, feature: int = 0, *, coverage: float = 0.9, samples: int | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -115,6 +163,52 @@ def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("score")
     ax.legend(fontsize="small")
     return ax
+
+
+def staleness(model: Any, *, ax: Axes | None = None) -> Axes:
+    """How late the trees of an asynchronous fit were: rounds between the pull of their gradients and their application.
+
+    ``model`` is a fitted estimator or a ``gb.Log``. The line is at the mean, which is one less than the workers if all
+    of them always had work.
+    """
+    log = _log(model)
+    found = log.staleness
+    ax = _axes(ax)
+    ax.bar(np.arange(found.max() + 1), np.bincount(found), width=0.9)
+    ax.axvline(log.mean_staleness, linestyle=":", color="grey", label=f"mean {log.mean_staleness:.3g}")
+    ax.set_xlabel(f"staleness (rounds), {log.workers} workers")
+    ax.set_ylabel("rounds")
+    ax.legend()
+    return ax
+
+
+def timeline(model: Any, *, last: int | None = 60, ax: Axes | None = None) -> Axes:
+    """What each worker did when: a bar from pull to push for each tree, and a dot where the server took it up.
+
+    ``model`` is a fitted estimator or a ``gb.Log``; ``last`` is how many of its lines to draw, None for all. Trees that
+    came to nothing are drawn in another colour.
+    """
+    log = _log(model)
+    lines = log.lines if last is None else log.lines[-last:]
+    ax = _axes(ax, height=1.2 + 0.25 * min(log.workers, 40))
+    for outcome, colour in (("applied", "tab:blue"), ("dropped", "tab:orange"), ("failed", "tab:red")):
+        some = [line for line in lines if line.outcome == outcome]
+        if some:
+            places = [line.worker for line in some]
+            bars = [line.built - line.began for line in some], 0.7, [line.began for line in some]
+            ax.barh(places, *bars, color=colour, edgecolor="white", label=outcome)
+            ax.plot([line.ended for line in some], places, ".", color="black", markersize=3)
+    ax.set_xlabel("simulated seconds" if log.simulated else "seconds")
+    ax.set_ylabel("worker")
+    ax.legend()
+    return ax
+
+
+def _log(model: Any) -> Log:
+    log = model if isinstance(model, Log) else getattr(getattr(model, "fit_report_", None), "log", None)
+    if log is None or not log.applied:
+        raise InputError(f"model: must be a fitted estimator, or a gb.Log with rounds in it; got {model!r}.")
+    return log
 
 
 def tree(model: Any, round: int = 0, output: int = 0, *, ax: Axes | None = None) -> Axes:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from gpuboost.backends.protocol import Backend
+from gpuboost.base_learner_findings import base_learner_findings
 from gpuboost.composition import Finding, langevin_findings
 from gpuboost.errors import RecipeError, UnprovenError
 from gpuboost.execution import Execution, Serial
+from gpuboost.execution_findings import execution_findings
+from gpuboost.fitting import BaseLearner, Trees
 from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
-from gpuboost.learners import AllLearners, Selection
+from gpuboost.learner_findings import learner_findings
+from gpuboost.learners import AllLearners, Selection, prepared
 from gpuboost.losses.protocol import Loss
 from gpuboost.sampling import EveryRow, Sampling
 from gpuboost.sampling_findings import sampling_findings
@@ -34,6 +39,7 @@ class Recipe:
     step: Step = field(default_factory=NewtonStep)
     execution: Execution = field(default_factory=Serial)
     langevin: Dynamics = field(default_factory=NoNoise)
+    base_learner: BaseLearner | None = None  # in place of trees
 
     def __post_init__(self) -> None:
         if self.rounds < 0:
@@ -45,14 +51,49 @@ class Recipe:
         for finding in self.findings:
             if finding.kind == "refused":
                 raise RecipeError(finding.why)
-        for finding in self.langevin_findings:  # those of a sample are asked for by name
-            if finding.kind == "unproven" and not getattr(self.langevin, "allow_unproven", False):
-                raise UnprovenError(f"{finding.why} To run it nevertheless: gb.Langevin(allow_unproven=True).")
+        asked = (  # those of a sample are asked for by name
+            (self.langevin_findings, self.langevin, "gb.Langevin(allow_unproven=True)"),
+            (self.execution_findings, self.execution, "gb.Asynchronous(..., allow_unproven=True)"),
+        )
+        for findings, piece, how in asked:
+            if not getattr(piece, "allow_unproven", False):
+                _refuse_unproven(findings, how)
+
+    @property
+    def weak(self) -> BaseLearner:
+        """What is boosted."""
+        return self.base_learner or Trees(self.growth)
+
+    def prepared(self, backend: Backend, data: TrainingSet) -> Recipe:
+        """Ready for these data: whatever a base learner and a selection rule can work out once."""
+        ready = self.weak.prepared(backend, data)
+        learners = prepared(self.learners, data.cuts, ready.n_groups(data))
+        if self.base_learner is None:
+            return self if learners is self.learners else replace(self, learners=learners)
+        return replace(self, base_learner=ready, learners=learners)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What pieces ask of each other and do not get."""
-        return self.sampling_findings + self.langevin_findings
+        of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
+        return of_pieces + self.execution_findings + self.learner_findings
+
+    @property
+    def learner_findings(self) -> tuple[Finding, ...]:
+        """Those that come of drawing weak learners."""
+        trees = self.base_learner is None
+        return learner_findings(self.learners, self.growth.limits, self.step, self.langevin, trees=trees)
+
+    @property
+    def execution_findings(self) -> tuple[Finding, ...]:
+        """Those that come of building trees on old gradients."""
+        pieces = self.sampling, self.learners, self.langevin
+        return execution_findings(self.execution, self.loss, self.step, self.learning_rate, *pieces)
+
+    @property
+    def stale_leaves(self) -> bool:
+        """Whether leaf values are those that a worker found, at the scores it pulled."""
+        return getattr(self.execution, "leaf_values", "server") == "worker"
 
     @property
     def langevin_findings(self) -> tuple[Finding, ...]:
@@ -60,7 +101,13 @@ class Recipe:
         if not isinstance(self.langevin, Langevin):
             return ()
         pieces = self.step, self.sampling, self.growth.limits, self.execution
-        return langevin_findings(self.langevin, self.loss, *pieces)
+        return langevin_findings(self.langevin, self.loss, *pieces, trees=self.base_learner is None)
+
+    @property
+    def base_learner_findings(self) -> tuple[Finding, ...]:
+        """Those of what is boosted in place of trees."""
+        pieces = self.step, self.sampling, self.learners, self.langevin, self.execution
+        return base_learner_findings(self.base_learner, self.loss, *pieces)
 
     @property
     def sampling_findings(self) -> tuple[Finding, ...]:
@@ -82,3 +129,9 @@ class Recipe:
         chain = self.langevin.chain(data, self.learning_rate, curvature, self.growth.limits)
         chain.check(ensemble.n_rounds + self.rounds)
         return chain
+
+
+def _refuse_unproven(findings: tuple[Finding, ...], how: str) -> None:
+    for finding in findings:
+        if finding.kind == "unproven":
+            raise UnprovenError(f"{finding.why} To run it nevertheless: {how}.")

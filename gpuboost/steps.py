@@ -6,12 +6,15 @@ A leaf value is -G / (D + lambda), G being the sum of gradients in the leaf. The
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
+import numpy as np
+
+from gpuboost.backends import line_search
 from gpuboost.backends.protocol import Backend
-from gpuboost.errors import RecipeError
-from gpuboost.losses.protocol import Loss
+from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import Array, TrainingSet, Tree
 
 
@@ -72,7 +75,7 @@ class ConstantStep(_AsItIs):
         if loss.smoothness is None:
             raise RecipeError(
                 f"step: a constant step needs a finite smoothness constant; loss {loss.name!r} has none. "
-                "Use step='newton' or 'gradient'."
+                "Use step='newton' or 'line_search'."
             )
         return loss.smoothness
 
@@ -95,6 +98,81 @@ class QuantileStep:
         self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> Tree:
         return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
+
+
+@dataclass(frozen=True, slots=True)
+class LineSearchStep:
+    """As far along a tree, or along each leaf by itself, as lowers the loss most, on all rows.
+
+    The direction is the constant step (of a loss that is not smooth, the mean negative gradient), so a length of 1 is
+    that step. Newton's method with a bracket, to a relative 1e-6, at most 20 passes over the rows; for the absolute and
+    the quantile loss, a weighted quantile. Never on a sample of the rows, where a search is biased. Not on a GPU.
+
+    Parameters
+    ----------
+    per : "tree" or "leaf"
+        One length for the tree (RGBM and Friedman's functional gradient descent), or one for each leaf.
+
+    Raises
+    ------
+    RecipeError
+        If ``per`` is something else; as a recipe is made, if the loss is not convex or is of whole lists.
+    """
+
+    per: str = "tree"
+
+    searches: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.per not in ("tree", "leaf"):
+            raise RecipeError(f"per: a line search is per 'tree' or per 'leaf'; got {self.per!r}.")
+
+    def curvature(self, loss: Loss) -> float | None:
+        if is_list_loss(loss):
+            raise RecipeError(
+                f"step: a line search needs a fixed objective; loss {loss.name!r} is of whole lists, whose weights "
+                "change from round to round. Use step='newton'."
+            )
+        if not loss.convex:
+            raise RecipeError(
+                f"step: a line search looks for the one minimum of a convex loss; loss {loss.name!r} is not convex. "
+                "Use step='gradient'."
+            )
+        return loss.smoothness or 1.0
+
+    def refine(
+        self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> Tree:
+        if not isinstance(leaf_of_row, np.ndarray):
+            raise DeviceError(f"step: a line search is for the CPU; got {backend.name}. Pass device='cpu'.")
+        if loss.leaf_quantile is not None and self.per == "leaf":
+            return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
+        along = tree.value[leaf_of_row]
+        if loss.leaf_quantile is not None:
+            rho = line_search.pinball(data.y - scores[tree.output], along, data.row_weight(), loss.leaf_quantile)
+            return replace(tree, value=rho * tree.value)
+        leaves = len(tree.value)
+        group = leaf_of_row if self.per == "leaf" else np.zeros(len(along), np.int32)
+        slopes = _slopes(backend, loss, scores, tree.output, along, group, leaves if self.per == "leaf" else 1, data)
+        lengths = line_search.minimise(slopes, np.ones(leaves if self.per == "leaf" else 1))
+        return replace(tree, value=lengths * tree.value + 0.0)  # + 0.0: no negative zero
+
+
+def _slopes(
+    backend: Backend, loss: Loss, scores: Array, output: int, along: Array, group: Array, groups: int, data: TrainingSet
+) -> line_search.Slopes:
+    """Derivatives of the summed loss by the length, for the rows of each group; sums are in the order of rows."""
+
+    def slopes(rho: line_search.Vector) -> tuple[line_search.Vector, line_search.Vector]:
+        trial = scores.copy()
+        trial[output] += rho[group] * along
+        gradients = backend.gradients(loss, trial, data, None)
+        by = along if gradients.multiplicity is None else along * gradients.multiplicity
+        first: line_search.Vector = np.bincount(group, gradients.g[output] * by, groups).astype(np.float64)
+        second = np.bincount(group, gradients.h[output] * (by * along), groups).astype(np.float64)
+        return first, second
+
+    return slopes
 
 
 def automatic(loss: Loss) -> Step:

@@ -6,8 +6,9 @@ b value bins of a feature, v nodes of a tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -35,6 +36,10 @@ class DeviceMatrix(Protocol):
     def shape(self) -> tuple[int, int]: ...
     def __getitem__(self, rows: NDArray[Any]) -> DeviceMatrix: ...
     def host_rows(self, rows: NDArray[np.int64] | None) -> NDArray[Any]: ...  # (m, d), of all rows if None
+    def host_column(self, f: int) -> NDArray[Any]: ...  # (n,)
+    def with_columns(
+        self, columns: Mapping[int, NDArray[np.float64]]
+    ) -> DeviceMatrix: ...  # (n,) others in their place
     def first_infinite(self) -> tuple[int, int] | None: ...  # its row and column
 
 
@@ -51,6 +56,17 @@ class Cuts:
     thresholds: tuple[NDArray[np.float64], ...]  # d arrays, increasing, at most 254 values; empty if categorical
     categories: tuple[NDArray[np.int64] | None, ...]  # d entries; None if numeric
     source: NDArray[np.int32] | None = None  # (d,) column each feature reads, not decreasing; None: each its own
+    n_bins: NDArray[np.int32] = field(init=False, repr=False, compare=False)  # (d,) value bins, that of missing apart
+    is_categorical: NDArray[np.bool_] = field(init=False, repr=False, compare=False)  # (d,)
+
+    def __post_init__(self) -> None:
+        # once, and not at every use: for 47,000 features it takes 10 ms, more than many a round does
+        pairs = zip(self.thresholds, self.categories, strict=True)
+        n_bins = np.array([len(t) + 1 if c is None else len(c) for t, c in pairs], dtype=np.int32)
+        categorical = np.array([c is not None for c in self.categories], dtype=np.bool_)
+        for name, found in (("n_bins", n_bins), ("is_categorical", categorical)):
+            found.flags.writeable = False
+            object.__setattr__(self, name, found)
 
     @property
     def n_features(self) -> int:
@@ -65,17 +81,6 @@ class Cuts:
     def n_columns(self) -> int:
         """Columns of X; every one is read by some feature."""
         return self.n_features if self.source is None else int(self.source[-1]) + 1
-
-    @property
-    def n_bins(self) -> NDArray[np.int32]:
-        """(d,) value bins of each feature, the one for missing values not counted."""
-        pairs = zip(self.thresholds, self.categories, strict=True)
-        return np.array([len(t) + 1 if c is None else len(c) for t, c in pairs], dtype=np.int32)
-
-    @property
-    def is_categorical(self) -> NDArray[np.bool_]:
-        """(d,)"""
-        return np.array([c is not None for c in self.categories], dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,7 @@ class TrainingSet:
     weight: Array | None = None  # (n,) float64, positive
     multiplicity: Array | None = None  # (n,) int32, 1 to 4096
     query_start: Array | None = None  # (queries + 1,) int64: where the rows of each query begin, and n; for ranking
+    x: Any = None  # (n, d) the numbers that were binned, for base learners that do not go by bins; None if none does
 
     @property
     def n_rows(self) -> int:
@@ -191,9 +197,29 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """RGBM's J: the features whose cuts compete in one tree."""
+    """RGBM's J: what competes in one tree.
 
-    features: NDArray[np.int32]  # (t,) increasing
+    ``root`` tells by which cuts of each feature the root may be split: bit c of its 256 for sending bins 0 .. c left,
+    no bit at all for a feature that may not split the root. ``by_node`` draws so many of the features for every node.
+    """
+
+    features: NDArray[np.int32]  # (t,) increasing; at least one
+    root: NDArray[np.uint32] | None = None  # (t, 8); None: by every cut of every feature
+    by_node: tuple[int, Key] | None = None  # how many, and from which stream: see ``node_key``
+    noise: Noise | None = None  # on what each feature gains in a node: ``backends.contest``
+
+    def node_key(self, v: int) -> Key:
+        """The stream that node v draws its features from: for the root, what a tree's would be drawn from."""
+        assert self.by_node is not None
+        return self.by_node[1] if v == 0 else self.by_node[1] / "node" / v
+
+    def disturbed(self, strength: float, key: Key) -> Candidates:
+        """The same, chosen between by gains that have noise of this strength."""
+        return replace(self, noise=Noise(strength, key)) if strength > 0.0 else self
+
+    def lots(self, output: int) -> Noise | None:
+        """``noise`` as one output's tree draws it."""
+        return None if self.noise is None else replace(self.noise, key=self.noise.key / output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +233,8 @@ class Limits:
     reg_lambda: float = 1.0
     min_split_gain: float = 0.0
     symmetric: bool = False  # oblivious trees: all nodes of a level share one split
+    random_strength: float = 0.0  # of the noise on the gains of the features, for the choice between them
+    signed: bool = False  # stumps of one value: it is taken on one side, and its negative on the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +269,7 @@ class Structure:
     version: int  # of the target it was fitted to
     leaf_of_row: Array | None  # (n,) int32 node id, if every row took part; None if only a sample did
     sums: tuple[NDArray[np.float64], NDArray[np.float64]] | None  # (v,) G and H per node, under the same condition
+    blind: bool = False  # made without a look at the data, so cover and count are still to be found
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +281,30 @@ class Tree:
     output: int
     version: int
 
+    @property
+    def size(self) -> int:
+        """How many nodes there are, or on a device the most that there may be."""
+        return len(self.value)
+
+
+class Component(ABC):
+    """A weak learner that is no tree, or a tree that competes with such. Immutable."""
+
+    __slots__ = ()
+    output: int
+    version: int  # of the target it was fitted to
+
+    @abstractmethod
+    def add(self, machine: Any, scores: Array, factor: float, data: TrainingSet) -> None:
+        """scores[output] <- scores[output] + factor * component, in place; ``machine`` is a ``backends.Backend``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ensemble:
-    """F(x) = bias + scale * sum of factor * tree(x); shrinking touches one number, not every tree."""
+    """F(x) = bias + scale * sum of factor * tree(x); shrinking touches one number, not every tree.
+
+    If other base learners than trees were boosted, there are ``components`` in place of trees.
+    """
 
     bias: NDArray[np.float64]  # (k,)
     cuts: Cuts
@@ -263,6 +312,7 @@ class Ensemble:
     factors: tuple[float, ...] = ()
     scale: float = 1.0
     scales: tuple[float, ...] = ()  # what the scale was after each round; () if it never changed
+    components: tuple[Component, ...] = ()  # round by round, output by output
 
     @property
     def n_outputs(self) -> int:
@@ -270,28 +320,15 @@ class Ensemble:
 
     @property
     def n_rounds(self) -> int:
-        return len(self.trees) // len(self.bias)
-
-    def scaled(self, by: float) -> Ensemble:
-        """Shrunk, bias apart: what ``plus`` then adds is not."""
-        return self if by == 1.0 else replace(self, scale=self.scale * by, scales=self._past())
-
-    def plus(self, trees: tuple[Tree, ...], factor: float) -> Ensemble:
-        """One round more."""
-        more = (factor / self.scale,) * len(trees)
-        scales = () if self.scale == 1.0 and not self.scales else (*self._past(), self.scale)
-        return replace(self, trees=self.trees + trees, factors=self.factors + more, scales=scales)
+        return (len(self.trees) + len(self.components)) // len(self.bias)
 
     def first(self, rounds: int) -> Ensemble:
         """The ensemble as it was after that many rounds, to the last bit."""
         stop = rounds * self.n_outputs
-        kept = replace(self, trees=self.trees[:stop], factors=self.factors[:stop])
+        kept = replace(self, trees=self.trees[:stop], components=self.components[:stop], factors=self.factors[:stop])
         if not self.scales:
             return kept
         return replace(kept, scale=self.scales[rounds - 1] if rounds else 1.0, scales=self.scales[:rounds])
-
-    def _past(self) -> tuple[float, ...]:
-        return self.scales or (self.scale,) * self.n_rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,17 +342,38 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
+class Built:
+    """What became of one order to build a round's trees: a line of a run's log."""
+
+    ticket: int  # names the random numbers of the trees
+    worker: int
+    pulled: int  # version of the gradients they were fitted to
+    applied: int | None  # version they were added to, which made the next one; None if they came to nothing
+    share: float = 1.0  # of the learning rate
+    outcome: str = "applied"  # or "dropped", as it was too stale, or "failed"
+    began: float = 0.0  # seconds since the fit's workers were started
+    built: float = 0.0
+    ended: float = 0.0  # when the server took it up
+
+    @property
+    def staleness(self) -> int:
+        """Rounds applied between the pull and the application; 0 if it was not applied."""
+        return 0 if self.applied is None else self.applied - self.pulled
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """What a watcher sees after each round."""
 
     round: int  # 0 for the first
-    trees: tuple[Tree, ...]  # of this round; on a device, so for the backend's verbs only
+    trees: tuple[Any, ...]  # Tree or Component, of this round; on a device, so for the backend's verbs only
     factor: float  # what their values are multiplied with in a running sum
     scores: Array  # (k, n) float64, of the training rows; not to be written to
     n_rounds: int  # of the ensemble so far
     collect: Callable[[], Ensemble]  # the ensemble so far, in the host's memory; a device has to be waited for
     scale: float = 1.0  # of the ensemble so far: its scores are bias + scale * running sum
     drawn: Drawn | None = None
+    log: tuple[Built, ...] = ()  # since the round before; the last one is this round's
 
     @property
     def ensemble(self) -> Ensemble:

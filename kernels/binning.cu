@@ -1,4 +1,5 @@
-// The bin of every value (Reference.quantise), in both layouts. In front: common.cuh, and NARROW_VALUES: 1 for float32.
+// The bin of every value (Reference.quantise), in both layouts. In front: common.cuh, and the macros NARROW_VALUES, 1 for
+// float32, and NEAR_ENTRIES, 1 where shared memory has room for the entries of a tile.
 
 enum { BIN_ROWS = 128, BIN_THREADS = 256, ENTRIES = 256 };
 
@@ -19,12 +20,17 @@ bin(const Value *x, i64 row_stride, i64 column_stride, i32 first, i32 count, i32
     const f64 *entries, const u8 *places, const i32 *n_bins, const u8 *categorical, const i32 *column, u8 *rows,
     i32 by_column, u8 *columns)
 {
-    extern __shared__ f64 near[]; // entries of this tile
     __shared__ u8 codes[BIN_ROWS][33];
     const i32 width = 1 << shift, tile = blockIdx.y, f = threadIdx.x & (width - 1), feature = tile * width + f;
+    const f64 *of_tile = entries + (i64)tile * ENTRIES * width;
+#if NEAR_ENTRIES
+    extern __shared__ f64 near[];
     for (i32 i = threadIdx.x; i < ENTRIES * width; i += BIN_THREADS)
-        near[i] = entries[(i64)tile * ENTRIES * width + i];
+        near[i] = of_tile[i];
     __syncthreads();
+#else
+    const f64 *near = of_tile;
+#endif
     const bool used = feature < d, sorted = used && !categorical[feature];
     const i32 missing = used ? n_bins[feature] : 0;
     const Value *own = used ? x + column[feature] * column_stride : x;

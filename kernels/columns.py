@@ -56,7 +56,7 @@ def lines_of_rows(node, fresh_nodes, rows, line_of_row):
 
 
 @kernel
-def _gain(lg, lh, total_g, total_h, parent, best, unit_g, unit_h, ridge, least_h):
+def _gain(lg, lh, total_g, total_h, parent, best, unit_g, unit_h, ridge, least_h, signed):
     """The gain of a cut with these sums on its left, or -1 where it is surely below ``best``, as most cuts are.
 
     For those, products that need no division tell. All arguments are numbers: arrays would cost more than the sums.
@@ -65,6 +65,9 @@ def _gain(lg, lh, total_g, total_h, parent, best, unit_g, unit_h, ridge, least_h
     low, high = lh * unit_h, rh * unit_h
     if lh <= 0 or rh <= 0 or low < least_h or high < least_h:
         return -1.0
+    if signed > 0.0:  # both leaves share one value
+        sum_g = (lg - rg) * unit_g
+        return sum_g * sum_g / (total_h * unit_h + ridge) - parent
     a, b, below, above = lg * unit_g, rg * unit_g, low + ridge, high + ridge
     if a * a * above + b * b * below < (best + parent) * (below * above) * SURELY:
         return -1.0
@@ -73,18 +76,20 @@ def _gain(lg, lh, total_g, total_h, parent, best, unit_g, unit_h, ridge, least_h
 
 @kernel
 def search(column_start, row, column_bin, default, features, first, last, packed, line_of_row, totals, units, rule,
-           gains, found):  # fmt: skip
+           may, gains, found):  # fmt: skip
     """Features [first, last) of the list, for all lines. There must be no missing values among the entries.
 
     Bins above the default one are passed from the top, summing the right side of each cut, those below it from the
     bottom, summing the left side: so the rows that have no entry need not be summed at all. Cuts are not met in the
     order of bins, so of equal gains within a feature the lower bin has to be asked for.
 
-    totals (l, 2) int64; gains (l,) float64 and found (l, 4) int64 (place in ``features``, bin, left g, left h) get
+    may (l, t) bool: the features that compete for each line, (0, 0) for all. totals (l, 2) int64; gains (l,) float64
+    and found (l, 4) int64 (place in ``features``, bin, left g, left h) get
     the best, the first of equals; gains must come in as what a split has to exceed.
     """
     lines = totals.shape[0]
-    unit_g, unit_h, ridge, least_h = units[0], units[1], rule[0], rule[1]
+    unit_g, unit_h, ridge, least_h, signed = units[0], units[1], rule[0], rule[1], rule[5]
+    some_may_not = may.shape[0] > 0
     # What the loop reads and writes of a line lies in one cache line: sums, totals, bin.
     state = np.zeros((lines, 8), np.int64)
     state[:, _TOTAL_G], state[:, _TOTAL_H], state[:, _AT] = totals[:, 0], totals[:, 1], -1
@@ -117,9 +122,11 @@ def search(column_start, row, column_bin, default, features, first, last, packed
                     lh = state[line, _TOTAL_H] - h if from_top else h
                     gain = _gain(
                         lg, lh, state[line, _TOTAL_G], state[line, _TOTAL_H], parents[line], gains[line], unit_g,
-                        unit_h, ridge, least_h,
+                        unit_h, ridge, least_h, signed,
                     )  # fmt: skip
                     cut = b if from_top else before
+                    if some_may_not and not may[line, j]:
+                        gain = -1.0
                     if gain > gains[line] or (gain == gains[line] and found[line, 0] == j and cut < found[line, 1]):
                         gains[line] = gain
                         found[line, 0], found[line, 1], found[line, 2], found[line, 3] = j, cut, lg, lh
@@ -134,9 +141,11 @@ def search(column_start, row, column_bin, default, features, first, last, packed
                 lh = state[line, _TOTAL_H] - h if from_top else h
                 gain = _gain(
                     lg, lh, state[line, _TOTAL_G], state[line, _TOTAL_H], parents[line], gains[line], unit_g, unit_h,
-                    ridge, least_h,
+                    ridge, least_h, signed,
                 )  # fmt: skip
                 cut = zero if from_top else state[line, _AT]
+                if some_may_not and not may[line, j]:
+                    gain = -1.0
                 if gain > gains[line] or (gain == gains[line] and found[line, 0] == j and cut < found[line, 1]):
                     gains[line] = gain
                     found[line, 0], found[line, 1], found[line, 2], found[line, 3] = j, cut, lg, lh

@@ -8,8 +8,9 @@ see to that (``gpuboost.backends.reference.fixed_point_scale`` is the definition
 import numpy as np
 
 from gpuboost.kernels.jit import kernel
+from gpuboost.kernels.vector import SIXTEEN as LANES
+from gpuboost.kernels.vector import add_sizes
 
-LANES = 16  # partial sums that a stretch keeps side by side
 STRETCH = 1 << 12  # rows whose lanes are summed before the next stretch begins
 BLOCK = 1 << 16  # rows summed by one call; blocks are then summed in order
 _TILE = 65_535  # rows whose packed sums fit, whatever the scale
@@ -24,12 +25,7 @@ def _stretch(values, multiplicity, lanes, tops):
     done = 0
     if multiplicity.shape[0] == 0:
         done = lines * LANES
-        table = values[:done].reshape(lines, LANES)
-        for i in range(lines):
-            for lane in range(LANES):
-                size = np.float64(abs(table[i, lane]))
-                lanes[lane] += size
-                tops[lane] = max(tops[lane], size)
+        add_sizes(values.ctypes.data, lines, lanes.ctypes.data, tops.ctypes.data)
     for i in range(done, values.size):
         times = 1.0 if multiplicity.shape[0] == 0 else np.float64(multiplicity[i])
         size = np.float64(abs(values[i])) * times
@@ -108,3 +104,10 @@ def leaf_sums(g, h, multiplicity, scale_g, scale_h, leaf_of_row, start, stop, su
             sums[leaf, 0] += packed[leaf] >> 32
             sums[leaf, 1] += packed[leaf] & np.int64(0xFFFF_FFFF)
             packed[leaf] = 0
+
+
+@kernel
+def count_leaves(leaf_of_row, start, stop, counts):
+    """counts[leaf] += 1 for each row in it. leaf_of_row (n,) int32, counts (v,) int64."""
+    for i in range(start, stop):
+        counts[np.uint64(leaf_of_row[i])] += 1

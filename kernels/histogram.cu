@@ -10,14 +10,16 @@
 // Each stretch of rows writes sums of its own, by plain stores; ``evaluate`` adds them up.
 //
 // Compiled for one WIDTH (4, 8, 16, 32 features to a tile), CELLS (64, 128, 256: bins of a feature that there is room
-// for) and COUNTS (1: rows are counted, too).
+// for), COUNTS (1: rows are counted, too) and PASSES (2 where shared memory has no room for the planes: the rows are
+// then read twice, first for the lower half of the bins).
 
 #define THREADS 512
 constexpr int WARPS = THREADS / 32;
 #define WORDS (WIDTH / 4) // of a row; also the loads that 32 rows take
 #define ROWS_AT_ONCE (128 / WIDTH)
 #define COPIES (32 / WIDTH)
-#define PLANE (CELLS * 32)
+#define SPAN (CELLS / PASSES) // bins of a pass
+#define PLANE (SPAN * 32)
 #define ALL_PLANES (2 * PLANE + COUNTS * PLANE / 2) // counts have 16 bits each: those of two bins share a word
 
 // Blocks that a multiprocessor should hold: as shared memory allows. sm_75 has room for 1,024 threads, and for sm_100 the
@@ -35,6 +37,12 @@ struct Stage {
     u32 h[32];
 };
 
+// Of a tile whose features use ``cells`` of them, those from ``low`` on that a pass has room for.
+static __device__ __forceinline__ i32 cells_of_pass(i32 cells, i32 low)
+{
+    return PASSES > 1 ? min(cells - low, (i32)SPAN) : cells;
+}
+
 static __device__ void clear_planes(u32 *plane, i32 cells)
 {
     for (i32 i = threadIdx.x; i < cells * 32; i += THREADS) {
@@ -45,8 +53,8 @@ static __device__ void clear_planes(u32 *plane, i32 cells)
     }
 }
 
-// tile: the bins of a tile of features, WORDS to a row.
-static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage, const u32 *__restrict__ tile)
+// tile: the bins of a tile of features, WORDS to a row; low: the first bin of the pass.
+static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage, const u32 *__restrict__ tile, u32 low)
 {
     const i32 lane = threadIdx.x & 31, r = lane / WORDS, w = lane % WORDS;
     const i32 first_column = (r >> 2) * WIDTH + 4 * w;
@@ -65,7 +73,9 @@ static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage,
 #pragma unroll
         for (i32 i = 0; i < 4; ++i) {
             const i32 byte = (i + r) & 3;
-            const u32 bin = word[s] >> (8 * byte) & 255;
+            const u32 bin = (word[s] >> (8 * byte) & 255) - low;
+            if (PASSES > 1 && bin >= SPAN)
+                continue;
             u32 *column = plane + first_column + byte;
             atomicAdd(column + bin * 32, g);
             atomicAdd(column + bin * 32 + PLANE, h);
@@ -76,7 +86,7 @@ static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage,
 }
 
 // The planes as [feature][bin] pairs, four bins of a feature to a thread; copies of a feature's column are added up,
-// each thread beginning with another one, so that they are read without conflicts.
+// each thread beginning with another one, so that they are read without conflicts. sums, counts: of the pass's first bin.
 static __device__ void write_sums(const u32 *plane, i32 cells, uint2 *sums, u32 *counts)
 {
     const i32 lane = threadIdx.x & 31, feature = lane % WIDTH, part = lane / WIDTH;
@@ -120,8 +130,8 @@ static __device__ void add_up(i64 &g, i64 &h)
     __syncthreads();
 }
 
-// The sums over all rows of a stretch: every row has some bin of the tile's first feature.
-static __device__ void sum_rows(const u32 *plane, i32 cells, i64 *sums)
+// The sums over all rows of a stretch: every row has some bin of the tile's first feature. more: of a later pass.
+static __device__ void sum_rows(const u32 *plane, i32 cells, i64 *sums, bool more)
 {
     i64 g = 0, h = 0;
     for (i32 i = threadIdx.x; i < cells * COPIES; i += THREADS) {
@@ -131,8 +141,8 @@ static __device__ void sum_rows(const u32 *plane, i32 cells, i64 *sums)
     }
     add_up(g, h);
     if (threadIdx.x == 0) {
-        sums[0] = g;
-        sums[1] = h;
+        sums[0] = more ? sums[0] + g : g;
+        sums[1] = more ? sums[1] + h : h;
     }
 }
 
@@ -183,33 +193,35 @@ root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, c
     const i32 stretch = rows_of_tile(m, across, least, items), down = (m + stretch - 1) / stretch;
     for (i32 item = blockIdx.x; item < down * across; item += gridDim.x) {
         const i32 at = item / across, place = item % across, begin = at * stretch, end = min(m, begin + stretch);
-        const i32 cells = tile_cells[place];
         const u32 *tile = bins + (i64)tiles[place] * n * WORDS;
-        clear_planes(plane, cells);
-        __syncthreads();
-        for (i32 first = begin + (threadIdx.x >> 5) * 32; first < end; first += THREADS) {
-            const i32 row = first + lane;
-            stage.row[lane] = -1;
-            if (row < end) {
-                const i32 times = weighted ? multiplicity[row] : 1;
-                const i32 qg = (i32)quantised(g[row], state->scale_g, times, state->error);
-                const u32 qh = (u32)quantised(h[row], state->scale_h, times, state->error);
-                if (place == 0)
-                    write_pair(pairs, state->wide, row, qg, qh);
-                stage.row[lane] = row;
-                stage.g[lane] = qg;
-                stage.h[lane] = qh;
+        for (i32 low = 0; PASSES > 1 ? low < tile_cells[place] : low == 0; low += SPAN) {
+            const i32 cells = cells_of_pass(tile_cells[place], low);
+            clear_planes(plane, cells);
+            __syncthreads();
+            for (i32 first = begin + (threadIdx.x >> 5) * 32; first < end; first += THREADS) {
+                const i32 row = first + lane;
+                stage.row[lane] = -1;
+                if (row < end) {
+                    const i32 times = weighted ? multiplicity[row] : 1;
+                    const i32 qg = (i32)quantised(g[row], state->scale_g, times, state->error);
+                    const u32 qh = (u32)quantised(h[row], state->scale_h, times, state->error);
+                    if (place == 0 && low == 0)
+                        write_pair(pairs, state->wide, row, qg, qh);
+                    stage.row[lane] = row;
+                    stage.g[lane] = qg;
+                    stage.h[lane] = qh;
+                }
+                __syncwarp();
+                add_stage(plane, stage, tile, low);
+                __syncwarp();
             }
-            __syncwarp();
-            add_stage(plane, stage, tile);
-            __syncwarp();
+            __syncthreads();
+            const i64 part = (i64)item * WIDTH * CELLS + low;
+            write_sums(plane, cells, partials + part, partial_counts + part * COUNTS);
+            if (place == 0)
+                sum_rows(plane, cells, sums + 2 * at, low > 0);
+            __syncthreads();
         }
-        __syncthreads();
-        const i64 part = (i64)item * WIDTH * CELLS;
-        write_sums(plane, cells, partials + part, partial_counts + part * COUNTS);
-        if (place == 0)
-            sum_rows(plane, cells, sums + 2 * at);
-        __syncthreads();
     }
     if (last_block(&state->arrived))
         plant_root(sums, down, state, nodes, lines, node_of_slot, rule);
@@ -231,25 +243,28 @@ list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list
     const i32 first_tile = lines[first_line].first_tile;
     const i32 items = (lines[stop - 1].first_tile + lines[stop - 1].n_tiles - first_tile) * across;
     for (i32 item = blockIdx.x; item < items; item += gridDim.x) {
-        const i32 place = item % across, cells = tile_cells[place];
+        const i32 place = item % across;
         const Tile stretch = stretches[first_tile + item / across];
         const u32 *tile = bins + (i64)tiles[place] * n * WORDS;
-        clear_planes(plane, cells);
-        __syncthreads();
-        for (i32 first = (threadIdx.x >> 5) * 32; first < stretch.count; first += THREADS) {
-            const i32 k = first + lane;
-            stage.row[lane] = -1;
-            if (k < stretch.count) {
-                stage.row[lane] = list[stretch.begin + k];
-                read_pair(list_pairs, wide, stretch.begin + k, stage.g[lane], stage.h[lane]);
+        for (i32 low = 0; PASSES > 1 ? low < tile_cells[place] : low == 0; low += SPAN) {
+            const i32 cells = cells_of_pass(tile_cells[place], low);
+            clear_planes(plane, cells);
+            __syncthreads();
+            for (i32 first = (threadIdx.x >> 5) * 32; first < stretch.count; first += THREADS) {
+                const i32 k = first + lane;
+                stage.row[lane] = -1;
+                if (k < stretch.count) {
+                    stage.row[lane] = list[stretch.begin + k];
+                    read_pair(list_pairs, wide, stretch.begin + k, stage.g[lane], stage.h[lane]);
+                }
+                __syncwarp();
+                add_stage(plane, stage, tile, low);
+                __syncwarp();
             }
-            __syncwarp();
-            add_stage(plane, stage, tile);
-            __syncwarp();
+            __syncthreads();
+            const i64 part = (i64)item * WIDTH * CELLS + low;
+            write_sums(plane, cells, partials + part, partial_counts + part * COUNTS);
+            __syncthreads();
         }
-        __syncthreads();
-        const i64 part = (i64)item * WIDTH * CELLS;
-        write_sums(plane, cells, partials + part, partial_counts + part * COUNTS);
-        __syncthreads();
     }
 }

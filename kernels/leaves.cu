@@ -1,13 +1,5 @@
 // The end of a tree: where its rows came to rest, what its leaves are worth, and the record of it that the host will
-// fetch. In front: common.cuh, philox.cuh, normal.cuh, tree.cuh,
-// walk.cuh.
-
-// What the record of a tree says before its nodes.
-struct Head {
-    f64 unit_h;
-    i32 n_nodes;
-    i32 error; // 1: a gradient was not finite; 2: more rows were drawn than there is room for
-};
+// fetch. In front: common.cuh, philox.cuh, normal.cuh, tree.cuh, record.cuh, walk.cuh.
 
 // A finished tree as the kernels that walk through it read it.
 extern "C" __global__ void __launch_bounds__(256)
@@ -89,36 +81,11 @@ leaf_sums(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32
     }
 }
 
-// A tree's record: its head, and its nodes from the block's first on. ``output`` places after ``*first``.
-struct Record {
-    i32 place, capacity;
-    Head *heads;
-    Node *nodes;
-};
-
 enum { KEPT_TOGETHER = 32 }; // nodes of a block
-
-static __device__ __forceinline__ void keep_head(const State *state, const State *all, const i32 *lost,
-                                                 const Record &record)
-{
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        const Head head = {state->unit_h, state->n_nodes, (state->error | all->error ? 1 : 0) | (*lost ? 2 : 0)};
-        record.heads[record.place] = head;
-    }
-}
-
-static __device__ __forceinline__ void keep_nodes(const Node *nodes, i32 first, i32 n_nodes, const Record &record)
-{
-    const i32 per_node = (i32)(sizeof(Node) / sizeof(int4));
-    const int4 *from = (const int4 *)(nodes + first);
-    int4 *to = (int4 *)(record.nodes + (i64)record.place * record.capacity + first);
-    for (i32 i = threadIdx.x; i < min((i32)KEPT_TOGETHER, n_nodes - first) * per_node; i += blockDim.x)
-        to[i] = from[i];
-}
 
 // -G / (H + lambda) at leaves, from the tree's own sums or, where ``other`` is 1, from ``sums`` in the units of ``all``;
 // where deviation is not 0, deviation / sqrt(H + lambda) times number v of a stream more. values: those of the nodes,
-// side by side; inner nodes have 0. The tree is recorded; lost: 1 if rows that were drawn found no room.
+// side by side; inner nodes have 0. The tree is recorded; lost: see ``Lost`` of drawn.cuh.
 extern "C" __global__ void __launch_bounds__(256)
 leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, i32 other, f64 reg_lambda,
             f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table, f64 *values,
@@ -127,14 +94,15 @@ leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, 
     const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
     const f64 unit_g = other ? all->unit_g : state->unit_g, unit_h = other ? all->unit_h : state->unit_h;
     const i32 n_nodes = state->n_nodes;
-    keep_head(state, all, lost, record);
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        keep_head(state, all, *lost, record);
     for (i32 first = blockIdx.x * KEPT_TOGETHER; first < n_nodes; first += gridDim.x * KEPT_TOGETHER) {
         const i32 v = first + (i32)threadIdx.x;
         if (threadIdx.x < KEPT_TOGETHER && v < n_nodes) {
             const f64 g = (f64)(other ? (i64)sums[2 * v] : nodes[v].sum_g) * unit_g;
             const f64 h = (f64)(other ? (i64)sums[2 * v + 1] : nodes[v].sum_h) * unit_h;
             const f64 below = h + reg_lambda;
-            f64 value = nodes[v].feature < 0 && below > 0.0 ? -g / below + 0.0 : 0.0;
+            f64 value = worth_of(nodes[v].feature, g, below);
             if (deviation != 0.0 && nodes[v].feature < 0 && h > 0.0 && below > 0.0) {
                 const Stream stream = {seed_low, seed_high, *iteration, name};
                 value += deviation / sqrt(below) * normal(stream, (u64)v, table);
@@ -143,7 +111,7 @@ leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, 
             values[v] = value;
         }
         __syncthreads();
-        keep_nodes(nodes, first, n_nodes, record);
+        keep_nodes(nodes, first, min(first + (i32)KEPT_TOGETHER, n_nodes), record);
         __syncthreads();
     }
 }
@@ -154,7 +122,8 @@ keep(const State *state, const State *all, const Node *nodes, const i32 *lost, i
      i32 output, i32 places, Head *heads, Node *kept)
 {
     const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
-    keep_head(state, all, lost, record);
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        keep_head(state, all, *lost, record);
     for (i32 first = blockIdx.x * KEPT_TOGETHER; first < state->n_nodes; first += gridDim.x * KEPT_TOGETHER)
-        keep_nodes(nodes, first, state->n_nodes, record);
+        keep_nodes(nodes, first, min(first + (i32)KEPT_TOGETHER, state->n_nodes), record);
 }

@@ -27,3 +27,18 @@ extern "C" __global__ void __launch_bounds__(256) to_floats(const SOURCE *x, i64
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < size; i += stride)
         out[i] = (RESULT)x[i];
 }
+
+// Column f of x (n, d).
+extern "C" __global__ void __launch_bounds__(256) take_column(const BITS *x, i64 n, i32 d, i32 f, BITS *out)
+{
+    const i64 stride = (i64)gridDim.x * blockDim.x;
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
+        out[i] = x[i * d + f];
+}
+
+extern "C" __global__ void __launch_bounds__(256) put_column(const BITS *column, i64 n, i32 d, i32 f, BITS *x)
+{
+    const i64 stride = (i64)gridDim.x * blockDim.x;
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
+        x[i * d + f] = column[i];
+}

@@ -1,7 +1,8 @@
 // partition, second half: send the rows of split nodes to their children.
 //
 // Rows stay in their order, each with the slot of the leaf that it is in. Only the rows of the child that is built take
-// a new slot, and only they are listed. Compiled for one SLOT: the type that holds the number of slots.
+// a new slot, and only they are listed. Compiled for one SLOT: the type that holds the number of slots. In front:
+// common.cuh, tree.cuh, blocks.cuh, record.cuh.
 
 #define THREADS 512
 #define PER_THREAD 4
@@ -207,4 +208,77 @@ settle_rows(const State *__restrict__ state, const SLOT *__restrict__ slot_of_ro
     const i32 alone = state->n_leaves == 1;
     for (i64 row = (i64)blockIdx.x * THREADS + threadIdx.x; row < state->m; row += (i64)gridDim.x * THREADS)
         leaf_of_row[row] = alone ? 0 : node_of_slot[slot_of_row[row]];
+}
+
+enum { NEAR_NODES = 1024 }; // a tree's nodes at most, for the kernel below
+
+// The last level of a tree whose leaf values are made of its own sums, to its very end: as route, with last and leaves;
+// scores[i] += factor * value of the leaf of row i; and the values and the tree's record as leaf_values (leaves.cu)
+// leaves them.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ slot_of_row,
+              i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot,
+              u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ contest,
+              const Rule *__restrict__ rule, i32 first, i32 least, i32 items, const f64 *factor,
+              f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_place, i32 output,
+              i32 places, Head *heads, Node *kept)
+{
+    __shared__ f64 worth[NEAR_NODES];
+    __shared__ u32 count[SHARED_LINES];
+    const i32 m = state->m, n_lines = state->n_lines, n_nodes = state->n_nodes;
+    const f64 unit_g = state->unit_g, unit_h = state->unit_h;
+    for (i32 v = threadIdx.x; v < n_nodes; v += THREADS)
+        worth[v] = worth_of(nodes[v].feature, (f64)nodes[v].sum_g * unit_g,
+                            (f64)nodes[v].sum_h * unit_h + rule->reg_lambda);
+    for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
+        count[i] = 0;
+    __syncthreads();
+    for (i32 begin = blockIdx.x * CHUNK; begin < m; begin += gridDim.x * CHUNK) {
+        i32 slot[PER_THREAD], code[PER_THREAD];
+        Route own[PER_THREAD];
+        const i32 row = begin + threadIdx.x;
+#pragma unroll
+        for (i32 u = 0; u < PER_THREAD; ++u) // all loads of a kind before the first is needed
+            slot[u] = !first && row + u * THREADS < m ? slot_of_row[row + u * THREADS] : 0;
+#pragma unroll
+        for (i32 u = 0; u < PER_THREAD; ++u)
+            own[u] = routes[slot[u]];
+#pragma unroll
+        for (i32 u = 0; u < PER_THREAD; ++u)
+            code[u] = own[u].feature >= 0 && row + u * THREADS < m
+                ? columns[(i64)own[u].feature * n + row + u * THREADS] : 0;
+#pragma unroll
+        for (i32 u = 0; u < PER_THREAD; ++u) {
+            i32 line = -1;
+            if (row + u * THREADS < m) {
+                if (own[u].feature >= 0) {
+                    const bool sets = own[u].rule & CATEGORICAL;
+                    const u32 *left_set = sets ? left_set_of(nodes, node_of_slot[slot[u]]) : nullptr;
+                    const bool left = goes_left(own[u], code[u], left_set);
+                    slot[u] = left == ((own[u].rule & MOVE_LEFT) != 0) ? own[u].slot : slot[u];
+                    line = line_of(own[u], left);
+                }
+                const i32 leaf = node_of_slot[slot[u]];
+                leaf_of_row[row + u * THREADS] = leaf;
+                scores[row + u * THREADS] += *factor * worth[leaf];
+            }
+            if (n_lines)
+                take_place(count, line);
+        }
+    }
+    __syncthreads();
+    for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
+        if (count[i])
+            atomicAdd(cursor + i, count[i]);
+    if (!last_block(&state->arrived))
+        return;
+    cut_lists(state, nodes, lines, cursor, stretches, contest, rule, least, items);
+    __syncthreads();
+    for (i32 v = threadIdx.x; v < n_nodes; v += THREADS)
+        values[v] = nodes[v].value = worth[v];
+    __syncthreads();
+    const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
+    keep_nodes(nodes, 0, n_nodes, record);
+    if (threadIdx.x == 0)
+        keep_head(state, state, *lost, record);
 }

@@ -80,6 +80,15 @@ def choose(node, n_nodes, gain, most, chosen):
 
 
 @kernel
+def count_above(node, some, depth):
+    """How many of these nodes lie above that depth. some (c,) int64."""
+    count = 0
+    for v in some:
+        count += node[v, DEPTH] < depth
+    return count
+
+
+@kernel
 def _sort_stretch(codes, drawn, begin, end, rows, scratch, cut, missing, missing_left, left_set, is_categorical):
     """rows[begin:end] into scratch[begin:end]. codes (n,) uint8: the split feature's bin of each row."""
     sampled = drawn.shape[0] > 0
@@ -234,6 +243,62 @@ def bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, u
         fresh[pairs, 0], fresh[pairs, 1], fresh[pairs, 2] = small, large, v
         pairs += 1
     return n_nodes, pairs
+
+
+@kernel
+def split_alone(columns, default, column_start, row, column_bin, buffer, drawn, chosen, node, left_set, n_bins, kinds,
+                rows, scratch, n_nodes, slots, max_depth, least_rows, least_h, unit_h, counts, fresh):  # fmt: skip
+    """What one thread does in place of ``sort_stretches``, ``copy_stretches`` and ``bear``. counts (1, c) int64."""
+    for c in range(chosen.shape[0]):
+        v = chosen[c]
+        counts[0, c] = 0
+        if node[v, DEPTH] + 1 >= max_depth:
+            continue
+        f, begin, end = node[v, FEATURE], node[v, BEGIN], node[v, END]
+        codes = _column(columns, default, column_start, row, column_bin, buffer, f)
+        lefts = _sort_stretch(
+            codes, drawn, begin, end, rows, scratch, node[v, BIN], n_bins[f], node[v, MISSING_LEFT] == 1, left_set[v],
+            kinds[f] == 1,
+        )  # fmt: skip
+        counts[0, c] = lefts
+        for i in range(np.uint64(begin), np.uint64(begin + lefts)):
+            rows[i] = scratch[i]
+        for i in range(end - begin - lefts):
+            rows[np.uint64(begin + lefts + i)] = scratch[np.uint64(end - 1 - i)]
+    return bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, fresh)
+
+
+@kernel
+def to_settle(node, n_nodes, max_depth, settled):
+    """The nodes whose rows lie together for ``settle_rows``: leaves, and parents of the last level. Returns how many.
+
+    settled: (at least n_nodes,) int64.
+    """
+    count = 0
+    for v in range(n_nodes):
+        if node[v, STATE] == SPLIT:
+            if node[v, DEPTH] + 1 != max_depth:
+                continue
+        elif node[v, DEPTH] == max_depth and max_depth > 0:
+            continue  # its parent stands for it
+        settled[count] = v
+        count += 1
+    return count
+
+
+@kernel
+def bound_last_level(node, settled, counts):
+    """Where the rows of the last level's children begin and end. counts (parts, c) int64, of ``settle_rows``."""
+    for c in range(settled.shape[0]):
+        v = settled[c]
+        if node[v, STATE] != SPLIT:
+            continue
+        middle = node[v, BEGIN]
+        for part in range(counts.shape[0]):
+            middle += counts[part, c]
+        left, right = node[v, LEFT], node[v, RIGHT]
+        node[left, BEGIN], node[left, END] = node[v, BEGIN], middle
+        node[right, BEGIN], node[right, END] = middle, node[v, END]
 
 
 @kernel

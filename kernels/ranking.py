@@ -63,6 +63,15 @@ def ideal(y, gains, discounts, most, counts):
 
 
 @kernel
+def scales(y, gains, start, discounts, most, out):
+    """out (lists,) float64 = 1 / the DCG of each list's best order; 0 where nothing in it is worth anything."""
+    counts = np.empty(gains.size, np.int64)
+    for q in range(out.size):
+        best = ideal(y[start[q] : start[q + 1]], gains, discounts, most, counts)
+        out[q] = 1.0 / best if best > 0.0 else 0.0
+
+
+@kernel
 def in_lanes(x, positive):
     """The sum of x, or of |x|: element i to lane i % 16, the lanes in order. x: (lines, 16).
 

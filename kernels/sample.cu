@@ -1,14 +1,11 @@
-// Rows drawn by coin flips, and what a tree needs of them side by side. In front: common.cuh, blocks.cuh, tree.cuh,
-// fixed_point.cuh, philox.cuh, normal.cuh.
+// Rows drawn by coin flips, and what a tree needs of them side by side. In front: common.cuh, blocks.cuh, drawn.cuh,
+// tree.cuh, fixed_point.cuh, philox.cuh, normal.cuh.
 
-enum { DRAW_THREADS = 256, ROWS_OF_THREAD = 16, CHUNK = DRAW_THREADS * ROWS_OF_THREAD };
-
-// masks: bit r of entry i says whether row 16 i + r is drawn. starts (chunks + 1,): drawn rows before each chunk of 4096.
-// Number of drawn rows: starts[chunks], and ``m`` if it fits the room for them; otherwise ``m`` is 0 and ``lost`` is 1.
 extern "C" __global__ void __launch_bounds__(DRAW_THREADS)
-draw(const Stream *stream, u64 limit, i32 n, i32 room, u16 *masks, i32 *starts, u32 *arrived, i32 *m, i32 *lost)
+draw(const Stream *stream, u64 limit, f32 by, i32 n, i32 room, u16 *masks, i32 *starts, u32 *arrived, i32 *m, i32 *lost,
+     Draw *log, i32 places, u32 *draws)
 {
-    const i32 chunks = (n + CHUNK - 1) / CHUNK;
+    const i32 chunks = chunks_of(n);
     for (i32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
         const i32 place = chunk * DRAW_THREADS + threadIdx.x;
         u32 mask = 0;
@@ -22,35 +19,20 @@ draw(const Stream *stream, u64 limit, i32 n, i32 room, u16 *masks, i32 *starts, 
             mask |= ((u64)words.z < limit && row + 2 < n ? 4u : 0u) << (part * 4);
             mask |= ((u64)words.w < limit && row + 3 < n ? 8u : 0u) << (part * 4);
         }
-        masks[place] = (u16)mask;
-        const u32 drawn = block_sum((u32)__popc(mask));
-        if (threadIdx.x == 0)
-            starts[chunk] = (i32)drawn;
+        keep_mask(chunk, mask, masks, starts);
     }
     if (!last_block(arrived))
         return;
-    i32 before = 0;
-    for (i32 first = 0; first < chunks; first += DRAW_THREADS) {
-        const i32 chunk = first + threadIdx.x;
-        u32 total;
-        const u32 own = chunk < chunks ? (u32)starts[chunk] : 0u;
-        const u32 earlier = block_scan(own, total);
-        if (chunk < chunks)
-            starts[chunk] = before + (i32)earlier;
-        before += (i32)total;
-    }
-    if (threadIdx.x == 0) {
-        starts[chunks] = before;
-        *lost = before > room;
-        *m = before > room ? 0 : before;
-    }
+    place_chunks(chunks, room, starts, m, lost);
+    if (threadIdx.x == 0)
+        note_draw(log, places, draws, starts[chunks], 0, __float_as_uint(by));
 }
 
 // rows[0 .. m - 1] = the drawn rows, increasing.
 extern "C" __global__ void __launch_bounds__(DRAW_THREADS)
 compact(const u16 *masks, const i32 *starts, const i32 *m, i32 n, i32 *rows)
 {
-    const i32 chunks = *m > 0 ? (n + CHUNK - 1) / CHUNK : 0;
+    const i32 chunks = *m > 0 ? chunks_of(n) : 0;
     for (i32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
         const i32 place = chunk * DRAW_THREADS + threadIdx.x;
         u32 mask = masks[place], total;
@@ -60,12 +42,13 @@ compact(const u16 *masks, const i32 *starts, const i32 *m, i32 n, i32 *rows)
     }
 }
 
-// Gradients of the drawn rows times 1 / p, and what the State must know of them; blockIdx.y is the output.
-// g, h (k, n) of all rows; drawn_g, drawn_h (k, room), drawn_times (room,) those of the drawn ones.
+// Gradients of the drawn rows times 1 / p, and what the State must know of them; blockIdx.y is the output. 1 / p is
+// ``by``, or where has_each is 1 each[j] of the j-th drawn row. g, h (k, n) of all rows; drawn_g, drawn_h (k, room),
+// drawn_times (room,) those of the drawn ones.
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
-weigh(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *rows, const i32 *m, f32 by, i32 n,
-      i32 room, f32 *drawn_g, f32 *drawn_h, i32 *drawn_times, f64 *sums, u64 *tops, u64 *weights, i32 *most,
-      u32 *arrived, State *state)
+weigh(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *rows, const i32 *m, f32 by,
+      const f32 *each, i32 has_each, i32 n, i32 room, f32 *drawn_g, f32 *drawn_h, i32 *drawn_times, f64 *sums, u64 *tops,
+      u64 *weights, i32 *most, u32 *arrived, State *state)
 {
     __shared__ Sizes sizes;
     const i32 output = blockIdx.y, count_all = *m;
@@ -73,7 +56,6 @@ weigh(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *ro
     const i32 most_stretches = (room + STRETCH - 1) / STRETCH;
     const Extents extents = {sums + (i64)output * 2 * most_stretches, tops + output * 2,
                              (count_all + STRETCH - 1) / STRETCH};
-    const f64 factor = (f64)by;
     f64 top = 0.0;
     i64 weight = 0;
     i32 largest = 1;
@@ -81,6 +63,7 @@ weigh(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *ro
         const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, count_all - begin);
         for (i32 place = threadIdx.x; place < count; place += EXTENT_THREADS) {
             const i32 row = rows[begin + place];
+            const f64 factor = widened(has_each ? ((const u32 *)each)[begin + place] : __float_as_uint(by));
             // the product of two float32 is exact in float64: narrowed, it is what one float32 product gives
             const u32 g_bits = narrowed(widened(((const u32 *)g)[from + row]) * factor);
             const u32 h_bits = narrowed(widened(((const u32 *)h)[from + row]) * factor);

@@ -8,7 +8,8 @@ have one exponent, and the integer sum of their significands is the sum of the s
 import numpy as np
 
 from gpuboost.kernels.jit import kernel
-from gpuboost.kernels.philox import NUMBERS, numbers
+from gpuboost.kernels.philox import NUMBERS, keep, numbers
+from gpuboost.kernels.vector import LANES, in_either, trailing_zeros
 
 BUCKETS = 2048
 TOP_SHIFT = 20  # of the 32 bits, these are below a bucket's
@@ -21,7 +22,6 @@ _ONE = np.int64(1) << np.int64(40)
 _SIGNIFICAND = np.int64(0x00FF_FFFF)
 _HIDDEN = np.uint32(0x0080_0000)
 _FRACTION = np.uint32(0x007F_FFFF)
-_2_32 = 2.0**32
 
 
 @kernel
@@ -155,6 +155,29 @@ def count_within(bits, start, stop, shift, prefix, narrow, counts, sums):
 
 
 @kernel
+def take_buckets(scores, start, stop, a, b, out):
+    """The scores of rows [start, stop) that are in bucket a or b, in order of rows. Returns how many.
+
+    scores, out: float32, with room for all of them.
+    """
+    base, shift, count = scores.ctypes.data, np.uint32(TOP_SHIFT), 0
+    whole = stop - (stop - start) % LANES
+    for begin in range(start, whole, LANES):
+        found = in_either(base + 4 * begin, shift, np.uint32(a), np.uint32(b))
+        while found:
+            out[count] = scores[begin + np.int64(trailing_zeros(found))]
+            found &= found - np.uint64(1)
+            count += 1
+    bits = scores[whole:stop].view(np.uint32)
+    for j in range(bits.size):
+        bucket = np.int64(bits[j] >> shift)
+        if bucket in (a, b):
+            out[count] = scores[whole + j]
+            count += 1
+    return count
+
+
+@kernel
 def three_sums(scores, start, stop, mu, low, scale, out):
     """out += rows with s >= mu, rows with s < low, and sum of rint(s * scale) over those between. out (3,) int64."""
     above, below, between = np.int64(0), np.int64(0), np.int64(0)
@@ -171,14 +194,9 @@ def three_sums(scores, start, stop, mu, low, scale, out):
 
 
 @kernel
-def _keep(p, words, kept, begin, size, count, rows, inverse):
-    """Row begin + j is kept iff word j < p[j] * 2**32. Returns the new count."""
-    for j in range(size):
-        kept[j] = np.uint8(np.float64(words[j]) < p[j] * _2_32)
-    last = count
-    for j in range(np.uint64(size)):
-        rows[last] = begin + np.int64(j)  # stays only if the next line counts it: no branch to mispredict
-        last += np.int64(kept[j])
+def _keep(words, p, begin, size, rows, inverse, count):
+    """``philox.keep``, and 1 / p of the rows that are new."""
+    last = keep(words, p, begin, size, rows, count)
     for at in range(count, last):
         inverse[at] = np.float32(1.0 / p[np.uint64(rows[at] - begin)])
     return last
@@ -190,28 +208,28 @@ def draw_proportional(scores, start, stop, rho, floor, seed_low, seed_high, iter
 
     start must be a multiple of NUMBERS. rows int32 and inverse float32 have room for all rows of the stretch.
     """
-    words, p, kept, count = np.empty(NUMBERS, np.uint64), np.empty(NUMBERS), np.empty(NUMBERS, np.uint8), 0
+    words, p, count = np.empty(NUMBERS, np.uint32), np.empty(NUMBERS), 0
     for begin in range(start, stop, NUMBERS):
         size = min(NUMBERS, stop - begin)
         numbers(begin // 4, seed_low, seed_high, iteration, stream, words)
         part = scores[begin : begin + size]
         for j in range(size):
             p[j] = min(1.0, max(floor, rho * np.float64(part[j])))
-        count = _keep(p, words, kept, begin, size, count, rows, inverse)
+        count = _keep(words, p, begin, size, rows, inverse, count)
     return count
 
 
 @kernel
 def draw_by_rank(scores, start, stop, border, tie, other, seed_low, seed_high, iteration, stream, rows, inverse):
     """The same with p = 1 above the border, ``tie`` at it, and ``other`` below."""
-    words, p, kept, count = np.empty(NUMBERS, np.uint64), np.empty(NUMBERS), np.empty(NUMBERS, np.uint8), 0
+    words, p, count = np.empty(NUMBERS, np.uint32), np.empty(NUMBERS), 0
     for begin in range(start, stop, NUMBERS):
         size = min(NUMBERS, stop - begin)
         numbers(begin // 4, seed_low, seed_high, iteration, stream, words)
         part = scores[begin : begin + size]
         for j in range(size):
             p[j] = 1.0 if part[j] > border else (tie if part[j] == border else other)
-        count = _keep(p, words, kept, begin, size, count, rows, inverse)
+        count = _keep(words, p, begin, size, rows, inverse, count)
     return count
 
 

@@ -108,8 +108,15 @@ static __device__ __forceinline__ Sums missing_sums(const Cells &cells, i32 miss
     return from_lane(own, missing / PER_LANE);
 }
 
-// Every cut, missing values right and then left, if there are any. Key: 2 * bin, one more with missing values left.
-static __device__ Found search_cuts(const Cells &cells, const Terms &terms)
+// Whether cut ``bin`` competes: bit by bit, or all of them.
+static __device__ __forceinline__ bool competes(const u32 *bits, i32 bin)
+{
+    return !bits || (bits[bin >> 5] >> (bin & 31) & 1);
+}
+
+// Every cut that competes, missing values right and then left, if there are any. Key: 2 * bin, one more with missing
+// values left.
+static __device__ Found search_cuts(const Cells &cells, const Terms &terms, const u32 *bits)
 {
     const i32 lane = threadIdx.x & 31;
     const Sums missing = missing_sums(cells, terms.missing);
@@ -133,7 +140,7 @@ static __device__ Found search_cuts(const Cells &cells, const Terms &terms)
             if (side ? !some_missing || bin >= terms.missing - 1 : bin >= cuts)
                 continue;
             const Sums a = side ? left + missing : left;
-            if (!allowed(a, terms.total - a, terms))
+            if (!allowed(a, terms.total - a, terms) || !competes(bits, bin))
                 continue;
             const f64 here = gain_of(a, terms, parent);
             if (here > gain) {

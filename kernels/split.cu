@@ -7,17 +7,12 @@
 constexpr int WARPS = THREADS / 32;
 
 // Over the features: the first of the largest gains becomes the node's split, or the node is closed. By one warp.
-static __device__ void take_best(Node *node, const Candidate *candidates, const i32 *features, const i32 *kinds, i32 t)
+static __device__ void take_best(Node *node, const Candidate *candidates, const i32 *features, const i32 *kinds,
+                                 i32 t, const Lots &lots)
 {
     const i32 lane = threadIdx.x & 31;
     f64 gain = 0.0;
-    i32 key = NO_KEY;
-    for (i32 j = lane; j < t; j += 32)
-        if (candidates[j].found.gain > gain) {
-            gain = candidates[j].found.gain;
-            key = j;
-        }
-    best_lane(gain, key);
+    const i32 key = feature_of(candidates, features, t, number_of(node->sum_g, node->sum_h), lots, gain);
     if (key == NO_KEY) {
         if (lane == 0)
             node->state = CLOSED;
@@ -55,14 +50,16 @@ static __device__ __forceinline__ bool last_warp(u32 *counter, i32 n)
 // Lines first_line .. last_line - 1, each of a child that was built and, if it has one, its sibling. slots: histograms
 // are kept of nodes in slots below this. choose: after these lines, splits are chosen; 1: of the level, 2: best first.
 // kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
-// cell is among those of a histogram, in units of CELLS.
+// cell is among those of a histogram, in units of CELLS. deviation and what follows: Lots (contest.cuh).
+// contest[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
          const i32 *__restrict__ contest, const i32 *__restrict__ features, const i32 *__restrict__ places,
          const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
          Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 first_line, i32 last_line, i32 slots,
-         i32 choose)
+         i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table)
 {
+    const Lots lots = {deviation, {seed_low, seed_high, *iteration, name}, table};
 #if SETS
     __shared__ Ends ends[WARPS];
 #endif
@@ -82,21 +79,27 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
         complete(cells, at, line, side, node.slot, places[j], missing + 1,
                  node.slot < slots && node.depth + 1 < rule->max_depth);
         const Terms terms = terms_of(node, state, rule, missing);
+        const u32 *bits = contest[3] && v == 0 ? (const u32 *)contest + contest[3] + 8 * j : nullptr;
         Candidate *candidate = candidates + job;
         Found found;
 #if SETS
         Ends &own = ends[threadIdx.x >> 5];
         if (kind >> 16) {
             found = search_sets(cells, terms, own);
+            u32 some = 0;
+            for (i32 w = 0; bits && w < 8; ++w)
+                some |= bits[w];
+            if (bits && !some)
+                found.gain = 0.0;
             if (lane < 8)
                 candidate->left_set[lane] = own.set[lane];
         } else
 #endif
-            found = search_cuts(cells, terms);
+            found = search_cuts(cells, terms, bits);
         if (lane == 0)
             candidate->found = found;
         if (last_warp(arrived + which, t))
-            take_best(nodes + v, candidates + (i64)which * t, features, kinds, t);
+            take_best(nodes + v, candidates + (i64)which * t, features, kinds, t, lots);
     }
     if (choose && last_block(&state->arrived)) {
         const Growth growth = {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots};

@@ -161,6 +161,11 @@ def cut_gains(g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total_
         gain = (score(lg * unit_g, low, ridge) + score(rg * unit_g, high, ridge)) - parent
         allowed = (lh > 0) & (rh > 0) & (low >= least_h) & (high >= least_h)
         gains[b] = gain if allowed else refused
+    if rule[5] > 0.0:  # both leaves share one value
+        below = total_h * unit_h + ridge
+        for b in range(cuts):
+            sum_g = ((g[b] + shift_g) - (total_g - (g[b] + shift_g))) * unit_g
+            gains[b] = gains[b] if gains[b] == refused else sum_g * sum_g / below - parent
     if n.shape[0] > 0:
         for b in range(cuts):
             ln = n[b] + shift_n
@@ -168,15 +173,35 @@ def cut_gains(g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total_
 
 
 @kernel
-def _one_cut(lg, lh, total_g, total_h, unit_g, unit_h, ridge, least_h, least_gain):
+def _one_cut(lg, lh, total_g, total_h, unit_g, unit_h, ridge, least_h, least_gain, signed):
     """The gain of the only cut of two bins without missing values: the case of every indicator column."""
     rg, rh = total_g - lg, total_h - lh
     low, high = lh * unit_h, rh * unit_h
     if lh <= 0 or rh <= 0 or low < least_h or high < least_h:
         return 0.0
     parent = score(total_g * unit_g, total_h * unit_h, ridge)
-    gain = (score(lg * unit_g, low, ridge) + score(rg * unit_g, high, ridge)) - parent
+    if signed > 0.0:
+        gain = score((lg - rg) * unit_g, total_h * unit_h, ridge) - parent
+    else:
+        gain = (score(lg * unit_g, low, ridge) + score(rg * unit_g, high, ridge)) - parent
     return gain if gain > max(least_gain, NOISE * parent) else 0.0
+
+
+@kernel
+def forbid(gains, cuts, bits):
+    """gains[b] = -1 for every cut whose bit is not set. bits (8,) uint32."""
+    for b in range(cuts):
+        if not (bits[b >> 5] >> np.uint32(b & 31)) & np.uint32(1):
+            gains[b] = -1.0
+
+
+@kernel
+def no_bit(bits):
+    """Whether a feature may not split the node at all."""
+    some = np.uint32(0)
+    for word in range(8):
+        some |= bits[word]
+    return some == 0
 
 
 @kernel
@@ -203,11 +228,12 @@ def seen(g, h, n, b):
 
 
 @kernel
-def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, gains, out):
+def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, restricted, bits, gains, out):
     """The best cut of one feature. g, h: see ``read_running``; n is turned into running sums.
 
-    units (2,): value of one unit of g and of h. rule (5,): reg_lambda, min_child_weight, min_split_gain,
-    min_samples_leaf, and rows for each unit of h in the whole tree. out (4,) int64: bin, missing_left, left g, left h.
+    units (2,): value of one unit of g and of h. rule (6,): reg_lambda, min_child_weight, min_split_gain,
+    min_samples_leaf, rows for each unit of h in the whole tree, and 1 if both leaves are to share one value.
+    restricted: whether only cuts whose bit is set compete. out (4,) int64: bin, missing_left, left g, left h.
     Returns the gain, 0.0 if there is no split.
     """
     missing_g, missing_h = g[n_bins], h[n_bins]
@@ -221,6 +247,8 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, gains, out
             n[b] += n[b - 1]
     parent = score(total_g * units[0], total_h * units[1], rule[0])
     cut_gains(g, h, n, cuts, 0, 0, 0, total_g, total_h, total_n, units, rule, parent, -1.0, gains)
+    if restricted:
+        forbid(gains, cuts, bits)
     at = first_largest(gains, cuts)
     best, left = gains[at], 0
     if some_missing and cuts > 1:
@@ -228,6 +256,8 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, gains, out
             g, h, n, cuts - 1, missing_g, missing_h, missing_n, total_g, total_h, total_n, units, rule, parent, -1.0,
             gains,
         )  # fmt: skip
+        if restricted:
+            forbid(gains, cuts - 1, bits)
         other = first_largest(gains, cuts - 1)
         if gains[other] > best or (gains[other] == best and other < at):
             at, best, left = other, gains[other], 1
@@ -336,6 +366,8 @@ def _categorical(g, h, n, n_bins, total_g, total_h, total_n, units, rule, out, l
                 continue
             group = 0.0
             gain = (score(lg * unit_g, low, ridge) + score(rg * unit_g, high, ridge)) - parent
+            if rule[5] > 0.0:
+                gain = score((lg - rg) * unit_g, total_h * unit_h, ridge) - parent
             if gain > best:
                 best, best_sweep, best_size = gain, sweep, i + 1
                 out[2], out[3] = lg, lh
@@ -357,13 +389,15 @@ def include(left_set, b):
 @kernel
 def search(
     histograms, counts, spare, shared, fresh, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows, first,
-    last, gains, found, left_sets,
+    last, root, by_node, gains, found, left_sets,
 ):  # fmt: skip
     """Features [first, last) of every fresh pair: complete both histograms, then look for the best splits.
 
     fresh (p, 3) int64: built node, its sibling or -1, and their parent. shared (p, threads) int64: lines of ``spare``
     that hold a part of the built node, or -1. kinds (t,) uint8: 1 if categorical; None if none is. defaults (t,)
     int64: bin of an absent entry, -1 if dense. counts (slots, n_cells) int32, or (1, 0) if a leaf may be one row.
+    root (t, 8) uint32: the cuts by which the root may be split, (0, 8) for all. by_node (2p, t) bool: the features by
+    which each node may be, (0, 0) for all.
     gains (2p, t) float64, found (2p, t, 4) int64, left_sets (2p, t, 8) uint32: what ``_numeric`` and
     ``_categorical`` say, lines 2i and 2i + 1 for the built node and the sibling of pair i.
     """
@@ -377,26 +411,34 @@ def search(
                 count = counts[slot] if counts.shape[1] > 0 else counts[0]
                 _search_node(
                     histograms[slot], rows <= narrow_rows, count, rows, node[at, SUM_G], node[at, SUM_H], starts,
-                    n_bins, kinds, units, rule, first, last, room, gains[2 * i + side], found[2 * i + side],
-                    left_sets[2 * i + side],
+                    n_bins, kinds, units, rule, first, last, room, root if at == 0 else root[:0],
+                    by_node[2 * i + side if by_node.shape[0] > 0 else 0 : 2 * i + side + 1], gains[2 * i + side],
+                    found[2 * i + side], left_sets[2 * i + side],
                 )  # fmt: skip
 
 
 @kernel
 def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, kinds, units, rule, first, last, room,
-                 gains, found, left_sets):  # fmt: skip
-    """Features [first, last) of one node whose histogram is complete. room: three scratch arrays, for g, h and rows."""
+                 bits, may, gains, found, left_sets):  # fmt: skip
+    """Features [first, last) of one node whose histogram is complete. room: three scratch arrays, for g, h and rows.
+
+    bits (t, 8) uint32: the cuts that compete, (0, 8) for all. may (1, t) bool: the features that do, (0, t) for all.
+    """
     g, h, n = room
     cut_gains = np.empty(257, np.float64)
     unit_g, unit_h, ridge, least_h, least_gain = units[0], units[1], rule[0], rule[1], rule[2]
+    restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
     for j in range(first, last):
         begin, size = np.int64(starts[j]), np.int64(starts[j + 1]) - np.int64(starts[j])
+        if (restricted and no_bit(bits[j])) or (may.shape[0] > 0 and not may[0, j]):
+            gains[j] = 0.0
+            continue
         is_categorical = False
         if kinds is not None:  # decided when this is compiled: data without categories need not wait for their kernel
             is_categorical = kinds[j] == 1
         if size == 3 and narrow and not is_categorical and n.shape[0] == 0 and cells[begin + 2] == 0:
             lg, lh = cells[begin] >> 32, cells[begin] & _LOW
-            gains[j] = _one_cut(lg, lh, total_g, total_h, unit_g, unit_h, ridge, least_h, least_gain)
+            gains[j] = _one_cut(lg, lh, total_g, total_h, unit_g, unit_h, ridge, least_h, least_gain, rule[5])
             found[j, 0], found[j, 1], found[j, 2], found[j, 3] = 0, 1 if lh > total_h - lh else 0, lg, lh
             continue
         if kinds is not None and is_categorical:
@@ -409,7 +451,10 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
         if kinds is not None and is_categorical:
             gains[j] = _categorical(g, h, n, n_bins[j], total_g, total_h, rows, units, rule, found[j], left_sets[j])
         else:
-            gains[j] = _numeric(g, h, n, n_bins[j], total_g, total_h, rows, units, rule, cut_gains, found[j])
+            gains[j] = _numeric(
+                g, h, n, n_bins[j], total_g, total_h, rows, units, rule, restricted, bits[j] if restricted else every,
+                cut_gains, found[j],
+            )  # fmt: skip
 
 
 @kernel

@@ -124,17 +124,11 @@ static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const 
 // The level's split at each of its nodes, or none. By one block, a warp to a node.
 static __device__ void share_split(const Candidate *candidates, i32 t, const i32 *features, const i32 *places,
                                    const i32 *kinds, const Store &at, Node *nodes, i32 begin, i32 end,
-                                   const State *state, const Rule *rule)
+                                   const State *state, const Rule *rule, const Lots &lots)
 {
     const i32 lane = threadIdx.x & 31;
     f64 gain = 0.0;
-    i32 key = NO_KEY;
-    for (i32 j = lane; j < t; j += 32)
-        if (candidates[j].found.gain > gain) {
-            gain = candidates[j].found.gain;
-            key = j;
-        }
-    best_lane(gain, key);
+    const i32 key = feature_of(candidates, features, t, number_of(nodes[begin].depth, 0), lots, gain);
     for (i32 v = begin + (threadIdx.x >> 5); v < end; v += WARPS) {
         Node &node = nodes[v];
         if (node.state != FRESH)
@@ -183,8 +177,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
                const i32 *__restrict__ contest, const i32 *__restrict__ features, const i32 *__restrict__ places,
                const i32 *__restrict__ kinds, Candidate *candidates, State *state, Node *nodes, Line *lines,
-               Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 slots)
+               Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 slots, f64 deviation,
+               u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table)
 {
+    const Lots lots = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Level level;
     __shared__ f64 gains[WARPS * CANDIDATES];
 #if SETS
@@ -202,7 +198,7 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
         __syncthreads();
     }
     if (last_block(&state->arrived)) {
-        share_split(candidates, t, features, places, kinds, at, nodes, begin, end, state, rule);
+        share_split(candidates, t, features, places, kinds, at, nodes, begin, end, state, rule, lots);
         choose_level(state, nodes, {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots});
     }
 }

@@ -1,17 +1,20 @@
-"""Vector instructions that numba has no word for, written as portable LLVM: 64 bytes or 16 numbers at a time.
+"""Vector instructions that numba has no word for, written as portable LLVM: 64 bytes, or 8 or 16 numbers, at a time.
 
 LLVM turns them into AVX-512, AVX2, SSE or NEON, whatever the machine has. All of them take plain addresses, as
 ``array.ctypes.data`` gives them; the caller keeps the array alive and stays within it.
 """
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 LANES = 64  # rows that one `choose` decides
+SIXTEEN = 16  # numbers that `below` compares and `add_sizes` adds
+EIGHT = 8  # counters that `random_words` takes on
 
 _BYTE, _WORD, _LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-_ADDRESS, _U8 = types.intp, types.uint8
+_FLOAT, _DOUBLE = ir.FloatType(), ir.DoubleType()
+_ADDRESS, _U8, _U64 = types.intp, types.uint8, types.uint64
 
 
 def _splat(builder, number, lanes):
@@ -78,3 +81,106 @@ def count_below(typing_context, address, x):
     if isinstance(x, types.Float):
         return types.intp(_ADDRESS, x), codegen
     return None
+
+
+@intrinsic
+def trailing_zeros(typing_context, x):
+    """The place of the lowest bit that is set. x is not 0."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return _U64(_U64), codegen
+
+
+@intrinsic
+def below(typing_context, words, p):
+    """Which of 16 uint32 are less than 2**32 times their own of 16 float64, as bits, the first the lowest."""
+
+    def codegen(context, builder, signature, args):
+        sixteen = ir.VectorType(_DOUBLE, SIXTEEN)
+        words = builder.uitofp(_load(builder, args[0], ir.VectorType(_WORD, SIXTEEN), align=4), sixteen)
+        limits = builder.fmul(_load(builder, args[1], sixteen, align=8), ir.Constant(sixteen, [2.0**32] * SIXTEEN))
+        return builder.zext(builder.bitcast(builder.fcmp_ordered("<", words, limits), ir.IntType(SIXTEEN)), _LONG)
+
+    return _U64(_ADDRESS, _ADDRESS), codegen
+
+
+@intrinsic
+def add_sizes(typing_context, values, lines, lanes, tops):
+    """lanes += |x| and tops = max(tops, |x|), lane by lane, for ``lines`` times 16 float32. lanes, tops: 16 float64.
+
+    A loop over an array of lanes would keep them in memory, and be as slow as one lane after the other.
+    """
+
+    def codegen(context, builder, signature, args):
+        values, lines, lanes, tops = args
+        sixteen = ir.VectorType(_DOUBLE, SIXTEEN)
+        size_of = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(sixteen, [sixteen]), "llvm.fabs.v16f64"
+        )
+        total, top = cgutils.alloca_once(builder, sixteen), cgutils.alloca_once(builder, sixteen)
+        builder.store(_load(builder, lanes, sixteen, align=8), total)
+        builder.store(_load(builder, tops, sixteen, align=8), top)
+        with cgutils.for_range(builder, lines) as loop:
+            at = builder.add(values, builder.mul(loop.index, ir.Constant(values.type, 4 * SIXTEEN)))
+            x = builder.fpext(_load(builder, at, ir.VectorType(_FLOAT, SIXTEEN), align=4), sixteen)
+            size, most = builder.call(size_of, [x]), builder.load(top)
+            builder.store(builder.fadd(builder.load(total), size), total)
+            builder.store(builder.select(builder.fcmp_ordered(">", size, most), size, most), top)
+        for found, to in ((total, lanes), (top, tops)):
+            builder.store(builder.load(found), builder.inttoptr(to, sixteen.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(_ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS), codegen
+
+
+def _same(number, lanes=EIGHT):
+    return ir.Constant(ir.VectorType(_LONG, lanes), [number] * lanes)
+
+
+@intrinsic
+def random_words(typing_context, first, iteration, stream, seed_low, seed_high, out):
+    """32 words of Philox4x32-10 (``gpuboost.kernels.philox``), those of 8 counters from ``first`` on. At out: uint32.
+
+    Each lane has a counter. The upper halves of its numbers hold what is left of a product, which no multiplication
+    reads: a mask is free in front of one, but not elsewhere.
+    """
+
+    def codegen(context, builder, signature, args):
+        first, iteration, stream, seed_low, seed_high, out = args
+        low, half = _same(0xFFFF_FFFF), _same(32)
+        at = builder.add(_splat(builder, first, EIGHT), ir.Constant(ir.VectorType(_LONG, EIGHT), list(range(EIGHT))))
+        c = [builder.and_(at, low), builder.lshr(at, half)]
+        c += [_splat(builder, number, EIGHT) for number in (iteration, stream)]
+        k = [_splat(builder, number, EIGHT) for number in (seed_low, seed_high)]
+        for _ in range(10):
+            p0 = builder.mul(builder.and_(c[0], low), _same(0xD251_1F53))
+            p1 = builder.mul(builder.and_(c[2], low), _same(0xCD9E_8D57))
+            c[0] = builder.xor(builder.xor(builder.lshr(p1, half), c[1]), k[0])
+            c[2] = builder.xor(builder.xor(builder.lshr(p0, half), c[3]), k[1])
+            c[1], c[3] = p1, p0
+            k = [builder.add(k[0], _same(0x9E37_79B9)), builder.add(k[1], _same(0xBB67_AE85))]
+        pairs = [builder.or_(builder.and_(a, low), builder.shl(b, half)) for a, b in ((c[0], c[1]), (c[2], c[3]))]
+        for quarter in range(2):  # of each counter both pairs, one after the other
+            places = [lane + of for lane in range(4 * quarter, 4 * quarter + 4) for of in (0, EIGHT)]
+            four = builder.shuffle_vector(*pairs, ir.Constant(ir.VectorType(_WORD, EIGHT), places))
+            to = builder.add(out, ir.Constant(out.type, 64 * quarter))
+            builder.store(four, builder.inttoptr(to, four.type.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(*(_U64,) * 5, _ADDRESS), codegen
+
+
+@intrinsic
+def in_either(typing_context, words, shift, a, b):
+    """Which of 64 uint32 are, less their lowest ``shift`` bits, a or b: as bits, the first the lowest."""
+
+    def codegen(context, builder, signature, args):
+        words, *rest = args
+        shift, a, b = (_splat(builder, one, LANES) for one in rest)
+        upper = builder.lshr(_load(builder, words, ir.VectorType(_WORD, LANES), align=4), shift)
+        found = builder.or_(builder.icmp_unsigned("==", upper, a), builder.icmp_unsigned("==", upper, b))
+        return builder.bitcast(found, _LONG)
+
+    return _U64(_ADDRESS, types.uint32, types.uint32, types.uint32), codegen

@@ -186,6 +186,7 @@ def eager_threads(rows: int = 16, cells: int = 16, narrow: int | None = 40) -> I
         patch.setattr(cpu_frontier, "ROWS_PER_THREAD", rows)
         patch.setattr(cpu_frontier, "SORTED_PER_THREAD", rows)
         patch.setattr(cpu_frontier, "CELLS_PER_THREAD", cells)
+        patch.setattr(cpu_frontier, "CELLS_SUMMED_PER_THREAD", cells)
         patch.setattr(cpu_frontier, "NARROW_ROWS", cpu_frontier.NARROW_ROWS if narrow is None else narrow)
         yield
 

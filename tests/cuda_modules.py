@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -23,11 +24,12 @@ from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.sources import OPTIONS
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
-from gpuboost.losses import AbsoluteError, Softmax, SquaredError, registry
+from gpuboost.langevin import Langevin
+from gpuboost.losses import AbsoluteError, LambdaMART, Softmax, SquaredError, registry
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import UniformSampling
-from gpuboost.steps import automatic
-from gpuboost.types import Cuts, Limits
+from gpuboost.sampling import UniformSampling, smart_second_order
+from gpuboost.steps import GradientStep, automatic
+from gpuboost.types import Cuts, Limits, TrainingSet
 
 TABLE = Path(__file__).resolve().parents[1] / "kernels" / "RESOURCES.md"
 
@@ -38,12 +40,20 @@ def usual() -> frozenset[str]:
     wide = random_case(1, 400, 28, full=True, most_cuts=200, missing=0.0, categorical=0.0)
     few = random_case(2, 150, 3, target="3", most_cuts=9)
     some = random_case(3, 150, 6, most_cuts=30)
+    ranked = replace(random_case(7, 150, 3, target="4"), data=in_lists(random_case(7, 150, 3, target="4").data))
     level_wise = Recipe(SquaredError(), 2, growth=Oblivious(Limits(8, 3)))
+    disturbed = Limits(8, 3, random_strength=1.0)
+    controlled = Recipe(SquaredError(), 2, sampling=smart_second_order(0.5))
+    drawn = Recipe(SquaredError(), 2, step=GradientStep(), langevin=Langevin(random_from=0))
     return frozenset().union(
         _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3)))),
         _asked(few, Recipe(Softmax(3), 2, growth=LeafWise(Limits(6, 6, 2)), sampling=UniformSampling(0.7))),
         _asked(some, Recipe(AbsoluteError(), 2, growth=DepthWise(Limits(6, 6)), step=automatic(AbsoluteError()))),
         _asked(some, level_wise),
+        _asked(some, controlled),
+        _asked(ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
+        _asked(some, drawn),
+        *(_asked(some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
         *(_asked_of_matrix(dtype) for dtype in (np.float32, np.float64, np.int32)),
     )
 
@@ -52,15 +62,22 @@ def others() -> frozenset[str]:
     """Those of every loss of a row, and of every shape of a tree's data."""
     texts: set[str] = set()
     for loss in (registry.get(name, n_classes=3) for name in registry.NAMES):
-        target = {"binary": "binary", "multiclass": "3"}.get(loss.task, "positive")
-        if loss.task != "ranking":
-            texts |= _asked(random_case(4, 60, 2, target=target), Recipe(loss, 1, step=automatic(loss)))
+        case = random_case(
+            4, 60, 2, target={"binary": "binary", "multiclass": "3", "ranking": "4"}.get(loss.task, "positive")
+        )
+        data = in_lists(case.data) if loss.task == "ranking" else case.data
+        texts |= _asked(replace(case, data=data), Recipe(loss, 1, step=automatic(loss)))
     runtime = emulated_runtime()
     for d, cells, least, categorical in product((4, 8, 16, 32), (60, 120, 250), (1, 2), (False, True)):
         category = np.arange(3) if categorical else None
         cuts = Cuts((np.arange(float(cells)),) * (d - 1) + (np.arange(0.0),), (None,) * (d - 1) + (category,))
         Arena(runtime, Plan.of(10, cuts, Limits(4, 2, least), 1), cuts)
     return (texts | runtime.cp.sources) - usual()
+
+
+def in_lists(data: TrainingSet) -> TrainingSet:
+    """The rows as documents, thirty to a query."""
+    return replace(data, query_start=np.arange(0, data.n_rows + 1, 30))
 
 
 def _asked(case: Case, recipe: Recipe) -> set[str]:

@@ -11,7 +11,7 @@ from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
 from gpuboost.backends.cuda.plan import Plan, Tuning, tile_width
 from gpuboost.backends.cuda.runtime import Runtime
-from gpuboost.backends.cuda.tree import NODE, STATE
+from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
 from gpuboost.backends.reference import dense_rows, extent, fixed_point_scale
 from gpuboost.types import Candidates, Gradients, Limits, Nodes, Structure, Target, TrainingSet
 
@@ -87,7 +87,7 @@ class Device:
             runtime.upload(_padded(target.gradients.g[output], room)),
             runtime.upload(_padded(target.gradients.h[output], room)),
             None if times is None else runtime.upload(_padded(times, room)),
-            runtime.upload(state),
+            runtime.upload(as_bytes(state)),
             target.rows is not None,
         )
         return CudaFrontier(self.arenas[key], rows, output, candidates.features)
@@ -103,8 +103,8 @@ class Device:
 
     def harvest(self, frontier: CudaFrontier, data: TrainingSet, target: Target) -> Structure:
         frontier.harvest()
-        state = self.runtime.download(frontier.state)[0]
-        nodes = self.runtime.download(frontier.nodes)[: state["n_nodes"]]
+        state = as_records(self.runtime.download(frontier.state), STATE)[0]
+        nodes = as_records(self.runtime.download(frontier.nodes), NODE)[: state["n_nodes"]]
         found = as_nodes(nodes, float(state["unit_h"]))
         if target.rows is not None:
             return Structure(found, frontier.output, target.version, None, None)

@@ -16,23 +16,27 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost.api import files, parameters, preparation
-from gpuboost.api.continuing import starting_point
+from gpuboost.api.continuing import checkpoint, starting_point
 from gpuboost.api.drawing import Drawing
 from gpuboost.api.goals import Goal
+from gpuboost.api.guarantee import guarantee_of
 from gpuboost.api.html import summary
 from gpuboost.api.machines import adopted, answered, machine_of, on_host
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.report import FitReport, Verdict, refused, verdict
 from gpuboost.api.rows import Labelled, labelled, labelled_dataset, numbers
+from gpuboost.api.sharding import on_its_machine
 from gpuboost.api.training import train
 from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.tables import as_table
-from gpuboost.errors import RecipeError
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.execution import Log
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
+from gpuboost.theory import Guarantee
 from gpuboost.types import Array, DeviceMatrix, Ensemble
 
 FITTED = (
@@ -96,6 +100,8 @@ class GradientBoosting(Drawing, BaseEstimator):
         sample_weight: Any = None,
         eval_set: Any = None,
         init_model: Any = None,
+        *,
+        resume_from: Any = None,
     ) -> Self:
         """Learn from rows.
 
@@ -113,6 +119,9 @@ class GradientBoosting(Drawing, BaseEstimator):
             ``validation_0``, ``validation_1`` ... Early stopping looks at the last one.
         init_model : fitted estimator of the same kind, or path of a saved one, optional
             A model to continue with ``n_estimators`` more rounds, in its own bins.
+        resume_from : path of a checkpoint, optional
+            Go on with a fit that was interrupted, as if it had not been: the same data and parameters come to the same
+            model, to the last bit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
 
         Returns
         -------
@@ -128,16 +137,20 @@ class GradientBoosting(Drawing, BaseEstimator):
         DeviceError
             If the device is not there.
         """
-        return self._fit(X, y, sample_weight, eval_set, init_model)
+        return self._fit(X, y, sample_weight, eval_set, init_model, resume_from)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, init_model: Any, group: Any = None) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, eval_set: Any, init_model: Any, resume_from: Any, group: Any = None
+    ) -> Self:
         started = time.perf_counter()
         fresh = self._unfitted()
         rows = fresh._rows(X, y, sample_weight, group)
         goal = fresh._goal(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), goal)
+        start = start if resume_from is None else checkpoint(resume_from, init_model, goal)
         job, untrained = preparation.job(self.get_params(deep=False), rows, goal, eval_set, start, started)
-        trained = train(job)
+        with on_its_machine(job) as ready:
+            trained = train(ready)
         best_iteration, best_score = trained.best_iteration, trained.best_score
         fresh._restore(
             replace(untrained, ensemble=trained.ensemble, best_iteration=best_iteration, best_score=best_score)
@@ -169,7 +182,8 @@ class GradientBoosting(Drawing, BaseEstimator):
         try:
             goal = fresh._goal(rows)
             stops = self.early_stopping_rounds is not None
-            return verdict(parameters.recipe(self.get_params(deep=False), goal.loss, len(goal.y)), stops_early=stops)
+            found = parameters.recipe(self.get_params(deep=False), goal.loss, len(goal.y), rows.x.shape[1])
+            return verdict(found, stops_early=stops)
         except RecipeError as error:
             return refused(error)
 
@@ -191,6 +205,13 @@ class GradientBoosting(Drawing, BaseEstimator):
         table = as_table(X)
         validate_data(self, X, y, skip_check_array=True)
         return labelled(table, y, sample_weight, table.shape[0], group)
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """The strongest statement of theory whose assumptions this composition meets; see ``gpuboost.theory``."""
+        check_is_fitted(self)
+        rows = 2**31  # limits that depend on the number of rows only matter where there are fewer
+        return guarantee_of(parameters.recipe(self.get_params(deep=False), self.loss_, rows))
 
     # model files
 
@@ -235,6 +256,7 @@ class GradientBoosting(Drawing, BaseEstimator):
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """(n, trees): the leaf, by its node number, in which each row comes to rest."""
+        self._needs_trees("apply")
         x, machine = self._asked(X)
         leaves: NDArray[np.int32] = answered(machine, x, machine.leaves(self.ensemble_, x))
         return leaves
@@ -247,6 +269,7 @@ class GradientBoosting(Drawing, BaseEstimator):
         (n, d + 1) float64, or (n, K, d + 1) for K classes
             A row sums to its score; the last number is the score expected before any feature is known.
         """
+        self._needs_trees("predict_contributions")
         x, machine = self._asked(X)
         values: NDArray[np.float64] = answered(
             machine, x, machine.contributions(self.ensemble_, x), lambda v: v[:, 0] if v.shape[1] == 1 else v
@@ -265,21 +288,45 @@ class GradientBoosting(Drawing, BaseEstimator):
     def _asked(self, X: Any) -> tuple[Any, Backend]:
         """The rows as numbers, and the machine to ask."""
         check_is_fitted(self)
+        if self.ensemble_.components:
+            return self._numbers(on_host(X)), machine_of(self, "cpu", parameters.threads(self.n_jobs))
         X = adopted(X, self.device)
         place = X.device if isinstance(X, DeviceMatrix) else None
         machine = machine_of(self, choose_to_predict(self.device, place).name, parameters.threads(self.n_jobs))
+        return self._numbers(X), machine
+
+    def _numbers(self, X: Any) -> Any:
+        """(n, d), or a scipy matrix of them."""
         if isinstance(X, Dataset):
-            return numbers(X, self.columns_), machine
+            return numbers(X, self.columns_)
         table = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.columns_.encode(table), machine
+        return self.columns_.encode(table)
+
+    def _needs_trees(self, name: str) -> None:
+        """Refuse what makes sense for trees only."""
+        check_is_fitted(self)
+        if self.ensemble_.components:
+            raise InputError(
+                f"{name}: it is for models of trees; this one was fitted with base_learner={self.base_learner!r}. Of "
+                "splines and other effects of one feature, gb.plot.partial_effect and gb.export.to_table tell more."
+            )
 
     # inspection
 
     @property
+    def log_(self) -> Log | None:
+        """Who built which trees, and on which gradients: ``fit_report_.log``. A loaded model has none."""
+        check_is_fitted(self, "fit_report_")
+        return self.fit_report_.log
+
+    @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """(d,) share of each feature in the gain of all splits; all 0 if there is none."""
-        return self.feature_importance("gain")
+        try:
+            return self.feature_importance("gain")
+        except InputError as error:  # so that hasattr says False
+            raise AttributeError(str(error)) from error
 
     def feature_importance(self, kind: str = "gain", *, normalise: bool = True) -> NDArray[np.float64]:
         """How much each feature matters to the model.
@@ -295,7 +342,7 @@ class GradientBoosting(Drawing, BaseEstimator):
         -------
         (d,) float64
         """
-        check_is_fitted(self)
+        self._needs_trees("feature_importance")
         return feature_importances(self.ensemble_, kind, normalise=normalise)
 
     # in Jupyter

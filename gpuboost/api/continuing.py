@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from gpuboost.api import files
 from gpuboost.api.goals import Goal
+from gpuboost.api.resuming import Run
 from gpuboost.data.columns import Columns
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses import SavedCustom
 from gpuboost.types import Ensemble
 
@@ -20,6 +24,8 @@ class Start:
 
     columns: Columns
     ensemble: Ensemble
+    params: Mapping[str, Any] = field(default_factory=dict)
+    run: Run | None = None  # how to go on, if the fit that made it was interrupted
 
 
 def starting_point(saved: files.Saved, goal: Goal) -> Start:
@@ -37,4 +43,27 @@ def starting_point(saved: files.Saved, goal: Goal) -> Start:
         raise InputError(f"init_model: was trained for the loss {saved.loss!r}; this fit is for {goal.loss!r}.")
     if saved.classes is not None and goal.classes is not None and not np.array_equal(saved.classes, goal.classes):
         raise InputError(f"init_model: knows the classes {saved.classes}; y holds {goal.classes}.")
-    return Start(saved.columns, saved.ensemble)
+    return Start(saved.columns, saved.ensemble, saved.params)
+
+
+def checkpoint(path: Any, init_model: Any, goal: Goal) -> Start:
+    """What to go on from.
+
+    Raises
+    ------
+    RecipeError
+        If it is no path, or a model to begin with was given too.
+    InputError
+        If it is not a checkpoint of a fit of this kind.
+    """
+    if init_model is not None:
+        raise RecipeError("resume_from: a fit that goes on has begun with a model of its own; init_model must be None.")
+    if not isinstance(path, (str, os.PathLike)):
+        raise RecipeError(f"resume_from: must be the path of a checkpoint; got {path!r}.")
+    saved = files.read(path)
+    if saved.run is None:
+        raise InputError(
+            f"resume_from: {os.fspath(path)!r} is a model, and no checkpoint that gb.callbacks.Checkpoint wrote. "
+            "To continue a model with more rounds, use init_model."
+        )
+    return replace(starting_point(saved, goal), run=Run.from_json(saved.run))

@@ -1,7 +1,7 @@
 """Estimators to model files and back. The format is ``gpuboost.model.file``'s; here is what an estimator puts there.
 
-What a fit depends on is written; where and how loudly it ran (``device``, ``n_jobs``, ``verbose``, ``callbacks``) is
-not, so that the same model gives the same bytes on every machine.
+What a fit depends on is written; where and how loudly it ran (``device``, ``execution``, ``n_jobs``, ``verbose``,
+``callbacks``) is not, so that the same model gives the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -20,27 +20,43 @@ from gpuboost import losses
 from gpuboost.data.columns import Columns
 from gpuboost.errors import InputError
 from gpuboost.langevin import Langevin
-from gpuboost.learners import AllLearners, RandomGroups
+from gpuboost.learners import (
+    AllLearners,
+    CyclicGroups,
+    RandomByNode,
+    RandomGroup,
+    RandomGroups,
+    RandomLearners,
+    WeightedGroups,
+)
+from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.sampling import EveryRow, UniformSampling
-from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep
+from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, QuantileStep
 from gpuboost.types import Ensemble
 
-NOT_WRITTEN = ("callbacks", "device", "n_jobs", "verbose")
+NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose")
 
 POLICIES: dict[str, Any] = {
     one.__name__: one
     for one in (
         AllLearners,
         ConstantStep,
+        CyclicGroups,
         EveryRow,
         GradientStep,
         Langevin,
+        LineSearchStep,
         NewtonStep,
         QuantileStep,
+        RandomByNode,
+        RandomGroup,
         RandomGroups,
+        RandomLearners,
         UniformSampling,
+        WeightedGroups,
+        *FAMILIES,
     )
 }
 
@@ -60,6 +76,7 @@ class Saved:
     classes: NDArray[Any] | None  # of a classifier only
     best_iteration: int | None = None
     best_score: float | None = None
+    run: dict[str, Any] | None = None  # of a checkpoint: how to go on, see ``api.resuming``
 
 
 def write(saved: Saved, path: str | os.PathLike[str]) -> None:
@@ -77,13 +94,21 @@ def write(saved: Saved, path: str | os.PathLike[str]) -> None:
         "best_iteration": saved.best_iteration,
         "best_score": None if score is None or not math.isfinite(score) else score,
     }
+    if saved.run is not None:
+        extra["run"] = saved.run
+    params = written(saved.params)
+    text = file.to_json(saved.ensemble, losses.to_json(saved.loss), saved.columns.to_json(), params, extra)
+    file.save(path, text)
+
+
+def written(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that a model file holds, as JSON values."""
     params = {}
-    for name, value in saved.params.items():
+    for name, value in given.items():
         if name not in NOT_WRITTEN:
             with suppress(TypeError):  # only a Python object can say it: a loaded model has the default
                 params[name] = _to_json(value)
-    text = file.to_json(saved.ensemble, losses.to_json(saved.loss), saved.columns.to_json(), params, extra)
-    file.save(path, text)
+    return params
 
 
 def read(path: str | os.PathLike[str]) -> Saved:
@@ -96,7 +121,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
     """
     record = file.load(path)
     extra = record.extra
-    if set(extra) != {"estimator", "classes", "best_iteration", "best_score"}:
+    if set(extra) - {"run"} != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
     saved = Saved(
         params={name: _from_json(name, value) for name, value in record.parameters.items()},
@@ -106,6 +131,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
         classes=None if extra["classes"] is None else _classes_from_json(extra["classes"]),
         best_iteration=_optional("best_iteration", extra["best_iteration"], int),
         best_score=_optional("best_score", extra["best_score"], float),
+        run=extra.get("run"),
     )
     _check_parts(saved, extra["estimator"])
     return saved
@@ -142,7 +168,7 @@ def _to_json(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple, np.ndarray)):
         items = [_to_json(one) for one in value]
-        if all(isinstance(one, PLAIN) for one in items):
+        if all(isinstance(one, PLAIN) or (isinstance(one, dict) and "policy" in one) for one in items):
             return items
     if isinstance(value, Mapping):
         return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
@@ -157,6 +183,8 @@ def _from_json(name: str, value: Any) -> Any:
     """The inverse of ``_to_json``."""
     if isinstance(value, PLAIN) or (isinstance(value, list) and all(isinstance(one, PLAIN) for one in value)):
         return value
+    if isinstance(value, list):
+        return [_from_json(name, one) for one in value]
     if isinstance(value, dict):
         if set(value) == {"loss"}:
             return losses.from_json(value["loss"])

@@ -18,9 +18,10 @@ from gpuboost.backends.devices import choose
 from gpuboost.backends.protocol import Backend, Frontier
 from gpuboost.boosting import boost
 from gpuboost.data.cuts import check_max_bins
+from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
 from gpuboost.errors import DeviceError, RecipeError
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.types import (
     Array,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.cuda.backend import Cuda
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
+QUERY = 100  # rows of a query, where nothing is said of queries
 ROUNDS = 3  # after two, everything that a training holds is there
 
 PURPOSES = {
@@ -48,7 +50,7 @@ PURPOSES = {
     "gradients": "gradients",
     "node ids": "the node of each row",
     "lists": "rows to be counted, and their gradients",
-    "sample": "the drawn rows",
+    "sample": "the draw, and the drawn rows",
     "histograms": "histograms of nodes",
     "partials": "sums of stretches of rows",
     "trees": "nodes and finished trees",
@@ -98,6 +100,7 @@ def estimate_memory(
     n_classes: int | None = None,
     weighted: bool = False,
     eval_rows: int = 0,
+    n_queries: int | None = None,
     **params: Any,
 ) -> MemoryEstimate:
     """The memory of a GPU that a fit takes, without a fit and without a GPU.
@@ -116,6 +119,8 @@ def estimate_memory(
         Whether rows have weights that are not all 1.
     eval_rows : int
         Rows of all eval sets together.
+    n_queries : int, optional
+        Of a ranker, each of as many rows; None: one for every hundred rows.
     **params
         Parameters of the estimator.
 
@@ -129,10 +134,11 @@ def estimate_memory(
     RecipeError
         If a number or a parameter is out of its range.
     DeviceError
-        If a GPU cannot do it, as with losses of whole lists.
+        If a GPU cannot do it, as with a loss that is no arithmetic.
     """
     n, d = parameters.integer("n_rows", n_rows, 1), parameters.integer("n_features", n_features, 1)
     watched = parameters.integer("eval_rows", eval_rows, 0)
+    queries = parameters.integer("n_queries", -(-n // QUERY) if n_queries is None else n_queries, 1)
     classes = None if n_classes is None else parameters.integer("n_classes", n_classes, 2)
     given = _parameters(estimator, classes, params)
     check_max_bins(given["max_bins"])
@@ -141,18 +147,21 @@ def estimate_memory(
     thresholds = np.arange(given["max_bins"] - 1, dtype=np.float64)
     cuts = Cuts((thresholds,) * d, (None,) * d)
     weight = np.linspace(0.5, 1.5, n) if weighted else None
-    return rehearsed(recipe, n, cuts, _sm_count(given["device"]), weight, (watched,) if watched else ())
+    lists = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None
+    return rehearsed(recipe, n, cuts, _sm_count(given["device"]), weight, (watched,) if watched else (), lists)
 
 
 def check_room(
-    device: str, recipe: Recipe, n: int, cuts: Cuts, weight: NDArray[np.float64] | None, eval_rows: tuple[int, ...]
-) -> None:
+    device: str, recipe: Recipe, n: int, cuts: Cuts, weight: NDArray[np.float64] | None, eval_rows: tuple[int, ...],
+    group: NDArray[Any] | None = None,
+) -> None:  # fmt: skip
     """Raise DeviceError, with the numbers, if the GPU has not enough free memory for the training."""
     runtime = open_gpu(device)
     kept = kept_rows(weight)
     if kept is not None and weight is not None:
-        n, weight = len(kept), weight[kept]
-    needed, free = rehearsed(recipe, n, cuts, runtime.sm_count, weight, eval_rows), runtime.free_memory
+        n, weight, group = len(kept), weight[kept], None if group is None else group[kept]
+    lists = None if group is None else query_start(group)
+    needed, free = rehearsed(recipe, n, cuts, runtime.sm_count, weight, eval_rows, lists), runtime.free_memory
     if needed.total > free:
         raise DeviceError(
             f"device: {device} has {_size(free)} free, and the training takes {_size(needed.total)} "
@@ -168,8 +177,9 @@ def rehearsed(
     sm_count: int,
     weight: NDArray[np.float64] | None = None,
     eval_rows: tuple[int, ...] = (),
+    lists: NDArray[np.int64] | None = None,
 ) -> MemoryEstimate:
-    """What the driver allocates for a training of this recipe on n rows cut like this."""
+    """What the driver allocates for a training of this recipe on n rows cut like this; ``lists``: ``query_start``."""
     from gpuboost.backends.cuda.backend import Cuda
 
     runtime = Rehearsal(sm_count)
@@ -177,7 +187,7 @@ def rehearsed(
     backend = _Labelled(machine, runtime)
     bins = backend.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
     with runtime.purpose("labels"):
-        data = TrainingSet(bins, cuts, runtime.empty(n, np.float64), *split_weights(weight))
+        data = TrainingSet(bins, cuts, runtime.empty(n, np.float64), *split_weights(weight), lists)
     with runtime.purpose("eval sets"):
         watched = [_watched(machine, runtime, rows, recipe.loss.n_outputs, cuts) for rows in eval_rows]
 
@@ -186,7 +196,8 @@ def rehearsed(
             for rows, scores in watched:
                 for tree in progress.trees:
                     machine.add_tree(scores, tree, progress.factor, rows.bins, cuts)
-                machine.loss_value(recipe.loss, scores, rows.y, None)
+                if lists is None:  # what rankings are judged by is computed by the host
+                    machine.loss_value(recipe.loss, scores, rows.y, None)
         return False
 
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
@@ -203,6 +214,7 @@ def _watched(machine: Cuda, runtime: Rehearsal, n: int, k: int, cuts: Cuts) -> t
 
 _OF_VERB = {
     "quantise": "bins", "start": "scores", "gradients": "gradients", "sample": "sample", "weigh": "sample",
+    "draw": "sample", "losses": "sample", "keep": "sample", "node_control": "sample", "leaf_control": "sample",
     "leaf_values": "trees", "leaf_quantiles": "trees", "add_leaves": "trees",
 }  # fmt: skip
 

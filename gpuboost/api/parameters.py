@@ -9,23 +9,33 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
+from gpuboost.api.base_learners import base_learner
 from gpuboost.backends.devices import usable_threads
 from gpuboost.errors import RecipeError
-from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
+from gpuboost.execution import Execution, Serial
+from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Dynamics, Langevin, NoNoise
-from gpuboost.learners import AllLearners, RandomGroups, Selection
+from gpuboost.learner_findings import MOST_PAIRS_PER_FEATURE, is_stump, not_enumerable
+from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection
+from gpuboost.learners.partition import partition
 from gpuboost.losses.protocol import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling
-from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, Step, automatic
+from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
 from gpuboost.types import Limits
 
 GROWTHS: dict[str, Callable[[Limits], Growth]] = {
     "depthwise": DepthWise,
     "leafwise": LeafWise,
     "oblivious": Oblivious,
+    "sign_stump": SignStump,
 }
-STEPS: dict[str, Callable[[], Step]] = {"newton": NewtonStep, "gradient": GradientStep, "constant": ConstantStep}
+STEPS: dict[str, Callable[[], Step]] = {
+    "newton": NewtonStep,
+    "gradient": GradientStep,
+    "constant": ConstantStep,
+    "line_search": LineSearchStep,
+}
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -82,6 +92,7 @@ def limits(params: Mapping[str, Any], n_rows: int) -> Limits:
         min_child_weight=real("min_child_weight", params["min_child_weight"]),
         reg_lambda=_reg_lambda(params["reg_lambda"], params.get("langevin")),
         min_split_gain=real("min_split_gain", params["min_split_gain"]),
+        random_strength=real("random_strength", params.get("random_strength", 0.0)),
     )
 
 
@@ -119,6 +130,14 @@ def langevin(value: Any) -> Dynamics:
     return value
 
 
+def execution(value: Any) -> Execution:
+    """None, or a policy with ``open``."""
+    if value is None:
+        return Serial()
+    policy: Execution = _policy("execution", value, ("open",), "None, or a policy such as Asynchronous(4)")
+    return policy
+
+
 def _check_posterior_samples(params: Mapping[str, Any]) -> None:
     """Refuse what ``predict_uncertainty`` could only refuse after the fit."""
     asked = params.get("posterior_samples")
@@ -152,7 +171,7 @@ def step(value: Any, loss: Loss, dynamics: Dynamics) -> Step:
         auto = GradientStep if isinstance(dynamics, Langevin) else partial(automatic, loss)
         made: Step = choice("step", value, {"auto": auto, **STEPS})()
         return made
-    rule = "'auto', 'newton', 'gradient', 'constant', or a policy such as NewtonStep()"
+    rule = "'auto', 'newton', 'gradient', 'constant', 'line_search', or a policy such as NewtonStep()"
     policy: Step = _policy("step", value, ("curvature", "refine"), rule)
     return policy
 
@@ -163,8 +182,8 @@ def _policy(name: str, value: Any, methods: tuple[str, ...], rule: str) -> Any:
     return value
 
 
-def recipe(params: Mapping[str, Any], loss: Loss, n_rows: int) -> Recipe:
-    """The pieces that the parameters name.
+def recipe(params: Mapping[str, Any], loss: Loss, n_rows: int, n_columns: int | None = None) -> Recipe:
+    """The pieces that the parameters name, for so many rows and, if that is known, columns.
 
     Raises
     ------
@@ -172,18 +191,41 @@ def recipe(params: Mapping[str, Any], loss: Loss, n_rows: int) -> Recipe:
         Naming the first parameter that is out of its range, or the pieces that contradict each other.
     """
     dynamics = langevin(params.get("langevin"))
+    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, n_rows))
+    drawn = learners(params["learners"])
+    if n_columns is not None and params.get("base_learner") is None:
+        _check_learners(drawn, growth.limits, n_columns, params["max_bins"])
     made = Recipe(
         loss=loss,
         rounds=integer("n_estimators", params["n_estimators"], 0),
         learning_rate=real("learning_rate", params["learning_rate"], positive=True),
-        growth=choice("growth", params["growth"], GROWTHS)(limits(params, n_rows)),
+        growth=growth,
         sampling=sampling(params["sampling"]),
-        learners=learners(params["learners"]),
+        learners=drawn,
         step=step(params["step"], loss, dynamics),
         langevin=dynamics,
+        execution=execution(params.get("execution")),
+        base_learner=base_learner(params.get("base_learner"), params["sampling"]),
     )
     _check_posterior_samples(params)
     return made
+
+
+def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bins: Any) -> None:
+    """Refuse what could only be refused when the data are binned, and with numbers that are not known later on."""
+    groups = getattr(selection, "groups", "feature")
+    if isinstance(groups, tuple):
+        partition(groups, n_columns)
+    if not isinstance(selection, RandomLearners):
+        return
+    if not is_stump(limits):
+        raise RecipeError(not_enumerable(limits, n_columns, integer("max_bins", max_bins, 2) - 1))
+    if isinstance(selection.t, int) and selection.t >= MOST_PAIRS_PER_FEATURE * n_columns:
+        warnings.warn(
+            f"learners: {selection.t} pairs of {n_columns} features are about all of the features; RandomGroups(t) "
+            "draws from the same at less cost.",
+            stacklevel=2,
+        )
 
 
 def threads(n_jobs: Any) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,25 +14,33 @@ from sklearn.utils import check_random_state
 
 from gpuboost import backends
 from gpuboost.api import parameters
+from gpuboost.api.base_learners import with_numbers
 from gpuboost.api.continuing import Start
-from gpuboost.api.files import Saved, write
+from gpuboost.api.files import Saved, write, written
 from gpuboost.api.following import Following, Watched
 from gpuboost.api.goals import Goal, queries_of
 from gpuboost.api.machines import adopted, on_host
 from gpuboost.api.memory import check_room
-from gpuboost.api.rows import Labelled, bin_rows, eval_sets, labelled, numbers
+from gpuboost.api.resuming import Run, fingerprint
+from gpuboost.api.rows import Labelled, bin_rows, eval_sets, labelled, numbers, with_values
+from gpuboost.api.sharding import shards_choice, shared_out
 from gpuboost.api.training import Job
 from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.parquet import ParquetDataset
 from gpuboost.data.queries import query_start
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError
+from gpuboost.execution import DataParallel
 from gpuboost.recipe import Recipe
 from gpuboost.types import Cuts, DeviceMatrix, Ensemble, TrainingSet
+
+if TYPE_CHECKING:  # it imports kernels, which take a while
+    from gpuboost.backends.sharded.backend import Sharded
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +64,13 @@ def job(
         Whatever is wrong, before any work is done.
     """
     values, place = size_of(rows.x)
-    choice, threads = choose(params["device"], values, place), parameters.threads(params["n_jobs"])
-    seed = seed_of(params["random_state"])
-    recipe = parameters.recipe(params, goal.loss, len(goal.y))
+    choice, threads = machine(params, values, place), parameters.threads(params["n_jobs"])
+    run = _run(params, rows, goal, start)
+    seed = run.seed
+    recipe = run.rest(parameters.recipe(params, goal.loss, len(goal.y), rows.x.shape[1]))
     following = Following.of(params, goal.loss)
     found = features(params, rows.x, goal.weight, start, threads)
+    recipe = with_numbers(recipe, found.columns.names)
     if params["validation_fraction"] is None:
         sets = watched(eval_set, found.columns, goal, choice.name)
     elif eval_set is None:
@@ -68,23 +78,63 @@ def job(
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
     resume = None if start is None else start.ensemble
+    if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
+        held = "other base learners" if resume.components else "trees"
+        raise RecipeError(f"base_learner: the model to continue holds {held}, and a model holds one or the other.")
     eval_rows = tuple(one.x.shape[0] for one in sets)
     choice = settled(choice, params["device"] == "auto" and place is None, recipe, found, goal, eval_rows)
     model = Saved(dict(params), resume or Ensemble(np.empty(0), found.cuts), goal.loss, found.columns, goal.classes)
     made = Job(
         recipe=recipe,
-        training_set=training_set(found, goal),
+        training_set=training_set(found, goal, with_x=recipe.base_learner is not None),
         eval_sets=sets,
         following=following,
         backend=backends.get(choice.name, threads),
         choice=choice,
         threads=threads,
-        seed=seed,
+        run=run,
         resume=resume,
-        write_model=lambda ensemble, path: write(replace(model, ensemble=ensemble), path),
+        write_model=lambda ensemble, path, run: write(replace(model, ensemble=ensemble, run=run), path),
         started=started,
     )
     return made, model
+
+
+def _run(params: Mapping[str, Any], rows: Labelled, goal: Goal, start: Start | None) -> Run:
+    """What this fit is, and what was done of it already."""
+    data = fingerprint(rows.x.shape[1], goal.y, goal.weight)
+    if start is None or start.run is None:
+        return Run(seed_of(params["random_state"]), 0 if start is None else start.ensemble.n_rounds, data)
+    start.run.check(written(start.params), written(params), params["random_state"], data)
+    return start.run
+
+
+def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
+    """Where to fit: of base learners other than trees, and by several workers, on the CPU.
+
+    Raises
+    ------
+    RecipeError, DeviceError
+        As ``choose``; and if these are to be fitted on a GPU.
+    """
+    if isinstance(params.get("execution"), DataParallel):
+        return shards_choice(params, place)
+    if params.get("base_learner") is not None:
+        what, instead = "base learners other than trees are fitted", "base_learner=None"
+    elif hasattr(params.get("execution"), "leaf_values"):
+        what, instead = "trees of several workers are built", "execution=None"
+    else:
+        return choose(params["device"], values, place)
+    asked = params["device"]
+    if place is not None or (isinstance(asked, str) and asked.startswith("cuda")):
+        seen = f"X lives on {place}" if place is not None else f"got device={asked!r}"
+        raise DeviceError(
+            f"device: {what} on the CPU; {seen}. Use device='cpu' or 'auto', and data on the host; or {instead}."
+        )
+    choice = choose(asked)
+    if asked != "auto":
+        return choice
+    return Choice("cpu", f"device='auto' took the CPU, where {what}.")
 
 
 def features(
@@ -98,8 +148,10 @@ def features(
         If the data cannot be learned from, or a parameter contradicts the Dataset.
     """
     check_max_bins(params["max_bins"])
+    if isinstance(rows, ParquetDataset) and not isinstance(params.get("execution"), DataParallel):
+        rows = rows.loaded()
     if start is not None:
-        x = _named("init_model", lambda: numbers(rows, start.columns))
+        x = _named("init_model", lambda: numbers(rows, start.columns, read=False))
         return Features(x, start.columns, start.ensemble.cuts, None)
     if isinstance(rows, Dataset):
         _agree(params, rows)
@@ -134,6 +186,8 @@ def split(fraction: Any, seed: int, found: Features, goal: Goal) -> tuple[Featur
     RecipeError, InputError
         If it is not a share, or too few rows are there to be shared out.
     """
+    if isinstance(found.dataset, ParquetDataset):
+        raise InputError("validation_fraction: rows of Parquet files stay where they are; pass others as eval_set.")
     from sklearn.model_selection import train_test_split  # slow to import, and few need it
 
     if isinstance(fraction, bool) or not isinstance(fraction, float) or not 0.0 < fraction < 1.0:
@@ -184,7 +238,7 @@ def settled(
     if choice.name == "cpu":
         return choice
     try:
-        check_room(choice.name, recipe, found.x.shape[0], found.cuts, goal.weight, eval_rows)
+        check_room(choice.name, recipe, found.x.shape[0], found.cuts, goal.weight, eval_rows, goal.group)
     except DeviceError as error:
         if not automatic:
             raise
@@ -221,10 +275,16 @@ def watched(given: Any, columns: Columns, goal: Goal, device: str) -> tuple[Watc
     )
 
 
-def training_set(found: Features, goal: Goal) -> Callable[[Backend], TrainingSet]:
-    """How a backend bins the rows; a Dataset remembers its bins."""
+def training_set(found: Features, goal: Goal, *, with_x: bool) -> Callable[[Backend], TrainingSet]:
+    """How a backend bins the rows; a Dataset remembers its bins. with_x: whether their numbers are wanted too."""
 
     def make(backend: Backend) -> TrainingSet:
+        data = binned(backend)
+        return with_values(data, found.x, goal.weight) if with_x else data
+
+    def binned(backend: Backend) -> TrainingSet:
+        if backend.name == "sharded":
+            return shared_out(cast("Sharded", backend), found.x, found.cuts, goal.y, goal.weight, goal.group)
         if found.dataset is None:
             return bin_rows(backend, found.x, found.cuts, goal.y, goal.weight, goal.group)
         where = backend.name if backend.name.startswith("cuda") else "host"

@@ -37,8 +37,9 @@ class GradientBoostingRanker(GradientBoosting):
         Rounds of boosting at most.
     learning_rate : float
         Share of each tree's values that is added.
-    growth : "depthwise", "leafwise" or "oblivious"
-        Level by level, the leaf that gains most first, or one split for all nodes of a level.
+    growth : "depthwise", "leafwise", "oblivious" or "sign_stump"
+        Level by level, the leaf that gains most first, one split for all nodes of a level, or a single split with one
+        value, that is taken on one side and its negative on the other.
     max_depth : int or None
         None: as deep as ``max_leaves`` allows.
     max_leaves : int or None
@@ -52,6 +53,10 @@ class GradientBoostingRanker(GradientBoosting):
         plain averages.
     min_split_gain : float
         A split that gains less is not made.
+    random_strength : float
+        Noise on the gains of the features when the one that splits a node is chosen: Gaussian, its standard deviation
+        in units of the mean gain of the node's features (of CatBoost's parameter of this name it is that of the root
+        mean square gradient, and fades as the model grows). 0: the feature that gains most.
     max_bins : int, 2 to 255
         Bins of a feature, the one for missing values not counted.
     categorical_features : "from_dtype", None, mask, indices or names
@@ -61,11 +66,19 @@ class GradientBoostingRanker(GradientBoosting):
         Documents of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``.
         Gradients are those of complete lists, and leaf values those of all documents.
     learners : None, int, float, or policy
-        Features of each tree: all, a number or a share drawn at random, or an object such as ``gb.RandomGroups(10)``.
+        What competes in each tree: all features, a number or a share of them drawn at random, or a rule such as
+        ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
+        ``gb.WeightedGroups(10, weights)``.
     langevin : None or gb.Langevin
         Noise on the gradient and shrinkage of the model.
     step : "auto", "newton", "gradient", or policy
         What a leaf's -G is divided by: the sum of second derivatives, or the weight. "auto" is Newton.
+    base_learner : None, family of ``gb.learners``, list of families, or regressor
+        What is boosted: trees; splines, straight lines, effects of categories ... that compete in each round, see
+        ``gb.learners``; or any regressor in scikit-learn's manner, cloned in each round. Fitted on the CPU.
+    execution : None or policy
+        Who builds the trees: None is one worker with all threads; ``gb.Asynchronous(4)`` several at once, each on the
+        newest gradients when it began; ``gb.SimulatedWorkers(32)`` the same, simulated; ``gb.Replay(log)`` a run again.
     early_stopping_rounds : int or None
         Stop after that many rounds in a row without a new best of the first metric of the last eval set, and keep the
         trees up to the best round. ``gb.callbacks.EarlyStopping`` in ``callbacks`` has a ``min_delta`` too.
@@ -120,12 +133,15 @@ class GradientBoostingRanker(GradientBoosting):
         min_child_weight: float = 1.0,
         reg_lambda: float | None = None,
         min_split_gain: float = 0.0,
+        random_strength: float = 0.0,
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
         sampling: Any = None,
         learners: Any = None,
         langevin: Langevin | None = None,
         step: Any = "auto",
+        execution: Any = None,
+        base_learner: Any = None,
         early_stopping_rounds: int | None = None,
         validation_fraction: float | None = None,
         eval_metric: Any = None,
@@ -146,12 +162,15 @@ class GradientBoostingRanker(GradientBoosting):
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
         self.min_split_gain = min_split_gain
+        self.random_strength = random_strength
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.sampling = sampling
         self.learners = learners
         self.langevin = langevin
         self.step = step
+        self.execution = execution
+        self.base_learner = base_learner
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.eval_metric = eval_metric
@@ -179,6 +198,8 @@ class GradientBoostingRanker(GradientBoosting):
         eval_set: Any = None,
         init_model: Any = None,
         group: Any = None,
+        *,
+        resume_from: Any = None,
     ) -> Self:
         """Learn from lists.
 
@@ -200,6 +221,9 @@ class GradientBoostingRanker(GradientBoosting):
         group : (n,) query ids or (queries,) sizes
             The id of each row's query, equal ids side by side; or the sizes of the queries in the order of the rows.
             As many entries as there are rows are ids.
+        resume_from : path of a checkpoint, optional
+            Go on with a fit that was interrupted, as if it had not been: the same data and parameters come to the same
+            model, to the last bit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
 
         Returns
         -------
@@ -215,7 +239,7 @@ class GradientBoostingRanker(GradientBoosting):
         DeviceError
             If the device is not there.
         """
-        return self._fit(X, y, sample_weight, eval_set, init_model, group)
+        return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group)
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> Verdict:
         """What theory says of this composition on these data, before any work; as for the other estimators."""

@@ -31,8 +31,9 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Rounds of boosting at most; 0 gives the best constant.
     learning_rate : float
         Share of each tree's values that is added.
-    growth : "depthwise", "leafwise" or "oblivious"
-        Level by level, the leaf that gains most first, or one split for all nodes of a level.
+    growth : "depthwise", "leafwise", "oblivious" or "sign_stump"
+        Level by level, the leaf that gains most first, one split for all nodes of a level, or a single split with one
+        value, that is taken on one side and its negative on the other.
     max_depth : int or None
         None: as deep as ``max_leaves`` allows.
     max_leaves : int or None
@@ -46,6 +47,10 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         plain averages.
     min_split_gain : float
         A split that gains less is not made.
+    random_strength : float
+        Noise on the gains of the features when the one that splits a node is chosen: Gaussian, its standard deviation
+        in units of the mean gain of the node's features (of CatBoost's parameter of this name it is that of the root
+        mean square gradient, and fades as the model grows). 0: the feature that gains most.
     max_bins : int, 2 to 255
         Bins of a feature, the one for missing values not counted.
     categorical_features : "from_dtype", None, mask, indices or names
@@ -55,17 +60,26 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Rows of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
         are always those of all rows.
     learners : None, int, float, or policy
-        Features of each tree: all, a number or a share drawn at random, or an object such as ``gb.RandomGroups(10)``.
+        What competes in each tree: all features, a number or a share of them drawn at random, or a rule such as
+        ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
+        ``gb.WeightedGroups(10, weights)``.
     langevin : None or gb.Langevin
         Noise on the gradient and shrinkage of the model: leaves local optima of losses that are not convex, and
         samples from a posterior. "auto" steps are gradient steps then.
     posterior_samples : int or None
         How many iterates of the chain stand for draws in ``predict_uncertainty``: ``n_estimators`` must be at least
         twice as many, since half are burn-in. Needs ``langevin``, and no early stopping.
-    step : "auto", "newton", "gradient", "constant", or policy
+    step : "auto", "newton", "gradient", "constant", "line_search", or policy
         What a leaf's -G is divided by: the sum of second derivatives, the weight, or the weight times the loss's
-        smoothness. "auto" is Newton; the exact quantile for losses that are quantiles; the gradient where there is no
+        smoothness; or as far along the tree as lowers a convex loss most (``gb.LineSearchStep``). "auto" is Newton;
+        the exact quantile for losses that are quantiles; the gradient where there is no
         curvature.
+    base_learner : None, family of ``gb.learners``, list of families, or regressor
+        What is boosted: trees; splines, straight lines, effects of categories ... that compete in each round, see
+        ``gb.learners``; or any regressor in scikit-learn's manner, cloned in each round. Fitted on the CPU.
+    execution : None or policy
+        Who builds the trees: None is one worker with all threads; ``gb.Asynchronous(4)`` several at once, each on the
+        newest gradients when it began; ``gb.SimulatedWorkers(32)`` the same, simulated; ``gb.Replay(log)`` a run again.
     early_stopping_rounds : int or None
         Stop after that many rounds in a row without a new best of the first metric of the last eval set, and keep the
         trees up to the best round. ``gb.callbacks.EarlyStopping`` in ``callbacks`` has a ``min_delta`` too.
@@ -117,6 +131,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         min_child_weight: float = 1.0,
         reg_lambda: float | None = None,
         min_split_gain: float = 0.0,
+        random_strength: float = 0.0,
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
         sampling: Any = None,
@@ -124,6 +139,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         langevin: Langevin | None = None,
         posterior_samples: int | None = None,
         step: Any = "auto",
+        execution: Any = None,
+        base_learner: Any = None,
         early_stopping_rounds: int | None = None,
         validation_fraction: float | None = None,
         eval_metric: Any = None,
@@ -143,6 +160,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
         self.min_split_gain = min_split_gain
+        self.random_strength = random_strength
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.sampling = sampling
@@ -150,6 +168,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.langevin = langevin
         self.posterior_samples = posterior_samples
         self.step = step
+        self.execution = execution
+        self.base_learner = base_learner
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.eval_metric = eval_metric

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuboost.api.edges import EdgeReport
 from gpuboost.api.sampled import SamplingReport
 from gpuboost.composition import Kind, worst
 from gpuboost.errors import RecipeError, UnprovenError
+from gpuboost.execution import Log
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.recipe import Recipe
-from gpuboost.steps import QuantileStep
+from gpuboost.steps import LineSearchStep, QuantileStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class FitReport:
     seed: int
     verdict: Verdict
     sampling: SamplingReport | None = None  # None if every tree saw every row
+    edges: EdgeReport | None = None  # None if the descent lemma does not apply, or gradients were on a device
+    log: Log | None = None  # who built which trees, and on which gradients
 
     def __str__(self) -> str:
         times = ", ".join(f"{name} {value:.2f} s" for name, value in self.seconds.items())
@@ -50,6 +54,8 @@ class FitReport:
             f"{self.rounds} rounds ({self.rounds_kept} kept) on {self.rows} rows x {self.features} features; "
             f"{self.device}, {self.threads} threads; {times}; "
             + ("" if self.sampling is None else f"{self.sampling}; ")
+            + ("" if self.edges is None else f"{self.edges}; ")
+            + (f"{self.log}; " if self.log is not None and self.log.workers > 1 else "")
             + str(self.verdict)
         )
 
@@ -73,14 +79,24 @@ def verdict(recipe: Recipe, *, stops_early: bool = False) -> Verdict:
 
 
 def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
-    """The same with what drawing rows changes of it: without exact leaf values no descent is sure."""
-    found = recipe.sampling_findings
+    """The same with what drawing rows or learners, or old gradients, change of it: no descent without exact leaves."""
+    found = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
+    found += recipe.execution_findings
     if not found:
         return of_all_rows
     kind, reasons = worst(found), tuple(finding.why for finding in found)
     if kind == "sound":
         return Verdict(of_all_rows.kind, (*of_all_rows.reasons, *reasons))
     return Verdict(kind, reasons + (of_all_rows.reasons if of_all_rows.kind != "sound" else ()))
+
+
+def _exact_step(recipe: Recipe) -> str:
+    """What the step rule finds exactly, if it does."""
+    if recipe.loss.leaf_quantile is not None and recipe.loss.convex and isinstance(recipe.step, QuantileStep):
+        return "leaves are exact minimisers"
+    if isinstance(recipe.step, LineSearchStep):
+        return "a line search on all rows finds the least"
+    return ""
 
 
 def descent(recipe: Recipe) -> Verdict:
@@ -92,9 +108,10 @@ def descent(recipe: Recipe) -> Verdict:
     that is the exact minimiser of a convex loss, scaled by eps <= 1, cannot make it rise either.
     """
     loss, rate = recipe.loss, recipe.learning_rate
+    exact = _exact_step(recipe)
+    if exact and rate <= 1.0:
+        return Verdict("sound", (f"the training loss never rises: {exact} of a convex loss.",))
     curvature = recipe.step.curvature(loss)
-    if loss.leaf_quantile is not None and loss.convex and rate <= 1.0 and isinstance(recipe.step, QuantileStep):
-        return Verdict("sound", ("the training loss never rises: leaves are exact minimisers of a convex loss.",))
     if curvature is None and loss.smoothness is not None and loss.smoothness == loss.strong_convexity:
         curvature = loss.smoothness  # h is constant: Newton is the constant step
     if is_list_loss(loss):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.parquet import ParquetDataset
 from gpuboost.data.queries import check_group, query_start, weight_of_rows
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight, kept_rows, split_weights
@@ -58,8 +59,8 @@ def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> L
     return labelled(data, target, weight, len(data), group)
 
 
-def numbers(x: Any, columns: Columns, name: str = "X") -> Any:
-    """x as the model's columns turn it to numbers; of a Dataset, what it holds.
+def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> Any:
+    """x as the model's columns turn it to numbers; of a Dataset, what it holds. read: rows that are in files, too.
 
     Raises
     ------
@@ -75,7 +76,7 @@ def numbers(x: Any, columns: Columns, name: str = "X") -> Any:
             f"{name}: a Dataset must have the features, and the categories, of the training data; this one has "
             f"{seen.n_features} features, the training data {known.n_features}. Pass the data itself."
         )
-    return x.x
+    return x.x[:] if read and isinstance(x, ParquetDataset) else x.x
 
 
 def bin_rows(
@@ -93,6 +94,12 @@ def bin_rows(
         group = None if group is None else group[rows]
     lists = None if group is None else query_start(group)
     return TrainingSet(backend.quantise(x, cuts), cuts, y, *split_weights(weight), lists)
+
+
+def with_values(data: TrainingSet, x: Any, weight: NDArray[np.float64] | None) -> TrainingSet:
+    """The same with the numbers that were binned, for base learners that do not go by bins."""
+    rows = kept_rows(weight)
+    return replace(data, x=x if rows is None else x[rows])
 
 
 def weight_of(data: TrainingSet) -> Array | None:

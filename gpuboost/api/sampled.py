@@ -4,24 +4,46 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.cuda.draws import fetched
+from gpuboost.backends.protocol import Backend
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.sampling import ImportanceSampling, Sampling
-from gpuboost.types import Drawn, Progress
+from gpuboost.types import Array, Drawn, Progress
 
 WARN_ABOVE = 0.001  # share of all curvature that is in rows that are never drawn; below it hardly matters
 
 
+EVERY = 16
+"""By leaf it is counted in so many first rounds, and then in each of that distance: in every one it would cost time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafSizes:
+    """Effective rows of the leaves of one round's trees."""
+
+    round: int  # 0 for the first of the fit
+    least: float
+    median: float
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingReport:
-    """Round by round, and the leaves of the last one."""
+    """Round by round, and leaf by leaf.
+
+    Rows of weights v are worth as much as (sum v)^2 / sum v^2 of equal weight (Kish 1965). Here v = w h, with w = 1 / p
+    and h the second derivative: what the denominator of a leaf is a sum of.
+    """
 
     rates: tuple[float, ...]  # share of the rows that were drawn
     largest_weights: tuple[float, ...]  # 1 / p, of the rows drawn
     never: tuple[float, ...]  # share of the rows whose probability was 0
-    effective_rows: tuple[float, ...]  # (sum w h)^2 / sum (w h)^2 of each leaf of the last round that drew rows
+    effective: tuple[float, ...]  # effective rows of the sample as a whole; on a GPU of the last round only
+    by_leaf: tuple[LeafSizes, ...]  # those of leaves, in the first 16 rounds and in every 16th; on a GPU of the last
+    effective_rows: tuple[float, ...]  # those of each leaf of the last round that drew rows
 
     @property
     def mean_rate(self) -> float:
@@ -43,23 +65,38 @@ class SamplingReport:
 
 @dataclass(slots=True)
 class SamplingRecord:
-    """Fills a report while a fit goes on. What a device draws stays there, and leaves no report."""
+    """Fills a report while a fit goes on. A GPU is asked when it is over: its effective rows are of the last round."""
 
     sampling: Sampling
+    backend: Backend
     rates: list[float] = field(default_factory=list)
     largest: list[float] = field(default_factory=list)
     never: list[float] = field(default_factory=list)
+    effective: list[float] = field(default_factory=list)
+    by_leaf: list[LeafSizes] = field(default_factory=list)
     drawn: Drawn | None = None
     warned: bool = False
+    on_device: Drawn | None = None
+    n_rows: int = 0
 
     def see(self, progress: Progress) -> None:
-        drawn = progress.drawn
+        drawn, self.n_rows = progress.drawn, progress.scores.shape[1]
+        if drawn is not None and hasattr(drawn.sample, "log"):
+            self.on_device = drawn
         if drawn is None or not isinstance(drawn.sample.rows, np.ndarray):
             return
         n, weights = progress.scores.shape[1], np.asarray(drawn.sample.inverse_probability)
         self.rates.append(len(drawn.sample.rows) / n)
         self.largest.append(float(weights.max(initial=0.0)))
         self.never.append(drawn.sample.never / n)
+        number = len(self.rates) - 1
+        self._weigh(drawn, by_leaf=number < EVERY or number % EVERY == 0)
+
+    def _weigh(self, drawn: Drawn, *, by_leaf: bool) -> None:
+        """Effective rows of the newest round."""
+        self.effective.append(_effective(drawn))
+        if by_leaf and (leaves := effective_rows(drawn)):
+            self.by_leaf.append(LeafSizes(len(self.rates) - 1, min(leaves), float(np.median(leaves))))
         self.drawn = drawn
         if drawn.sample.never and drawn.target.own_leaves and not self.warned and _by_gradient(self.sampling):
             self._warn(drawn)
@@ -76,22 +113,54 @@ class SamplingRecord:
                 stacklevel=2,
             )
 
+    def _ask(self, on_device: Drawn) -> None:
+        """A device, for what it has noted of each round, and for the last draw."""
+        drawn, draws = fetched(on_device, self.backend.to_host)
+        self.rates += (draws["rows"] / self.n_rows).tolist()
+        self.largest += draws["largest"].astype(np.float64).tolist()
+        self.never += (draws["never"] / self.n_rows).tolist()
+        self._weigh(drawn, by_leaf=True)
+
     def report(self) -> SamplingReport | None:
         """None if every round had every row."""
+        if self.on_device is not None:
+            self._ask(self.on_device)
+            self.on_device = None
         if not self.rates:
             return None
         leaves = () if self.drawn is None else effective_rows(self.drawn)
-        return SamplingReport(tuple(self.rates), tuple(self.largest), tuple(self.never), leaves)
+        return SamplingReport(
+            tuple(self.rates),
+            tuple(self.largest),
+            tuple(self.never),
+            tuple(self.effective),
+            tuple(self.by_leaf),
+            leaves,
+        )
+
+
+def _curvature(drawn: Drawn) -> tuple[Array, Any]:
+    """(k, m) float32 of the drawn rows, times 1 / p, and how many rows each of them stands for."""
+    rows, h, m = drawn.sample.rows, drawn.target.gradients.h, drawn.target.gradients.multiplicity
+    if drawn.target.rows is None:
+        h, m = h[:, rows], None if m is None else m[rows]
+    return h, 1.0 if m is None else m
+
+
+def _effective(drawn: Drawn) -> float:
+    h, times = _curvature(drawn)
+    weight = (h[0] if len(h) == 1 else h.sum(axis=0)).astype(np.float64) * times
+    squares = float(np.square(weight).sum())  # not a dot product, for which BLAS would wake threads of its own
+    return float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
 def effective_rows(drawn: Drawn) -> tuple[float, ...]:
     """Of each leaf that holds a drawn row with curvature, tree by tree."""
-    rows, h = drawn.sample.rows, drawn.target.gradients.h
-    h = h if drawn.target.rows is not None else h[:, rows]
-    m = drawn.target.gradients.multiplicity
-    times = 1.0 if m is None else m if drawn.target.rows is not None else m[rows]
+    rows, (h, times) = drawn.sample.rows, _curvature(drawn)
     found: list[float] = []
     for output, leaf_of_row in enumerate(drawn.leaves):
+        if leaf_of_row is None:  # a component has no leaves
+            continue
         leaf, weight = leaf_of_row[rows], h[output].astype(np.float64) * times
         sums, squares = np.bincount(leaf, weight), np.bincount(leaf, weight * weight)
         found += (sums[squares > 0.0] ** 2 / squares[squares > 0.0]).tolist()

@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+from gpuboost import components
+from gpuboost.api.edges import EdgeRecord
 from gpuboost.api.following import Following, Watched, measure
 from gpuboost.api.report import FitReport, verdict
-from gpuboost.api.rows import bin_rows, weight_of
+from gpuboost.api.resuming import Diary, Run
+from gpuboost.api.rows import bin_rows, weight_of, with_values
 from gpuboost.api.sampled import SamplingRecord
 from gpuboost.backends.devices import Choice
 from gpuboost.backends.protocol import Backend
@@ -29,16 +34,16 @@ from gpuboost.watch.record import Plan
 class Job:
     """Everything a fit needs, checked."""
 
-    recipe: Recipe
+    recipe: Recipe  # its rounds are those that are still to be done
     training_set: Callable[[Backend], TrainingSet]
     eval_sets: tuple[Watched, ...]
     following: Following
     backend: Backend
     choice: Choice
     threads: int
-    seed: int
+    run: Run
     resume: Ensemble | None
-    write_model: Callable[[Ensemble, str], None]
+    write_model: Callable[[Ensemble, str, dict[str, Any]], None]  # with what it takes to go on
     started: float  # perf_counter
 
 
@@ -55,25 +60,34 @@ class Trained:
 
 def train(job: Job) -> Trained:
     """Bin the rows, run the recipe, keep the rounds up to the best one."""
-    following = job.following
+    following, run = job.following, job.run
+    diary = Diary(run, job.recipe.execution, following.history)
     plan = Plan(
-        rounds=job.recipe.rounds,
+        rounds=run.done + job.recipe.rounds,
         metrics={one.name: one.higher_is_better for one in following.metrics},
         eval_sets=tuple(one.name for one in job.eval_sets),
-        write_model=job.write_model,
+        write_model=lambda ensemble, path: job.write_model(ensemble, path, diary.up_to(ensemble.n_rounds).to_json()),
+        done=run.done,
     )
+    run.check_watched(plan)
     with Watchers(plan, following.watchers) as watchers:
         data = job.training_set(job.backend)
         watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
-        record = SamplingRecord(job.recipe.sampling)
+        record, edges = SamplingRecord(job.recipe.sampling, job.backend), EdgeRecord(job.recipe)
+        edges.start(data)
         _warn(job.recipe)
 
         def follow(progress: Progress) -> bool:
+            diary.lines.extend(progress.log)
             record.see(progress)
+            edges.see(progress)
             return watch(progress)
 
+        over = watchers.catch_up(run.evals, run.first)
+        recipe = replace(job.recipe, rounds=0) if over else job.recipe
+        begin, log = job.resume, run.log.lines
         prepared = time.perf_counter()
-        ensemble = boost(job.recipe, data, job.backend, seed=job.seed, watch=follow, resume=job.resume)
+        ensemble = boost(recipe, data, job.backend, seed=run.seed, watch=follow, resume=begin, log=log)
         done = time.perf_counter()
     best = None if following.stopping is None else following.stopping.best_rounds
     kept = ensemble if best is None else ensemble.first(best)
@@ -83,12 +97,14 @@ def train(job: Job) -> Trained:
         threads=job.threads,
         rows=data.n_rows,
         features=data.cuts.n_columns,
-        rounds=ensemble.n_rounds - (0 if job.resume is None else job.resume.n_rounds),
+        rounds=ensemble.n_rounds - run.first,
         rounds_kept=kept.n_rounds,
         seconds={"prepare": prepared - job.started, "train": done - prepared},
-        seed=job.seed,
+        seed=run.seed,
         verdict=verdict(job.recipe, stops_early=following.stopping is not None),
         sampling=record.report(),
+        edges=edges.report(),
+        log=diary.up_to(ensemble.n_rounds).log,
     )
     return Trained(
         ensemble=kept,
@@ -108,13 +124,15 @@ def _warn(recipe: Recipe) -> None:
 
 def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
     """The eval sets in the bins of the training data, scored by the ensemble that the fit begins with."""
+    add = partial(components.add, job.backend)
     if not job.eval_sets:
-        return Evaluation((), (), job.backend.add_tree)
+        return Evaluation((), (), add)
     begin = job.resume or job.recipe.start(data)
     chain = job.recipe.chain(data, begin)
     sets = []
     for one in job.eval_sets:
         rows = bin_rows(job.backend, one.x, data.cuts, one.y, one.weight, one.group)
+        rows = rows if data.x is None else with_values(rows, one.x, one.weight)
         running = Running.of(job.backend, rows, begin, chain)
         sets.append(EvalSet(one.name, rows, running.scores, running.sums))
     measures = [measure(one, job.recipe.loss, job.backend) for one in job.following.metrics]
@@ -122,7 +140,7 @@ def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
     def show(sums: Array, scale: float, scores: Array) -> None:
         Running(sums, scores).show(job.backend, begin.bias, scale)
 
-    return Evaluation(sets, measures, job.backend.add_tree, show)
+    return Evaluation(sets, measures, add, show)
 
 
 def _training_loss(job: Job, data: TrainingSet, progress: Progress) -> float:

@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends import cpu_lists, cpu_sampling, cpu_sums, forest, formulas, reference_sampling
+from gpuboost.backends import additive, cpu_lists, cpu_sampling, cpu_sums, forest, formulas, reference_sampling
 from gpuboost.backends.contributions import Explainer, contributions
+from gpuboost.backends.cpu_entries import drawn_columns
 from gpuboost.backends.cpu_frontier import CpuFrontier
+from gpuboost.backends.cpu_smoothing import CpuSmoothing
 from gpuboost.backends.layout import Columns, Layout, columns_of, laid_out, layout_of
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.programme import Programme
+from gpuboost.backends.random_shape import counted, random_nodes
 from gpuboost.backends.reference import dense_rows, leaf_noise, newton_values, weighted_quantile, whole_weights
 from gpuboost.backends.rows import rows_of
+from gpuboost.backends.smoothing import Smoothing
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace, count_up
 from gpuboost.kernels import binning, binning_sparse, gather, normal, pointwise
@@ -55,12 +59,14 @@ class Cpu:
 
     def __init__(self, threads: int = 1) -> None:
         self._team = Team(threads)
+        self._smoothing: CpuSmoothing | None = None
         self._workspaces: list[Workspace] = []  # of trees that are done; one for each that grows at the same time
         self._last_layout: tuple[Bins, bool, Layout] | None = None
         self._last_columns: tuple[Bins, Columns | None] | None = None
         self._last_laid_out: tuple[Bins, Array | None] | None = None
         self._last: tuple[Ensemble, forest.Forest] | None = None
         self._last_explained: tuple[Ensemble, Explainer] | None = None
+        self._last_additive: tuple[Ensemble, additive.Additive] | None = None
 
     # the data, once
 
@@ -118,6 +124,9 @@ class Cpu:
         self._by_rows(data.n_rows, lambda a, b: run(data.y, scores, loss.parameter, a, b, each))
         return each if data.weight is None else each * data.weight
 
+    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+        return gradients
+
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         return reference_sampling.node_control(gradients, sample, before, eta)
 
@@ -159,13 +168,18 @@ class Cpu:
             packed_by_row = np.zeros(data.n_rows, np.int64)
             packed_by_row[rows] = packed
             packed = packed_by_row
-        by_column = self._columns_of(data) if limits.min_samples_leaf == 1 and not limits.symmetric else None
-        layout = self._layout_of(bins, data.cuts, candidates, by_column is not None)
+        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
+        some_cuts = some_cuts or candidates.noise is not None
+        alone = target.rows is None and _by_columns(bins, candidates, limits)
+        by_column = None if some_cuts or alone else self._columns_of(data)
+        if by_column is not None and target.rows is not None:
+            by_column = drawn_columns(by_column, target.rows, data.n_rows, self._team, workspace)
+        layout = self._layout_of(bins, data.cuts, candidates, alone or by_column is not None)
         m = target.gradients.multiplicity
         weight = len(rows) if m is None else int(m.sum())
         return CpuFrontier(
             bins, data.cuts, layout, by_column, self._laid_out(bins), rows, drawn, packed, weight, totals, units,
-            limits, output, self._team, workspace,
+            limits, output, self._team, workspace, candidates, alone=alone,
         )  # fmt: skip
 
     def histograms(self, frontier: CpuFrontier) -> None:
@@ -187,6 +201,12 @@ class Cpu:
             return Structure(nodes, frontier.output, target.version, None, sums)
         return Structure(nodes, frontier.output, target.version, leaf_of_row, sums)
 
+    def random_structure(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
+    ) -> Structure:
+        nodes = random_nodes(data.cuts, candidates, limits, key / output)
+        return Structure(nodes, output, target.version, None, None, blind=True)
+
     def leaf_values(
         self,
         structure: Structure,
@@ -203,7 +223,12 @@ class Cpu:
                 leaf_of_row, programme = np.empty(data.n_rows, np.int32), Programme.of([nodes], data.cuts)
                 route = partial(_route, programme, data.bins, leaf_of_row)
             leaves = leaf_of_row, len(nodes.feature)
-            sums = cpu_sums.leaf_sums(gradients, structure.output, *leaves, self._team, self._in_parts, route)
+            exact, units = cpu_sums.leaf_integers(
+                gradients, structure.output, *leaves, self._team, self._in_parts, route
+            )
+            sums = exact[:, 0] * units[0], exact[:, 1] * units[1]
+            if structure.blind:
+                nodes = counted(nodes, exact[:, 1], cpu_sums.leaf_counts(*leaves, self._team, self._in_parts), units[1])
         elif leaf_of_row is None:
             leaf_of_row = self._route(nodes, data.bins, data.cuts)
         value = newton_values(nodes, sums, limits)
@@ -247,12 +272,16 @@ class Cpu:
         return float(pointwise.sum_in_order(each * weight)) / float(pointwise.sum_in_order(weight))
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
+        if ensemble.components:
+            return self._additive(ensemble).predict(self, ensemble, x)
         prepared, rows = self._prepared(ensemble), rows_of(x)
         out = np.empty((ensemble.n_outputs, x.shape[0]))
         self._by_rows(x.shape[0], lambda a, b: forest.predict(prepared, rows, a, b, out))
         return out
 
     def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
+        if ensemble.components:
+            return additive.staged_predict(self, ensemble, x)
         return forest.staged_predict(self._prepared(ensemble), x)
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
@@ -266,6 +295,12 @@ class Cpu:
         out = np.empty((x.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
         self._team.run(lambda part: contributions(explainer, rows, *share(len(out), part, self._team.size), out))
         return out
+
+    def smoothing(self) -> Smoothing:
+        """The verbs for components."""
+        if self._smoothing is None:
+            self._smoothing = CpuSmoothing(self._team, self._in_parts, self._route)
+        return self._smoothing
 
     # parts of the above
 
@@ -281,6 +316,13 @@ class Cpu:
         last = self._last  # read once: other threads may ask about other models meanwhile
         if last is None or last[0] is not ensemble:
             last = self._last = ensemble, forest.Forest.of(ensemble)
+        return last[1]
+
+    def _additive(self, ensemble: Ensemble) -> additive.Additive:
+        """The same of an ensemble of components."""
+        last = self._last_additive
+        if last is None or last[0] is not ensemble:
+            last = self._last_additive = ensemble, additive.Additive.of(self, ensemble)
         return last[1]
 
     def _explainer(self, ensemble: Ensemble) -> Explainer:
@@ -358,6 +400,16 @@ class Cpu:
         programme, out = Programme.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
         self._by_rows(len(out), lambda a, b: programme.route(bins, a, b, out))
         return out
+
+
+def _by_columns(bins: Bins, candidates: Candidates, limits: Limits) -> bool:
+    """Whether a root's histogram is summed column by column: if it is the only one, and few of the entries compete."""
+    if limits.max_depth > 1 or limits.min_samples_leaf > 1 or limits.symmetric:
+        return False
+    if isinstance(bins, DenseBins):
+        return True
+    f = candidates.features
+    return bool(2 * int((bins.column_start[f + 1] - bins.column_start[f]).sum()) < len(bins.feature))
 
 
 def _route(

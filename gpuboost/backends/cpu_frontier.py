@@ -14,18 +14,22 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cpu_nodes import nodes_of
 from gpuboost.backends.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Columns, Layout, even
+from gpuboost.backends.subsets import subset
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace
-from gpuboost.kernels import columns, histogram, partition, shared_split, split
+from gpuboost.kernels import column_sums, columns, contest, histogram, partition, shared_split, split
 from gpuboost.kernels import nodes as table
-from gpuboost.types import Array, Bins, Cuts, DenseBins, Limits, Nodes
+from gpuboost.kernels.normal_table import TABLE
+from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, Limits, Nodes
 
 ROWS_PER_THREAD = 8_192  # below this many (row, feature / 8) pairs a thread is not worth waking,
 SORTED_PER_THREAD = 32_768  # nor below so many rows to sort,
+CELLS_SUMMED_PER_THREAD = 262_144  # nor below so many values to add,
 CELLS_PER_THREAD = 32_768  # nor below so many cells to search
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
 EVERY_ROW = 1 << 40
 NO_WORDS = np.empty(0, np.uint32)
+NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
 NARROW_ROWS = histogram.TILE  # nodes of up to so many rows have narrow histograms
 
 
@@ -57,7 +61,15 @@ class CpuFrontier:
         output: int,
         team: Team,
         workspace: Workspace,
+        candidates: Candidates,
+        *,
+        alone: bool = False,
     ) -> None:
+        """``alone``: the root is the only node that a split is sought of, and it holds every row in order."""
+        self._alone = alone
+        self._root = NO_CUTS if candidates.root is None else candidates.root
+        self._by_node, self._node_key = candidates.by_node, candidates.node_key
+        self._lots = candidates.lots(output)
         self.output, self.n_leaves, self.workspace = output, 1, workspace
         self._bins, self._layout, self._limits, self._team = bins, layout, limits, team
         self._by_column, self._laid_out, self._drawn = by_column, laid_out, drawn
@@ -66,19 +78,22 @@ class CpuFrontier:
         self._packed, self._units = packed, np.array(units)
         rows_per_h = weight / max(totals[1], 1)
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
-        self._rule = np.array([*own, rows_per_h], np.float64)
+        self._rule = np.array([*own, rows_per_h, float(limits.signed)], np.float64)
         # Rows that a node needs to be split. Where several share a split, one heavy row is as good as two light ones.
         self._least_rows = 0 if limits.symmetric and limits.min_samples_leaf == 1 else 2 * limits.min_samples_leaf
         most_nodes = 2 * min(limits.max_leaves, 2 ** min(limits.max_depth, 62), max(len(rows), 1)) - 1
         self._node = np.zeros((most_nodes, table.COLUMNS), np.int64)
         self._gain = np.zeros(most_nodes)
         self._left_set = np.zeros((most_nodes, 8), np.uint32)
+        self._chosen = np.empty(most_nodes, np.int64)
         self._n_nodes = 1
         self._sow_root(totals)
         self._shared = np.full((1, team.size), -1, np.int64)
-        self._slots = free_slots(0, most_nodes if by_column is not None else 0)
-        if by_column is None:
-            self._make_room(max(1, min(FIRST_SLOTS, (most_nodes + 1) // 2)))
+        if by_column is not None:
+            self._slots = free_slots(0, most_nodes)
+        else:
+            wanted = max(FIRST_SLOTS, workspace.room("histograms") // max(2 * layout.n_cells, 1))
+            self._make_room(max(1, min(wanted, (most_nodes + 1) // 2)))
 
     def _make_room(self, n_slots: int) -> None:
         """Histograms for so many nodes at once, and what threads need beside them. Pages are taken when first used."""
@@ -114,6 +129,7 @@ class CpuFrontier:
             self._node = np.concatenate([self._node, np.zeros((more, table.COLUMNS), np.int64)])
             self._gain = np.concatenate([self._gain, np.zeros(more)])
             self._left_set = np.concatenate([self._left_set, np.zeros((more, 8), np.uint32)])
+            self._chosen = np.empty(len(self._node), np.int64)
 
     def _sow_root(self, totals: tuple[int, int]) -> None:
         root, limits = self._node[0], self._limits
@@ -129,6 +145,9 @@ class CpuFrontier:
         """Sum the smaller node of every fresh pair. The siblings follow in ``seek_splits``."""
         fresh, layout, node = self._fresh, self._layout, self._node
         if not len(fresh) or self._by_column is not None:
+            return
+        if self._alone:
+            self._sum_columns()
             return
         total = self._rows_in(fresh[:, 0])
         parts = self._parts(total * (len(layout.features) + 7) // 8, ROWS_PER_THREAD)
@@ -150,6 +169,31 @@ class CpuFrontier:
         if self._limits.min_samples_leaf > 1:
             self._count_rows()
 
+    def _sum_columns(self) -> None:
+        """The same for a root whose children need no histogram: the columns that compete are passed, and no others."""
+        bins, layout = self._bins, self._layout
+        features, t = layout.features, len(layout.features)
+        self._shared = np.empty((1, 0), np.int64)
+        if isinstance(bins, DenseBins):
+            stored, work = (bins.columns, NO_LONGS, NO_INTS, NO_BYTES), len(self._rows) * t
+            bounds = np.arange(self._team.size + 1) * t // self._team.size
+        else:
+            stored = NO_ROWS, bins.column_start, bins.row, bins.column_bin
+            entries = np.cumsum(bins.column_start[features + 1] - bins.column_start[features])
+            work, bounds = 4 * int(entries[-1]), even(np.concatenate([[0], entries]), self._team.size)
+        parts = self._parts(work, CELLS_SUMMED_PER_THREAD)
+        bounds = bounds if parts > 1 else np.array([0, t])
+        narrow = len(self._rows) <= self._narrow_rows
+
+        def add(part: int) -> None:
+            if part < len(bounds) - 1:
+                column_sums.build(
+                    *stored, features, layout.starts, self._packed, bounds[part], bounds[part + 1], narrow,
+                    self._scratch[0], self._histograms[0],
+                )  # fmt: skip
+
+        self._run(parts, add)
+
     def seek_splits(self) -> None:
         """Complete the histograms of every fresh pair and find the best split of each of its nodes."""
         fresh, layout = self._fresh, self._layout
@@ -162,6 +206,7 @@ class CpuFrontier:
             self._seek_shared()
             return
         t = len(layout.features)
+        root, by_node = self._root, self._drawn_for(fresh[:, :2].ravel())
         gains, found = np.zeros((2 * len(fresh), t)), np.empty((2 * len(fresh), t, 4), np.int64)
         kinds = layout.kinds if layout.some_categorical else None
         left_sets = np.empty((2 * len(fresh), 0 if kinds is None else t, 8), np.uint32)
@@ -173,15 +218,32 @@ class CpuFrontier:
                 split.search(
                     self._histograms, self._counts, self._spare, self._shared, fresh, self._node, layout.starts,
                     layout.n_bins, kinds, layout.defaults, self._units, self._rule, self._narrow_rows,
-                    bounds[part], bounds[part + 1], gains, found, left_sets,
+                    bounds[part], bounds[part + 1], root, by_node, gains, found, left_sets,
                 )  # fmt: skip
 
         self._run(parts, search)
+        self._draw_lots(gains, self._node[fresh[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
         split.pick(
             fresh, self._node, self._gain, self._left_set, layout.features, layout.kinds, gains, found, left_sets,
             self._slots,
         )  # fmt: skip
         self._fresh = fresh[:0]
+
+    def _drawn_for(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(nodes, t): the features that each of them may be split by; (0, 0) for all."""
+        if self._by_node is None:
+            return NO_FEATURES
+        count, t = self._by_node[0], len(self._layout.features)
+        may = np.zeros((len(nodes), t), np.bool_)
+        for line, v in enumerate(nodes.tolist()):
+            may[line, subset(count, t, self._node_key(v))] = True
+        return may
+
+    def _draw_lots(self, gains: Array, sums: Array) -> None:
+        """Of each line of gains, leave only the feature's that wins with noise; nothing without."""
+        if self._lots is not None:
+            words = self._lots.key.words
+            contest.keep_winners(gains, sums, self._layout.features, self._lots.deviation, TABLE, *words)
 
     def _seek_shared(self) -> None:
         """The same for one split that all fresh nodes share."""
@@ -203,6 +265,8 @@ class CpuFrontier:
                 )  # fmt: skip
 
         self._run(parts, search)
+        if len(level):
+            self._draw_lots(gains[None], np.array([[self._node[level[0], table.DEPTH], 0]]))
         best = int(np.argmax(gains))  # the first of the largest
         if gains[best] > 0.0:
             shared_split.share(
@@ -227,12 +291,12 @@ class CpuFrontier:
         entries = stored.start[layout.features + 1] - stored.start[layout.features]
         bounds = even(np.concatenate([[0], np.cumsum(entries)]), self._team.size)
         gains = np.tile(np.maximum(self._limits.min_split_gain, split.NOISE * parents), (self._team.size, 1))
-        found = np.full((self._team.size, len(fresh), 4), -1, np.int64)
+        found, by_node = np.full((self._team.size, len(fresh), 4), -1, np.int64), self._drawn_for(fresh)
 
         def search(part: int) -> None:
             columns.search(
                 stored.start, stored.row, stored.bin, stored.default, layout.features, bounds[part], bounds[part + 1],
-                self._packed, line_of_row, totals, self._units, self._rule, gains[part], found[part],
+                self._packed, line_of_row, totals, self._units, self._rule, by_node, gains[part], found[part],
             )  # fmt: skip
 
         self._team.run(search)
@@ -242,36 +306,32 @@ class CpuFrontier:
     def split(self, most: int | None) -> bool:
         """Split the best open nodes and send their rows on."""
         room = self._limits.max_leaves - self.n_leaves
-        chosen = np.empty(self._n_nodes, np.int64)
         most = room if most is None else min(most, room)
-        symmetric = self._limits.symmetric
-        count = partition.choose(self._node, self._n_nodes, self._gain, self._n_nodes if symmetric else most, chosen)
+        symmetric, node = self._limits.symmetric, self._node
+        count = partition.choose(node, self._n_nodes, self._gain, self._n_nodes if symmetric else most, self._chosen)
         if count == 0 or (symmetric and count > room):  # a level is split as a whole
             return False
-        chosen = chosen[:count]
-        limits, fresh = self._limits, np.empty((count, 3), np.int64)
-        deeper = self._node[chosen, table.DEPTH] + 1 < limits.max_depth
-        n_deeper = int(np.count_nonzero(deeper))
-        if n_deeper == count:  # the usual case, and the quick one
-            counts = self._sort_rows(chosen)
-        else:
-            counts = np.zeros((self._team.size, count), np.int64)
-            if n_deeper:
-                counts[:, deeper] = self._sort_rows(chosen[deeper])
+        limits, chosen, fresh = self._limits, self._chosen[:count], np.empty((count, 3), np.int64)
+        n_deeper = partition.count_above(node, chosen, limits.max_depth - 1)
         self._make_more_room(n_deeper)
         self._lengthen_table(self._n_nodes + 2 * count)
-        self._n_nodes, pairs = partition.bear(
-            chosen, self._node, self._n_nodes, self._slots, counts, limits.max_depth, self._least_rows,
-            limits.min_child_weight, self._units[1], fresh,
-        )  # fmt: skip
+        parts = self._parts(self._rows_in(chosen), SORTED_PER_THREAD)
+        rule = limits.max_depth, self._least_rows, limits.min_child_weight, self._units[1]
+        if parts == 1 or n_deeper == 0:
+            self._n_nodes, pairs = partition.split_alone(
+                *self._columns(), chosen, self._node, self._left_set, self._n_bins, self._kinds, self._rows,
+                self._scratch_rows, self._n_nodes, self._slots, *rule, np.empty((1, count), np.int64), fresh,
+            )  # fmt: skip
+        else:
+            counts = self._sort_rows(chosen, parts)
+            self._n_nodes, pairs = partition.bear(chosen, self._node, self._n_nodes, self._slots, counts, *rule, fresh)
         self._fresh = fresh[:pairs]
         self.n_leaves += count
         return True
 
-    def _sort_rows(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _sort_rows(self, chosen: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
         """Rows of the chosen nodes in the order of their children; (threads, c) how many of each went left."""
         total = self._rows_in(chosen)
-        parts = self._parts(total, SORTED_PER_THREAD)
         counts = np.zeros((self._team.size, len(chosen)), np.int64)
         bounds = np.array([total * part // parts for part in range(parts + 1)], np.int64)
 
@@ -293,11 +353,7 @@ class CpuFrontier:
     def settle(self) -> NDArray[np.int32]:
         """(m,) the leaf of every row. Ends the growth: the last level's children learn here how many rows they have."""
         node = self._node[: self._n_nodes]
-        made = node[:, table.STATE] == table.SPLIT
-        last = made & (node[:, table.DEPTH] + 1 == self._limits.max_depth)
-        leaves = ~made
-        leaves[node[last, table.LEFT]] = leaves[node[last, table.RIGHT]] = False
-        settled = np.flatnonzero(leaves | last)
+        settled = self._chosen[: partition.to_settle(node, self._n_nodes, self._limits.max_depth, self._chosen)]
         out = np.empty(len(self._rows) if isinstance(self._bins, DenseBins) else self._bins.shape[0], np.int32)
         total = len(self._rows)
         parts = self._parts(total, SORTED_PER_THREAD)
@@ -311,10 +367,7 @@ class CpuFrontier:
                 )  # fmt: skip
 
         self._run(parts, settle)
-        parents, lefts = settled[last[settled]], counts.sum(axis=0)[last[settled]]
-        left, right = node[parents, table.LEFT], node[parents, table.RIGHT]
-        node[left, table.BEGIN], node[right, table.END] = node[parents, table.BEGIN], node[parents, table.END]
-        node[left, table.END] = node[right, table.BEGIN] = node[parents, table.BEGIN] + lefts
+        partition.bound_last_level(node, settled, counts)
         return out
 
     def nodes(self) -> Nodes:

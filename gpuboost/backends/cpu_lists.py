@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from gpuboost.backends import formulas
+from gpuboost.backends.reference_lists import discounts_of
 from gpuboost.backends.team import Team
-from gpuboost.elementary import log, log_array
 from gpuboost.losses.protocol import ListLoss
 from gpuboost.types import Array, Gradients, TrainingSet
 
@@ -26,7 +24,7 @@ def gradients(loss: ListLoss, scores: Array, data: TrainingSet, curvature: float
     lengths = np.diff(start)
     longest = int(lengths.max(initial=0))
     most = longest if loss.truncation is None else loss.truncation
-    lists = data.y, loss.gains(), scores[0], start, _discounts(longest), weight
+    lists = data.y, loss.gains(), scores[0], start, discounts_of(longest), weight
     how = loss.parameter, most, loss.uses_ideal, loss.prefers_close, loss.evens_lists, constant
     ends = np.cumsum(lengths * (np.minimum(lengths, most) + PER_DOCUMENT))
     if ends[-1] < SMALL or team.size == 1:
@@ -36,9 +34,3 @@ def gradients(loss: ListLoss, scores: Array, data: TrainingSet, curvature: float
     stretches = np.concatenate([[0], cuts, [len(lengths)]]).tolist()
     team.run(lambda part: run(*lists, *how, stretches[part], stretches[part + 1], g[0], h[0]))
     return Gradients(g, h, data.multiplicity)
-
-
-@lru_cache(maxsize=4)
-def _discounts(longest: int) -> Array:
-    """(longest,) 1 / log2(1 + rank)."""
-    return log(2.0) / log_array(np.arange(longest) + 2.0)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.layout import Layout
-from gpuboost.kernels import nodes as table
+from gpuboost.kernels.finished import take_apart
 from gpuboost.types import Nodes
 
 
@@ -22,21 +22,20 @@ def nodes_of(
     node (v, table.COLUMNS), gain (v,) and left_sets (v, 8) of the nodes there are; units (2,): value of one unit
     of g and of h.
     """
-    made = node[:, table.STATE] == table.SPLIT
-    left_set = np.zeros((len(node), 8), np.uint32)
-    categorical = made & (layout.kinds_of_all[node[:, table.FEATURE]] == 1) if layout.some_categorical else made[:0]
-    for v in np.flatnonzero(categorical):
-        missing = int(layout.n_bins_of_all[node[v, table.FEATURE]])
-        left_set[v] = left_sets[v]
-        left_set[v, missing // 32] &= ~np.uint32(1 << missing % 32)  # growing needs it, later missing_left tells
-    return Nodes(
-        feature=np.where(made, node[:, table.FEATURE], -1).astype(np.int32),
-        bin=np.where(made, node[:, table.BIN], 0).astype(np.int32),
-        missing_left=made & (node[:, table.MISSING_LEFT] == 1),
-        left=node[:, table.LEFT].astype(np.int32),
-        right=node[:, table.RIGHT].astype(np.int32),
-        gain=np.where(made, gain, 0.0),
-        cover=node[:, table.SUM_H] * units[1],
-        count=node[:, table.END] - node[:, table.BEGIN],
-        left_set=left_set,
+    v = len(node)
+    nodes = Nodes(
+        feature=np.zeros(v, np.int32),
+        bin=np.zeros(v, np.int32),
+        missing_left=np.zeros(v, np.bool_),
+        left=np.zeros(v, np.int32),
+        right=np.zeros(v, np.int32),
+        gain=np.zeros(v),
+        cover=np.zeros(v),
+        count=np.zeros(v, np.int64),
+        left_set=np.zeros((v, 8), np.uint32),
     )
+    take_apart(
+        node, gain, left_sets, layout.n_bins_of_all, layout.kinds_of_all, units[1], nodes.feature, nodes.bin,
+        nodes.missing_left, nodes.left, nodes.right, nodes.gain, nodes.cover, nodes.count, nodes.left_set,
+    )  # fmt: skip
+    return nodes

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gpuboost.backends import threshold
+from gpuboost.backends.cpu_border import Border
 from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.threshold import Counts, Ints
@@ -27,8 +28,8 @@ Draw: TypeAlias = Callable[[int, int, Array, Array], int]
 
 def uniform(probability: float, n_rows: int, key: Key, team: Team, room: Workspace) -> Sample:
     """Rows that are all drawn with the same probability. See ``Backend.sample``."""
-    limit = np.uint64(int(probability * 2.0**32))
-    rows, _ = _drawn(n_rows, lambda a, b, out, _: philox.drawn_rows(a, b, limit, *key.words, out), team, room)
+    p = int(probability * 2.0**32) / 2.0**32  # the whole numbers below it are as many as the definition says
+    rows, _ = _drawn(n_rows, lambda a, b, out, _: philox.drawn_rows(a, b, p, *key.words, out), team, room)
     return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))
 
 
@@ -38,12 +39,6 @@ def draw(
     """See the protocol. ``room`` is for what is forgotten once the rows are drawn."""
     scores, counts = _scores(gradients, kappa, losses, team, room)
     n, bits = len(scores), scores.view(np.uint32)
-
-    def three_sums(mu: float, low: float, scale: float) -> tuple[int, int, int]:
-        out = np.zeros((team.size, 8), np.int64)  # a cache line each
-        _in_parts(n, lambda part, a, b: sampling.three_sums(scores, a, b, mu, low, scale, out[part]), team)
-        above, below, between = out.sum(axis=0)[:3].tolist()
-        return above, below, between
 
     def within(shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
         out = np.zeros((team.size, 2, 1 << (shift - narrow)), np.int64)
@@ -56,16 +51,17 @@ def draw(
         case Proportional():
             rho = 0.0 if odds.rho is None else odds.rho
             if odds.rate is not None:
-                rho = threshold.proportional(counts, odds.rate, odds.floor, three_sums)
+                border = Border(scores, counts, team, room.array("border", scores.shape, np.float32))
+                rho = threshold.proportional(counts, odds.rate, odds.floor, border.three_sums)
             never = counts.zeros if odds.floor == 0.0 else 0
             p = rho, odds.floor
             return _sample(
                 n, lambda a, b, *out: sampling.draw_proportional(scores, a, b, *p, *key.words, *out), never, team, room
             )
         case TopAndOthers():
-            border, above, ties = threshold.ranked(counts, odds.top * n, within)
+            score, above, ties = threshold.ranked(counts, odds.top * n, within)
             others = threshold.others(odds.top, odds.other)
-            ranks = border, threshold.at_border(odds.top * n, above, ties, others), others
+            ranks = score, threshold.at_border(odds.top * n, above, ties, others), others
             return _sample(
                 n, lambda a, b, *out: sampling.draw_by_rank(scores, a, b, *ranks, *key.words, *out), 0, team, room
             )

@@ -72,7 +72,16 @@ def leaf_sums(
     gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: Team, in_parts: Share,
     route: Callable[[int, int, Stretch], None] | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """(v,) exact G and H of each leaf, over all rows.
+    """(v,) exact G and H of each leaf, over all rows: ``leaf_integers`` times the value of their units."""
+    total, units = leaf_integers(gradients, output, leaf_of_row, n_nodes, team, in_parts, route)
+    return total[:, 0] * units[0], total[:, 1] * units[1]
+
+
+def leaf_integers(
+    gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: Team, in_parts: Share,
+    route: Callable[[int, int, Stretch], None] | None = None,
+) -> tuple[Array, tuple[float, float]]:  # fmt: skip
+    """(v, 2) int64 sums of g and h in each leaf, over all rows, and the value of one unit of each.
 
     ``route``, if given, is to write ``leaf_of_row`` first: it calls its last argument for each stretch that is done,
     whose rows are then added up while their leaves are still in the cache.
@@ -91,5 +100,11 @@ def leaf_sums(
             route(begin, end, add)
 
     in_parts(len(g), work)
-    total = sums.sum(axis=0)
-    return total[:, 0] * (1.0 / found[0]), total[:, 1] * (1.0 / found[1])
+    return sums.sum(axis=0), (1.0 / found[0], 1.0 / found[1])
+
+
+def leaf_counts(leaf_of_row: Array, n_nodes: int, team: Team, in_parts: Share) -> Array:
+    """(v,) int64 rows in each leaf."""
+    counts = np.zeros((team.size, n_nodes), np.int64)
+    in_parts(len(leaf_of_row), lambda part, a, b: fixed_point.count_leaves(leaf_of_row, a, b, counts[part]))
+    return counts.sum(axis=0)

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
 from gpuboost.backends.odds import Odds
+from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -87,6 +88,13 @@ class Backend(Protocol):
         """(n,) float64: the loss of each row, times its weight."""
         ...
 
+    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+        """The g of all rows for a verb of the round that comes ``rounds`` later, as its ``before``.
+
+        In every round up to that one, since a device has room for as many as are under way.
+        """
+        ...
+
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         """Of every row: q / p (g - g') + eta g' and q / p h, g' being those ``before``."""
         ...
@@ -97,7 +105,8 @@ class Backend(Protocol):
     ) -> Gradients:  # fmt: skip
         """Of the drawn rows: (g - g' + eta m) / p and h / p, m being the mean of g' over the row's leaf.
 
-        ``leaves`` are the (n,) leaf of every row, of one tree per output, and ``sizes`` how many nodes it has.
+        ``leaves`` are the (n,) leaf of every row, of one tree per output, and ``sizes`` how many nodes it has
+        at most. ``before`` of both controls: see ``keep``.
         """
         ...
 
@@ -135,6 +144,12 @@ class Backend(Protocol):
 
     def harvest(self, frontier: Frontier, data: TrainingSet, target: Target) -> Structure: ...
 
+    def random_structure(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
+    ) -> Structure:
+        """A tree whose shape is drawn from stream ``key / output``, whatever the gradients are (``random_shape``)."""
+        ...
+
     def leaf_values(
         self,
         structure: Structure,
@@ -147,6 +162,7 @@ class Backend(Protocol):
         """Exact -G / (H + lambda) of each leaf over all rows, and the (n,) int32 leaf of every row.
 
         ``gradients`` are those of all rows at ``version``, which may be newer than what the structure was fitted to.
+        Of a blind structure, cover and count of the nodes are found here too.
         With ``noise`` a leaf has deviation / sqrt(H + lambda) z more, z being number v of ``noise.key / output`` for
         node v: in law the same as noise on the gradient of every row (section 2.3 of docs/theory/langevin.md).
         """
@@ -183,6 +199,10 @@ class Backend(Protocol):
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
         """(n, number of trees) int32: the node each row comes to rest in."""
+        ...
+
+    def smoothing(self) -> Smoothing:
+        """The verbs for components. Raises DeviceError if this machine has none."""
         ...
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:

@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends import reference_lists, reference_sampling
+from gpuboost.backends import additive, reference_lists, reference_sampling
 from gpuboost.backends.fixed_point import fixed_point_scale
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.paths import Paths, contributions_by_definition
+from gpuboost.backends.random_numbers import gaussian_of, uniform_bits
+from gpuboost.backends.random_shape import counted, random_nodes
+from gpuboost.backends.reference_smoothing import ReferenceSmoothing
 from gpuboost.backends.reference_splits import Split, best_split, shared_splits
-from gpuboost.kernels.normal_table import TABLE
+from gpuboost.backends.smoothing import Smoothing
+from gpuboost.backends.subsets import subset
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import (
@@ -135,6 +139,9 @@ class Reference:
         each = np.array(_values(loss, scores, data.y), np.float64)
         return each if data.weight is None else each * data.weight
 
+    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+        return gradients
+
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         return reference_sampling.node_control(gradients, sample, before, eta)
 
@@ -206,12 +213,15 @@ class Reference:
         fresh = [node for node in f.nodes if not node.sought and node.histogram]
         totals = [(node.g, node.h, len(node.rows)) for node in fresh]
         if fresh and f.limits.symmetric:
-            shared = shared_splits([node.histogram for node in fresh], totals, *rest)
+            of_level = f.candidates.lots(f.output), fresh[0].depth
+            shared = shared_splits([node.histogram for node in fresh], totals, *rest, *of_level)
             for i, node in enumerate(fresh):
                 node.split = shared[i] if shared else None
         else:
             for node, own in zip(fresh, totals, strict=True):
-                node.split = best_split(node.histogram, own, *rest)
+                v = next(i for i, one in enumerate(f.nodes) if one is node)
+                histogram, cuts = _competing(f.candidates, v, node.histogram)
+                node.split = best_split(histogram, own, *rest, cuts, f.candidates.lots(f.output))
         for node in f.nodes:
             node.sought, node.histogram = True, {}
 
@@ -251,6 +261,12 @@ class Reference:
             leaf_of_row[node.rows] = v  # children come after their parent and overwrite it
         return Structure(nodes, frontier.output, target.version, leaf_of_row, sums)
 
+    def random_structure(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
+    ) -> Structure:
+        nodes = random_nodes(data.cuts, candidates, limits, key / output)
+        return Structure(nodes, output, target.version, None, None, blind=True)
+
     def leaf_values(
         self,
         structure: Structure,
@@ -269,6 +285,8 @@ class Reference:
             np.add.at(exact[0], leaf_of_row, g)
             np.add.at(exact[1], leaf_of_row, h)
             sums = exact[0] * units[0], exact[1] * units[1]
+            if structure.blind:
+                nodes = counted(nodes, exact[1], np.bincount(leaf_of_row, minlength=len(exact[1])), units[1])
         value = newton_values(nodes, sums, limits)
         if noise is not None:
             value += leaf_noise(
@@ -303,6 +321,8 @@ class Reference:
         return total / (len(y) if weight is None else fixed_order_sum(weight))
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
+        if ensemble.components:
+            return additive.Additive.of(self, ensemble).predict(self, ensemble, x)
         n, bins = x.shape[0], dense_rows(self.quantise(x, ensemble.cuts))
         sums = np.zeros((ensemble.n_outputs, n))
         if ensemble.scale == 1.0:
@@ -323,6 +343,10 @@ class Reference:
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
         bins = dense_rows(self.quantise(x, ensemble.cuts))
         return contributions_by_definition(Paths.of(ensemble), bins, ensemble.cuts.n_columns)
+
+    def smoothing(self) -> Smoothing:
+        """The verbs for components."""
+        return ReferenceSmoothing(integers, dense_rows, route)
 
 
 def integers(gradients: Gradients, output: int) -> tuple[Array, Array, tuple[float, float]]:
@@ -357,30 +381,9 @@ def extent(values: Array, times: Array) -> tuple[float, float]:
     return float(size.max(initial=0.0)), fixed_order_sum(size)
 
 
-def uniform_bits(n: int, key: Key) -> Array:
-    """(n,) uint64 below 2**32: Philox4x32-10 at counter (i // 4, iteration, stream), word i % 4."""
-    low, shift = np.uint64(0xFFFF_FFFF), np.uint64(32)
-    seed_low, seed_high, iteration, stream = (np.uint64(word) for word in key.words)
-    block = np.arange((n + 3) // 4, dtype=np.uint64)
-    c = [block & low, block >> shift, np.full_like(block, iteration), np.full_like(block, stream)]
-    for _ in range(10):
-        p0, p1 = np.uint64(0xD251_1F53) * c[0], np.uint64(0xCD9E_8D57) * c[2]
-        c = [(p1 >> shift) ^ c[1] ^ seed_low, p1 & low, (p0 >> shift) ^ c[3] ^ seed_high, p0 & low]
-        seed_low = (seed_low + np.uint64(0x9E37_79B9)) & low
-        seed_high = (seed_high + np.uint64(0xBB67_AE85)) & low
-    return np.stack(c, axis=1).reshape(-1)[:n]
-
-
 def gaussian(n: int, key: Key) -> Array:
-    """(n,) float64: numbers 0 .. n - 1 of the stream as Gaussian ones, see ``kernels.normal``."""
-    words = uniform_bits(n, key).astype(np.int64)
-    bits = ((words & 0x7FFF_FFFF) * 2 + 1).astype(np.float64).view(np.int64)
-    row = TABLE[(bits >> 49) - 8 * 1023]
-    t = (bits << 3 & 0x000F_FFFF_FFFF_FFFF | 0x3FF0_0000_0000_0000).view(np.float64) - 1.0
-    z = row[:, 5]
-    for degree in (4, 3, 2, 1, 0):
-        z = z * t + row[:, degree]
-    return np.where(words >> 31, -z, z)
+    """(n,) float64: numbers 0 .. n - 1 of the stream as Gaussian ones."""
+    return gaussian_of(uniform_bits(n, key))
 
 
 def dense_rows(bins: Bins) -> Array:
@@ -411,7 +414,14 @@ def route(nodes: Nodes, bins: Array, cuts: Cuts) -> Array:
 
 
 def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Array:
-    """(v,) float64: -G / (H + lambda) at leaves, 0 elsewhere and where the denominator is 0."""
+    """(v,) float64: -G / (H + lambda) at leaves, 0 elsewhere and where the denominator is 0.
+
+    Leaves that share one value, ``limits.signed``, have -(G_L - G_R) / (H_L + H_R + lambda) and its negative.
+    """
+    if limits.signed and len(nodes.feature) == 3:
+        g, h = float(sums[0][1]) - float(sums[0][2]), float(sums[1][1]) + float(sums[1][2]) + limits.reg_lambda
+        left = -g / h if h > 0.0 else 0.0
+        return np.array([0.0, left, -left]) + 0.0
     below = sums[1] + limits.reg_lambda
     return np.divide(-sums[0], below, out=np.zeros(len(below)), where=nodes.is_leaf & (below > 0.0)) + 0.0
 
@@ -479,6 +489,19 @@ def _codes(x: Any, f: int, cuts: Cuts) -> Array:
         place = {float(code): c for c, code in enumerate(categories)}
         codes = np.array([place.get(v, b) for v in column.tolist()], np.int64)
     return np.where(np.isnan(column), b, codes)
+
+
+def _competing(
+    candidates: Candidates, v: int, histogram: dict[int, Array]
+) -> tuple[dict[int, Array], dict[int, Array] | None]:
+    """The histograms of the features that compete at node v, and the cuts by which it may be split, if not all."""
+    if candidates.by_node is not None:
+        count = candidates.by_node[0]
+        drawn = candidates.features[subset(count, len(candidates.features), candidates.node_key(v))]
+        return {int(f): histogram[int(f)] for f in drawn}, None
+    if candidates.root is None or v != 0:
+        return histogram, None
+    return histogram, {int(f): cuts for f, cuts in zip(candidates.features, candidates.root, strict=True)}
 
 
 def _split(node: _Node) -> Split:

@@ -7,11 +7,12 @@ form them one by one or all at once.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
-from gpuboost.elementary import exp, log
+from gpuboost.elementary import exp, log, log_array
 from gpuboost.losses.protocol import ListLoss
 from gpuboost.losses.ranking import FARTHEST, NEAR, pull
 from gpuboost.types import Array, Gradients, TrainingSet
@@ -53,6 +54,12 @@ def by_score(f: Array, begin: int, stop: int) -> list[int]:
 def discount(place: int) -> float:
     """1 / log2(1 + rank), the first place being rank 1."""
     return log(2.0) / log(place + 2.0)
+
+
+@lru_cache(maxsize=4)
+def discounts_of(longest: int) -> Array:
+    """(longest,) ``discount`` of each place. Not to be changed."""
+    return log(2.0) / log_array(np.arange(longest) + 2.0)
 
 
 def in_lanes(x: list[float]) -> float:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpuboost.types import Array, Limits
+from gpuboost.backends.contest import winner
+from gpuboost.types import Array, Limits, Noise
 
 NOISE = 2.0**-40  # a gain below this share of the parent's score is rounding, not gain
 CATEGORY_SMOOTHING = 10.0  # curvature added to a category's own before its ratio is formed
@@ -58,20 +59,25 @@ def best_split(
     n_bins: Array,
     categorical: Array,
     rows_per_h: float,
+    cuts: dict[int, Array] | None = None,
+    noise: Noise | None = None,
 ) -> Split | None:
-    """The candidate that gains most; the first of equals.
+    """The candidate that gains most; the first of equals. With ``noise`` the features' best ones compete by ``winner``.
 
-    histogram: feature to (b + 1, 3) int64; rows_per_h: rows for each unit of h in the whole tree.
+    histogram: feature to (b + 1, 3) int64; rows_per_h: rows for each unit of h in the whole tree; cuts: feature to (8,)
+    uint32, a bit for each cut that may be made, None for every cut.
     """
-    best: Split | None = None
+    splits: dict[int, Split | None] = {}
     total = np.array(totals, np.int64)
     for f in sorted(histogram):
-        split = _best_of_feature(
-            f, histogram[f], total, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h
+        splits[f] = None
+        own = None if cuts is None else cuts[f]
+        if own is not None and not own.any():
+            continue
+        splits[f] = _best_of_feature(
+            f, histogram[f], total, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h, own
         )
-        if split is not None and split.gain > (best.gain if best else 0.0):
-            best = split
-    return best
+    return _won(splits, (totals[0], totals[1]), noise)
 
 
 def shared_splits(
@@ -82,21 +88,22 @@ def shared_splits(
     n_bins: Array,
     categorical: Array,
     rows_per_h: float,
+    noise: Noise | None = None,
+    depth: int = 0,
 ) -> list[Split] | None:
     """One split for all nodes of a level, each with its own gain; None if there is nothing to gain.
 
     The candidates are those of the level's summed histogram. What one gains is the sum over the nodes, in their order,
     where a node to which it would give a side that is not allowed gains 0. The first of the largest is made everywhere.
 
-    histograms, totals: one per node, as for ``best_split``.
+    histograms, totals: one per node, as for ``best_split``; depth: of the level, instead of sums in ``winner``.
     """
-    best: Split | None = None
+    splits: dict[int, Split | None] = {}
     own_totals = [np.array(one, np.int64) for one in totals]
     for f in sorted(histograms[0]):
         own = [histogram[f] for histogram in histograms]
-        split = _best_shared(f, own, own_totals, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h)
-        if split is not None and split.gain > (best.gain if best else 0.0):
-            best = split
+        splits[f] = _best_shared(f, own, own_totals, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h)
+    best = _won(splits, (depth, 0), noise)
     if best is None:
         return None
     f, b = best.feature, int(n_bins[best.feature])
@@ -104,6 +111,11 @@ def shared_splits(
     lefts = [_left(histogram[f], best, b) for histogram in histograms]
     gains = [_gain(left, total, units, limits, ridge) for left, total in zip(lefts, own_totals, strict=True)]
     return [replace(best, gain=gain) for gain in gains]
+
+
+def _won(splits: dict[int, Split | None], sums: tuple[int, int], noise: Noise | None) -> Split | None:
+    won = winner({f: split.gain if split else 0.0 for f, split in splits.items()}, sums, noise)
+    return None if won is None else splits[won]
 
 
 def _best_shared(
@@ -165,16 +177,19 @@ def _best_of_feature(
     b: int,
     categorical: bool,
     rows_per_h: float,
+    cuts: Array | None,
 ) -> Split | None:
     used = [c for c in range(b + 1) if _seen(sums[c], limits)]
     ridge = _ridge(sums, categorical, limits)
     parent = _score(total, units, ridge)
     gain, found = max(limits.min_split_gain, NOISE * parent), None
     for candidate in _sets(sums, used, total, b, units, limits, rows_per_h) if categorical else _cuts(sums, b, limits):
+        if cuts is not None and not cuts[candidate.bin >> 5] >> np.uint32(candidate.bin & 31) & np.uint32(1):
+            continue
         right = total - candidate.left
         if not _allowed(candidate.left, units, limits) or not _allowed(right, units, limits):
             continue
-        here = (_score(candidate.left, units, ridge) + _score(right, units, ridge)) - parent
+        here = _both(candidate.left, right, units, limits, ridge) - parent
         if here > gain:
             gain, found = here, candidate
     return None if found is None else _settled(found, f, gain, sums[b], total, b, limits)
@@ -229,6 +244,13 @@ def _allowed(side: Array, units: tuple[float, float], limits: Limits) -> bool:
         and int(side[1]) * units[1] >= limits.min_child_weight
         and (limits.min_samples_leaf <= 1 or side[2] >= limits.min_samples_leaf)
     )
+
+
+def _both(left: Array, right: Array, units: tuple[float, float], limits: Limits, ridge: float) -> float:
+    """What the two leaves take off the loss, doubled: (G_L - G_R)^2 / (H + lambda) where they share one value."""
+    if limits.signed:
+        return _score(np.array([left[0] - right[0], left[1] + right[1]]), units, ridge)
+    return _score(left, units, ridge) + _score(right, units, ridge)
 
 
 def _score(sums: Array, units: tuple[float, float], ridge: float) -> float:

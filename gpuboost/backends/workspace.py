@@ -27,6 +27,10 @@ class Workspace:
             self._kept[name] = kept = np.empty(size, dtype)
         return kept[:size].reshape(shape)
 
+    def room(self, name: str) -> int:
+        """How many numbers the next array of that name may have without new memory."""
+        return self._kept[name].size if name in self._kept else 0
+
     def keep(self, name: str, array: NDArray[Any]) -> None:
         """Have this C-ordered array's memory used for the next array of that name."""
         self._kept[name] = array.reshape(-1)

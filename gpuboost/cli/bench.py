@@ -52,7 +52,8 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
     peers, threads = options.peers or "catboost" in options.peer, options.threads or machine.cores()
     findings: dict[str, Any] = {}
     with console.status(experiment.title) as status:
-        asked = experiments.Options(options.size == "small", peers, threads, options.repeats, status.update)
+        of_size = options.size == "small", peers, threads, options.repeats
+        asked = experiments.Options(*of_size, status.update, options.scale)
         for name, part in experiment.chosen(options.case).items():
             findings[name] = part.run(asked)
             console.print(experiments.drawn(findings[name]))
@@ -61,6 +62,8 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
                 experiments.write(path, experiment, _command(options), asked, findings)
     if options.json:
         console.print(f"numbers written to {path}", soft_wrap=True, highlight=False)
+    if options.plot and experiment.draw is not None:
+        experiment.draw(findings, options.plot)
     return 0
 
 
@@ -116,4 +119,5 @@ def _command(options: argparse.Namespace) -> str:
         for name in getattr(options, flag):
             words += [f"--{flag}", name]
     words += ["--repeats", str(options.repeats)] if options.repeats else []
+    words += ["--scale", f"{options.scale:g}"] if options.scale != 1.0 else []
     return shlex.join(words)

@@ -53,6 +53,7 @@ def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--group", metavar="COLUMN", help="column of query ids, to rank; LIBSVM files say qid:")
     command.add_argument("--quiet", action="store_true", help="no progress, no table")
     _add_parameters(command.add_argument_group("the model"))
+    _add_langevin(command.add_argument_group("Langevin boosting"))
 
 
 def _add_parameters(group: Any) -> None:
@@ -64,17 +65,18 @@ def _add_parameters(group: Any) -> None:
     add("--loss", str, f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9")
     add("--n-estimators", int, "rounds of boosting")
     add("--learning-rate", float, "how much of each tree is added")
-    add("--growth", str, "depthwise, leafwise or oblivious")
+    add("--growth", str, "depthwise, leafwise, oblivious or sign_stump")
     add("--max-depth", _or_none(int), "levels of a tree, or none")
     add("--max-leaves", _or_none(int), "leaves of a tree, or none")
     add("--min-samples-leaf", int, "least rows of a leaf")
     add("--min-child-weight", float, "least curvature of a leaf")
     add("--reg-lambda", float, "L2 penalty on leaf values")
     add("--min-split-gain", float, "least gain of a split")
+    add("--random-strength", float, "noise on gains when a split's feature is chosen")
     add("--max-bins", int, "most bins of a feature, up to 255")
     add("--sampling", float, "share of the rows drawn for each tree")
     add("--learners", _count_or_share, "features drawn for each tree: a count, or a share such as 0.5")
-    add("--step", str, "auto, newton, gradient or constant")
+    add("--step", str, "auto, newton, gradient, constant or line_search")
     add("--early-stopping-rounds", int, "stop after so many rounds without a better score; needs --eval")
     add("--eval-metric", str, "the score that is watched on the held-out rows")
     add("--eval-at", _places, "places at which a ranking is scored, as in 5,10")
@@ -83,11 +85,27 @@ def _add_parameters(group: Any) -> None:
     add("--seed", int, "seed of every random draw", "random_state")
 
 
+def _add_langevin(group: Any) -> None:
+    def add(flag: str, parse: Callable[[str], object], text: str) -> None:
+        name = flag.removeprefix("--").replace("-", "_")
+        group.add_argument(flag, type=parse, default=argparse.SUPPRESS, metavar=name.upper(), help=text)
+
+    group.add_argument("--langevin", action="store_true", help="noise and shrinkage: draws from a posterior")
+    add("--inverse-temperature", float, "beta, of the mean loss; the number of rows by default")
+    add("--temperature", float, "beta / N, another way to say it; 1 is the posterior")
+    add("--shrinkage", float, "gamma: a round leaves 1 - gamma * learning rate of the model")
+    add("--random-from", int, "round from which on the shapes of trees are drawn at random")
+    add("--posterior-samples", int, "draws that predict --uncertainty takes from the chain")
+
+
 def _predict(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", metavar="DATA", help="table with the columns that the model was trained on")
     command.add_argument("--model", metavar="FILE", required=True, help="a model saved by train")
     command.add_argument("--output", metavar="FILE", help="CSV to write; standard output by default")
     command.add_argument("--proba", action="store_true", help="the probability of each class, one column each")
+    command.add_argument(
+        "--uncertainty", action="store_true", help="how sure the model is, and why not; of one trained with --langevin"
+    )
 
 
 def _info(command: argparse.ArgumentParser) -> None:
@@ -110,6 +128,9 @@ def _bench(command: argparse.ArgumentParser) -> None:
     command.add_argument("--repeats", type=int, default=0, metavar="N", help="runs per library; the suite's by default")
     command.add_argument(
         "--wait", type=float, default=45.0, metavar="S", help="most seconds to wait for a quiet machine"
+    )
+    command.add_argument(
+        "--scale", type=float, default=1.0, metavar="X", help="share of the rounds, where a part has many"
     )
     command.add_argument("--json", metavar="FILE", help="write every run; into a folder: <device>/<suite>.json")
     command.add_argument("--plot", metavar="FILE", help="write a picture: .png, .svg or .pdf")

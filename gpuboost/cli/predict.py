@@ -24,16 +24,32 @@ def run(options: argparse.Namespace) -> int:
     if options.proba and not hasattr(model, "classes_"):
         kind = "ranking" if isinstance(model, gpuboost.GradientBoostingRanker) else "regression"
         raise InputError(f"--proba: {options.model} is a {kind} model, it has no classes; leave --proba out.")
+    if options.proba and options.uncertainty:
+        raise InputError("--uncertainty: has the mean probability of each class already; leave --proba out.")
     x = _columns(model, read(options.data, n_features=model.n_features_in_).x, options.data)
-    if options.proba:
+    lines: Iterable[Sequence[Any]]
+    if options.uncertainty:
+        header, lines = _uncertainty(model, x)
+    elif options.proba:
         header = [f"p({label})" for label in model.classes_]
-        lines: Iterable[Sequence[Any]] = model.predict_proba(x).tolist()
+        lines = model.predict_proba(x).tolist()
     else:
         header = ["prediction"]
         lines = ([value] for value in model.predict(x).tolist())
     with open(options.output, "w", newline="", encoding="utf-8") if options.output else nullcontext(sys.stdout) as out:
         _write(out, header, lines)
     return 0
+
+
+def _uncertainty(model: Any, x: Any) -> tuple[list[str], list[list[float]]]:
+    """The mean of the draws and the three variances or entropies; of no model but one trained with --langevin."""
+    if not hasattr(model, "predict_uncertainty"):
+        raise InputError("--uncertainty: a ranking has none; leave it out.")
+    found = model.predict_uncertainty(x)
+    classes = [f"p({label})" for label in model.classes_] if hasattr(model, "classes_") else ["mean"]
+    columns = [*found.mean.reshape(len(found.total), -1).T, found.total, found.data, found.knowledge]
+    rows = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return [*classes, "total", "data", "knowledge"], rows
 
 
 def _columns(model: Any, x: Any, path: str) -> Any:

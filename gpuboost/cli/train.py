@@ -31,6 +31,7 @@ PARAMETERS = (
     "min_child_weight",
     "reg_lambda",
     "min_split_gain",
+    "random_strength",
     "max_bins",
     "sampling",
     "learners",
@@ -44,6 +45,9 @@ PARAMETERS = (
 )
 """Options that are parameters of the estimators, by the same name."""
 
+LANGEVIN = ("inverse_temperature", "temperature", "shrinkage", "random_from")
+"""Those of ``gb.Langevin``."""
+
 
 def run(options: argparse.Namespace) -> int:
     """Train a model on a file of rows, evaluate it and save it."""
@@ -52,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     import gpuboost
 
     given = {name: value for name, value in vars(options).items() if name in PARAMETERS}
+    given |= _langevin(options)
     _check(options, given)
     rows = _read(options.data, options)
     task = task_of(options.task, given.get("loss"), rows)
@@ -91,6 +96,19 @@ def _check(options: argparse.Namespace, given: dict[str, Any]) -> None:
         raise InputError("train: nothing would be left of it; add --model FILE, --eval FRACTION, or both.")
     if options.model and not Path(options.model).resolve().parent.is_dir():
         raise InputError(f"--model: the folder {Path(options.model).resolve().parent} does not exist.")
+
+
+def _langevin(options: argparse.Namespace) -> dict[str, Any]:
+    """The policy that the options speak of, and how many draws are kept of its chain."""
+    from gpuboost.langevin import Langevin
+
+    asked = {name: value for name, value in vars(options).items() if name in LANGEVIN}
+    samples = {name: value for name, value in vars(options).items() if name == "posterior_samples"}
+    if options.langevin:
+        return {"langevin": Langevin(**asked), **samples}
+    for name in (*asked, *samples):
+        raise InputError(f"--{name.replace('_', '-')}: is of Langevin boosting; add --langevin.")
+    return {}
 
 
 def _with_parameter(loss: str) -> Any:

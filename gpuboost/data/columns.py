@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gpuboost.data.categories import Category, category_codes, learn_categories, numbers
 from gpuboost.data.tables import Table, as_floats, as_table, fits_float32, refuse_infinite
 from gpuboost.errors import InputError
+from gpuboost.types import DeviceMatrix
 
 FROM_DTYPE = "from_dtype"
 _EXACT_IN_FLOAT32 = 2**24
@@ -49,11 +50,6 @@ class Columns:
             raise InputError(
                 f"categorical_features: columns of a sparse matrix cannot be categorical, since what is not stored "
                 f"is 0; got {table.label(int(np.argmax(wanted)))}. Give the data dense, or one-hot encoded."
-            )
-        if table.on_device and wanted.any():
-            raise InputError(
-                f"categorical_features: columns of X on a GPU are numbers; got {table.label(int(np.argmax(wanted)))}. "
-                "Give X on the host: its bins are sent to the GPU."
             )
         categories = tuple(
             learn_categories(table.column(f), table.label(f)) if wanted[f] else None for f in range(table.shape[1])
@@ -98,11 +94,23 @@ class Columns:
         refuse_infinite(x, table)
         return x
 
-    def _assemble(self, table: Table) -> NDArray[Any]:
+    def _assemble_there(self, table: Table) -> DeviceMatrix:
+        """Only categorical columns come to the host; their codes go back."""
+        codes = {
+            f: category_codes(table.column(f), known, table.label(f))
+            for f, known in enumerate(self.categories)
+            if known is not None
+        }
+        most = max(codes, key=lambda f: len(self.categories[f] or ()))
+        if table.matrix.dtype == np.float32 and len(self.categories[most] or ()) > _EXACT_IN_FLOAT32:
+            raise InputError(f"X: {table.label(most)} has more categories than float32 can count; give X as float64.")
+        return cast(DeviceMatrix, table.matrix.with_columns(codes))
+
+    def _assemble(self, table: Table) -> Any:
         if table.is_sparse:
             raise InputError("X: the model has categorical columns, which a sparse matrix cannot hold; give it dense.")
         if table.on_device:
-            raise InputError("X: the model has categorical columns, and X is on a GPU; give it on the host.")
+            return self._assemble_there(table)
         parts = [
             numbers(table.column(f), table.label(f))
             if known is None

@@ -60,6 +60,7 @@ def choose_cuts(
     rows = sample_rows(x.shape[0], None if mass is None or mass.all() else np.flatnonzero(mass))
     sampled_mass = mass if mass is None or rows is None else mass[rows]
     d = x.shape[1]
+    whole = x
     if isinstance(x, DeviceMatrix):
         x, rows = x.host_rows(rows), None
     if not isinstance(x, np.ndarray):
@@ -74,11 +75,17 @@ def choose_cuts(
                 list(each(np.ndarray.sort, (tile[f] for f in numeric)))
             for f in numeric:  # here and not by ``each``: what other threads free, no one else can use
                 thresholds[start + f] = _thresholds(tile[f], sampled_mass, max_bins)
-        columns = (x[:, f] for f in np.flatnonzero(listed))
+        columns = (_column(whole, f) for f in np.flatnonzero(listed).tolist())
         shared = dict(
             zip(np.flatnonzero(listed), each(partial(shares, mass=mass, most=max_bins), columns), strict=True)
         )
     return _spread(thresholds, shared) if shared else Cuts(tuple(thresholds), (None,) * d)
+
+
+def _column(x: Any, f: int) -> NDArray[Any]:
+    """All rows of column f, on the host."""
+    values: NDArray[Any] = x.host_column(f) if isinstance(x, DeviceMatrix) else x[:, f]
+    return values
 
 
 def check_max_bins(max_bins: Any) -> None:

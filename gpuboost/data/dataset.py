@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,43 @@ class Dataset:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Dataset is never written to; make a new one with another {name}")
+
+    @classmethod
+    def from_parquet(
+        cls,
+        paths: Any,
+        target: str | None = None,
+        *,
+        weight: str | None = None,
+        group: str | None = None,
+        features: Sequence[str] | None = None,
+        max_bins: int = MOST_BINS,
+    ) -> Dataset:
+        """Rows of Parquet files, in the order of the files; the features stay there until they are needed.
+
+        With ``execution=gb.DataParallel(...)`` each shard reads its own rows, from paths that must lead to the same
+        files on every machine, and no machine ever holds all of them; any other fit reads them all. Read at once are
+        the target, the weights, and up to 200,000 rows that the cuts are chosen from: those rows, and so those cuts,
+        that a Dataset of the same rows in memory takes. Needs pyarrow and pandas.
+
+        Parameters
+        ----------
+        paths : path, pattern, or list of them
+            A file, a folder (its .parquet files, sorted by name), or a pattern such as ``"part-*.parquet"``.
+        target, weight, group : str, optional
+            The columns that hold them.
+        features : list of str, optional
+            Columns to learn from, all numbers; None for all others. Nulls are missing values.
+        max_bins : int, 2 to 255
+
+        Raises
+        ------
+        InputError
+            If files cannot be read or differ in their columns, or a column is not there or not of numbers.
+        """
+        from gpuboost.data.parquet import from_parquet
+
+        return from_parquet(paths, target, weight, group, features, max_bins)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -52,7 +52,9 @@ class Table:
         return isinstance(self.matrix, DeviceMatrix)
 
     def column(self, f: int) -> Column:
-        """Column f of dense data."""
+        """Column f of dense data; brought to the host if it is on a device."""
+        if isinstance(self.matrix, DeviceMatrix):
+            return Column(self.matrix.host_column(f))
         return self.columns[f] if self.matrix is None else Column(self.matrix[:, f])
 
     def label(self, f: int) -> str:

@@ -1,33 +1,72 @@
-"""The protocol between the server, which holds the scores, and its workers, which grow trees.
+"""Who builds a round's trees, and how stale the gradients they are fitted to may be, as the loop sees it.
 
-The server publishes targets and receives structures. A worker pulls the newest target, grows the trees of one round,
-pushes them, and never looks at anything else. The ticket numbers the pulls, so that two rounds fitted to one target
-still draw their own randomness (Asynch-SGBDT, Cheng, Xia, Li and Zhang, algorithm 3).
+In each round the loop publishes a way to answer pulls at the scores of that version, and receives one round's trees,
+which may have been fitted to an earlier one. Between the two it knows nothing of workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Protocol
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.types import Structure, Target
+from gpuboost.execution.messages import Answer, Fit
+from gpuboost.types import Built, Sample, Structure, Target
 
-Fit: TypeAlias = Callable[[Backend, Target, int], tuple[Structure, ...]]
-"""(the worker's machine, target, ticket) -> one structure per output."""
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What is to be applied now."""
+
+    structures: tuple[Structure, ...]  # one per output
+    target: Target  # that they were fitted to
+    sample: Sample
+    leaves_at: int  # version of the gradients that leaf values are made of: the newest, or that of the target
+    share: float  # of the learning rate
+    log: tuple[Built, ...]  # since the last arrival; the last line is this one's
 
 
 class Workers(Protocol):
-    """The server's side of the conversation."""
+    """The loop's side of the conversation. Both methods are called once a round, in this order."""
 
-    def publish(self, target: Target, /) -> None: ...
-    def receive(self) -> tuple[Structure, ...]: ...
+    def publish(self, version: int, answer: Answer, /) -> None: ...
+    def receive(self) -> Arrival: ...
 
 
 class Execution(Protocol):
     """A way to run ``fit``."""
 
-    def open(self, fit: Fit, backend: Backend, /) -> AbstractContextManager[Workers]:
+    def open(self, fit: Fit, backend: Backend, past: Past, /) -> AbstractContextManager[Workers]:
         """``backend`` is the server's machine; a worker that runs beside it needs one of its own."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a run continues."""
+
+    rounds: int = 0  # of the ensemble; versions count on from there
+    log: tuple[Built, ...] = ()  # of the run that made it, if it is known
+
+
+class Tickets:
+    """The smallest number that no tree was named by yet. What comes back unused is given out again."""
+
+    def __init__(self, past: Past) -> None:
+        self._used = {line.ticket for line in past.log if line.outcome != "failed"}
+        self._next = min(self._used | {past.rounds}) if past.log else past.rounds
+        self._returned: list[int] = []
+
+    def take(self) -> int:
+        if self._returned:
+            smallest = min(self._returned)
+            self._returned.remove(smallest)
+            return smallest
+        while self._next in self._used:
+            self._next += 1
+        self._next += 1
+        return self._next - 1
+
+    def give_back(self, ticket: int) -> None:
+        self._returned.append(ticket)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
+from time import perf_counter
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.execution.protocol import Fit, Workers
-from gpuboost.types import Structure, Target
+from gpuboost.execution.messages import Answer, Fit
+from gpuboost.execution.protocol import Arrival, Past, Tickets, Workers
+from gpuboost.types import Built
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +18,27 @@ class Serial:
     """Staleness 0."""
 
     @contextmanager
-    def open(self, fit: Fit, backend: Backend) -> Iterator[Workers]:
-        yield _OneWorker(fit, backend)
+    def open(self, fit: Fit, backend: Backend, past: Past) -> Iterator[Workers]:
+        yield _OneWorker(fit, backend, past)
 
 
 class _OneWorker:
-    __slots__ = ("_backend", "_fit", "_target", "_tickets")
+    __slots__ = ("_answer", "_backend", "_fit", "_start", "_tickets", "_version")
 
-    def __init__(self, fit: Fit, backend: Backend) -> None:
-        self._fit, self._backend, self._tickets = fit, backend, count()
-        self._target: Target | None = None
+    def __init__(self, fit: Fit, backend: Backend, past: Past) -> None:
+        self._fit, self._backend, self._tickets = fit, backend, Tickets(past)
+        self._answer: Answer | None = None
+        self._version = past.rounds
+        self._start = perf_counter()
 
-    def publish(self, target: Target) -> None:
-        self._target = target
+    def publish(self, version: int, answer: Answer) -> None:
+        self._version, self._answer = version, answer
 
-    def receive(self) -> tuple[Structure, ...]:
-        assert self._target is not None, "receive() before the first publish()"
-        return self._fit(self._backend, self._target, next(self._tickets))
+    def receive(self) -> Arrival:
+        assert self._answer is not None, "receive() before the first publish()"
+        ticket, version, began = self._tickets.take(), self._version, perf_counter() - self._start
+        target, sample = self._answer(ticket)
+        structures = self._fit(self._backend, target, ticket)
+        now = perf_counter() - self._start
+        line = Built(ticket, 0, version, version, began=began, built=now, ended=now)
+        return Arrival(structures, target, sample, version, 1.0, (line,))

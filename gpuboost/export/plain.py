@@ -72,6 +72,11 @@ def plain(model: Any) -> PlainModel:
     ensemble = model if isinstance(model, Ensemble) else getattr(model, "ensemble_", None)
     if not isinstance(ensemble, Ensemble):
         raise InputError(f"model: a fitted gpuboost estimator or an Ensemble can be exported; got {model!r}. Fit it.")
+    if ensemble.components:
+        raise InputError(
+            "model: other libraries read trees; this model was made of other base learners. Those of gb.learners that "
+            "add up are written by gb.export.to_table."
+        )
     loss = getattr(getattr(model, "loss_", None), "name", "")
     link, by = _LINKS.get(loss, ("identity", 1.0))
     names, classes = getattr(model, "feature_names_in_", None), getattr(model, "classes_", None)

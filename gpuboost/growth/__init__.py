@@ -4,5 +4,6 @@ from gpuboost.growth.depthwise import DepthWise
 from gpuboost.growth.leafwise import LeafWise
 from gpuboost.growth.oblivious import Oblivious
 from gpuboost.growth.protocol import Growth
+from gpuboost.growth.sign_stump import SignStump
 
-__all__ = ["DepthWise", "Growth", "LeafWise", "Oblivious"]
+__all__ = ["DepthWise", "Growth", "LeafWise", "Oblivious", "SignStump"]

@@ -1,63 +1,61 @@
-"""Selection rules: all learners, or a random subset of the features, drawn anew for each tree.
-
-For trees on binned features all cuts of one feature form the natural group, and features outside the subset cost
-nothing: their histograms are never built.
-"""
+"""Selection rules: what a rule is, and the one that lets everything compete."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import blake2b
 from math import ceil
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
-from gpuboost.types import Candidates
+from gpuboost.types import Candidates, Cuts
 
 
 class Selection(Protocol):
-    """A rule for which features compete in one tree."""
+    """A rule for what competes in one tree.
 
-    def draw(self, n_features: int, key: Key) -> Candidates: ...
+    A rule that depends on more than the number of groups has a method ``prepared(cuts, n_groups)`` too. It is called
+    once a fit and returns the rule that is drawn from: there is the place for what can be worked out once.
+    """
+
+    def draw(self, n_groups: int, key: Key) -> Candidates:
+        """``n_groups`` are the features, for trees; the same key draws the same."""
+        ...
+
+
+def prepared(rule: Selection, cuts: Cuts, n_groups: int) -> Selection:
+    """The rule, ready for these data. Raises RecipeError if it does not suit them."""
+    prepare = getattr(rule, "prepared", None)
+    made: Selection = rule if prepare is None else prepare(cuts, n_groups)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
 class AllLearners:
     """Type 0: everything competes."""
 
-    def draw(self, n_features: int, key: Key) -> Candidates:
-        return Candidates(np.arange(n_features, dtype=np.int32))
+    def draw(self, n_groups: int, key: Key) -> Candidates:
+        return Candidates(np.arange(n_groups, dtype=np.int32))
 
 
-@dataclass(frozen=True, slots=True)
-class RandomGroups:
-    """Type 3: ``t`` features, uniformly, without replacement. An int is a count, a float the share of the features.
-
-    Raises:
-        RecipeError: if t is not a count of at least 1 or a share in (0, 1].
-    """
-
-    t: int | float
-
-    def __post_init__(self) -> None:
-        share = isinstance(self.t, float)
-        if isinstance(self.t, bool) or not (0.0 < self.t <= 1.0 if share else self.t >= 1):
-            raise RecipeError(
-                f"learners: t must be a count of at least 1, or a share of the features in (0, 1]; got {self.t!r}."
-            )
-
-    def draw(self, n_features: int, key: Key) -> Candidates:
-        # 0.07 * 100 is a little more than 7 in binary, and 7 is what is meant
-        count = ceil(self.t * n_features - 1e-9) if isinstance(self.t, float) else min(self.t, n_features)
-        order = np.argsort(_lots(n_features, key), kind="stable")  # equal lots: the lower feature first
-        return Candidates(np.sort(order[:count]).astype(np.int32))
+def check_count(t: object, of: str) -> None:
+    """Refuse what is neither a count nor a share."""
+    share = isinstance(t, float)
+    if isinstance(t, bool) or not isinstance(t, (int, float)) or not (0.0 < t <= 1.0 if share else t >= 1):
+        raise RecipeError(f"learners: t must be a count of at least 1, or a share of the {of} in (0, 1]; got {t!r}.")
 
 
-def _lots(count: int, key: Key) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """One 64-bit lot per feature. Drawn on the host for every backend, so a hash does; no kernel needs it."""
-    seed = b"".join(word.to_bytes(4, "little") for word in key.words)
-    digest = (blake2b(i.to_bytes(8, "little"), digest_size=8, key=seed).digest() for i in range(count))
-    return np.frombuffer(b"".join(digest), dtype="<u8")
+def count_of(t: int | float, of: int) -> int:
+    """How many of ``of`` a count or a share means: a share is rounded up."""
+    # 0.07 * 100 is a little more than 7 in binary, and 7 is what is meant
+    return max(ceil(t * of - 1e-9), 1) if isinstance(t, float) else min(t, of)
+
+
+def subset(count: int, of: int, key: Key) -> NDArray[np.int32]:
+    """(count,) int32: so many of 0 .. of - 1, increasing; every set of them is as likely as any other."""
+    from gpuboost.backends import subsets  # compiled code, which a policy that is only described does not need
+
+    return subsets.subset(count, of, key)

@@ -58,6 +58,10 @@ class Logistic:
         return self.ridge
 
     @property
+    def bounded_level_sets(self) -> bool:
+        return self.ridge > 0.0
+
+    @property
     def lipschitz(self) -> float | None:
         return 1.0 if self.ridge == 0.0 else None
 
@@ -96,6 +100,7 @@ class Exponential:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = True
     has_curvature: ClassVar[bool] = True
     leaf_quantile: ClassVar[float | None] = None

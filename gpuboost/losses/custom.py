@@ -87,6 +87,7 @@ class Custom:
     parameter: ClassVar[float] = 0.0
     n_outputs: ClassVar[int] = 1
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     leaf_quantile: ClassVar[float | None] = None
     row_value: ClassVar[Undefined] = staticmethod(undefined)
     row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
@@ -145,6 +146,7 @@ class SavedCustom:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = False
     has_curvature: ClassVar[bool] = True
     leaf_quantile: ClassVar[float | None] = None

@@ -34,6 +34,7 @@ class GaussianNLL:
     n_outputs: ClassVar[int] = 2
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = False
     has_curvature: ClassVar[bool] = True
     leaf_quantile: ClassVar[float | None] = None

@@ -35,6 +35,7 @@ class LogitBoost:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = 1.0
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = True
     lipschitz: ClassVar[float | None] = 2.0
     has_curvature: ClassVar[bool] = True

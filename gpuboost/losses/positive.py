@@ -29,6 +29,7 @@ class Poisson:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = True
     has_curvature: ClassVar[bool] = True
     leaf_quantile: ClassVar[float | None] = None
@@ -66,6 +67,7 @@ class Gamma:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = True
     convex: ClassVar[bool] = True
     has_curvature: ClassVar[bool] = True
     leaf_quantile: ClassVar[float | None] = None
@@ -113,6 +115,7 @@ class Tweedie:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = True
     has_curvature: ClassVar[bool] = True
     leaf_quantile: ClassVar[float | None] = None

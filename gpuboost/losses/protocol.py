@@ -65,6 +65,9 @@ class Loss(Protocol):
     def strong_convexity(self) -> float: ...  # mu >= 0
 
     @property
+    def bounded_level_sets(self) -> bool: ...  # whether {f: l(y, f) <= c} is bounded for every y and c
+
+    @property
     def convex(self) -> bool: ...
 
     @property

@@ -64,6 +64,7 @@ class LambdaMART:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = False
     lipschitz: ClassVar[float | None] = None
     has_curvature: ClassVar[bool] = True
@@ -138,6 +139,7 @@ class PairwiseLogistic:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = False
     lipschitz: ClassVar[float | None] = None
     has_curvature: ClassVar[bool] = True

@@ -22,6 +22,7 @@ class SquaredError:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = 1.0
     strong_convexity: ClassVar[float] = 1.0
+    bounded_level_sets: ClassVar[bool] = True
     convex: ClassVar[bool] = True
     lipschitz: ClassVar[float | None] = None
     has_curvature: ClassVar[bool] = True
@@ -65,6 +66,7 @@ class Huber:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = 1.0
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = True
     convex: ClassVar[bool] = True
     has_curvature: ClassVar[bool] = False
     leaf_quantile: ClassVar[float | None] = None
@@ -115,6 +117,7 @@ class AbsoluteError:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = True
     convex: ClassVar[bool] = True
     lipschitz: ClassVar[float | None] = 1.0
     has_curvature: ClassVar[bool] = False
@@ -156,6 +159,7 @@ class Quantile:
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float | None] = None
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = True
     convex: ClassVar[bool] = True
     has_curvature: ClassVar[bool] = False
     row_value: ClassVar[Undefined] = staticmethod(undefined)

@@ -39,6 +39,7 @@ class Softmax:
     parameter: ClassVar[float] = 0.0
     smoothness: ClassVar[float | None] = 0.5
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = True
     lipschitz: ClassVar[float | None] = 2.0**0.5
     has_curvature: ClassVar[bool] = True

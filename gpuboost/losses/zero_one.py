@@ -36,6 +36,7 @@ class SmoothedZeroOne:
     task: ClassVar[str] = "binary"
     n_outputs: ClassVar[int] = 1
     strong_convexity: ClassVar[float] = 0.0
+    bounded_level_sets: ClassVar[bool] = False
     convex: ClassVar[bool] = False
     has_curvature: ClassVar[bool] = False
     leaf_quantile: ClassVar[float | None] = None

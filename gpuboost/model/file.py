@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
+from gpuboost.model.component_json import KEYS as COMPONENT_KEYS
+from gpuboost.model.component_json import components_from, lines_of
 from gpuboost.model.tree_json import Columns, cuts_from, cuts_lines, tree_from, tree_line
 from gpuboost.types import Ensemble
 
-FORMAT, VERSION = "gpuboost", 1
+FORMAT, VERSION = "gpuboost", 2  # a model of trees is written as version 1, which says all of it
 
 KEYS = ("format", "version", "loss", "columns", "parameters", "extra", "bias", "scale", "features", "trees")
 
@@ -51,11 +53,17 @@ def to_json(
     Raises:
         InputError: if a number of the model is not finite, or a dictionary holds what JSON cannot.
     """
-    heads = [("format", FORMAT), ("version", VERSION)]
+    heads = [("format", FORMAT), ("version", VERSION if ensemble.components else 1)]
     heads += [("loss", loss), ("columns", columns), ("parameters", parameters), ("extra", extra)]
     heads += [("bias", ensemble.bias.tolist()), ("scale", list(ensemble.scales) or float(ensemble.scale))]
     lines = [f'"{name}": {_written(name, value)}' for name, value in heads]
     lines.append('"features": ' + _list([_written("features", line) for line in cuts_lines(ensemble.cuts)]))
+    if ensemble.components:
+        parts = lines_of(ensemble)
+        entries: tuple[list[Any], ...] = (parts.spaces, parts.centres, parts.components)
+        for name, listed in zip(COMPONENT_KEYS, entries, strict=True):
+            lines.append(f'"{name}": ' + _list([_written(name, line) for line in listed]))
+        return "{\n" + ",\n".join(lines) + "\n}\n"
     pairs, is_set = zip(ensemble.trees, ensemble.factors, strict=True), ensemble.cuts.is_categorical
     lines.append('"trees": ' + _list([_written("trees", tree_line(tree, factor, is_set)) for tree, factor in pairs]))
     return "{\n" + ",\n".join(lines) + "\n}\n"
@@ -81,7 +89,7 @@ def from_json(text: str | bytes) -> ModelRecord:
         strict.refuse(
             "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", None, advice
         )
-    strict.record(found, "", KEYS)
+    strict.record(found, "", KEYS if version == 1 else (*KEYS[:-1], *COMPONENT_KEYS))
     ensemble = _ensemble(found)
     return ModelRecord(
         ensemble, *(strict.free(found[name], name) for name in ("loss", "columns", "parameters", "extra"))
@@ -115,13 +123,18 @@ def _ensemble(found: dict[str, Any]) -> Ensemble:
     if not len(bias):
         strict.refuse("bias", "there is one number for each output, so at least one")
     cuts = cuts_from(found["features"])
-    trees, columns = strict.items(found["trees"], "trees"), Columns.of(cuts)
+    kind, columns = "trees" if "trees" in found else "components", Columns.of(cuts)
+    trees = strict.items(found[kind], kind)
     if len(trees) % len(bias):
-        strict.refuse("trees", f"there is one for each of the {len(bias)} outputs in every round", len(trees))
-    pairs = [tree_from(tree, f"trees[{i}]", i % len(bias), columns) for i, tree in enumerate(trees)]
+        strict.refuse(kind, f"there is one for each of the {len(bias)} outputs in every round", len(trees))
     past = tuple(scales.tolist()) if isinstance(found["scale"], list) else ()
     if past and len(past) * len(bias) != len(trees):
         strict.refuse("scale", f"there is one for each of the {len(trees) // len(bias)} rounds", len(past))
+    if kind == "components":
+        parts = components_from(found, len(bias), columns)
+        factors, components = tuple(factor for _, factor in parts), tuple(one for one, _ in parts)
+        return Ensemble(bias, cuts, (), factors, float(scales[-1]), past, components)
+    pairs = [tree_from(tree, f"trees[{i}]", i % len(bias), columns) for i, tree in enumerate(trees)]
     factors = tuple(factor for _, factor in pairs)
     return Ensemble(bias, cuts, tuple(tree for tree, _ in pairs), factors, float(scales[-1]), past)
 
@@ -141,7 +154,9 @@ def _scales(value: Any) -> NDArray[np.float64]:
 
 def _written(name: str, value: Any) -> str:
     try:
-        return json.dumps(value, sort_keys=name not in ("features", "trees"), allow_nan=False, separators=(",", ":"))
+        return json.dumps(
+            value, sort_keys=name not in ("features", "trees", *COMPONENT_KEYS), allow_nan=False, separators=(",", ":")
+        )
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{name}: a model file holds finite numbers, text, lists and dictionaries; {error}."

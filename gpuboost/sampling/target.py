@@ -15,6 +15,11 @@ from gpuboost.types import Array, Gradients, Sample, Target, Tree
 class Targets(Protocol):
     """Makes the targets of one run, in order of its rounds."""
 
+    @property
+    def lag(self) -> int:
+        """How many rounds back it has to remember."""
+        ...
+
     def sample(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample: ...
 
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target: ...
@@ -30,6 +35,7 @@ class FromSample:
 
     rule: Sampling
     own_leaves: bool = False
+    lag: int = field(default=0, init=False)
 
     def sample(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
         return _drawn(self.rule, backend, gradients, losses, key)
@@ -44,7 +50,7 @@ class FromSample:
 @dataclass(frozen=True, slots=True)
 class _Past:
     gradients: Gradients
-    sizes: tuple[int, ...]  # nodes of each tree that was fitted to them
+    trees: tuple[Tree, ...]  # that were fitted to them
     leaves: tuple[Array, ...]
 
 
@@ -60,11 +66,17 @@ class Controlled:
     lag: int
     eta: float
     past: deque[_Past] = field(default_factory=deque)
+    kept: Gradients | None = None  # of this round
 
     def sample(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
         return _drawn(self.rule, backend, gradients, losses, key)
 
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
+        made = self._target(backend, version, gradients, sample)
+        self.kept = backend.keep(gradients, self.lag)
+        return made
+
+    def _target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
         if len(self.past) < self.lag:
             return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=True)
         before = self.past[0].gradients
@@ -72,17 +84,18 @@ class Controlled:
             every = backend.node_control(gradients, sample, before, self.eta)
             return Target(version, None, every, own_leaves=True)
         last = self.past[-1]
-        controlled = backend.leaf_control(gradients, sample, before, self.eta, last.leaves, last.sizes)
+        sizes = tuple(tree.size for tree in last.trees)
+        controlled = backend.leaf_control(gradients, sample, before, self.eta, last.leaves, sizes)
         return Target(version, sample.rows, controlled, own_leaves=True)
 
     def remember(self, gradients: Gradients, trees: tuple[Tree, ...], leaves: tuple[Array, ...]) -> None:
-        self.past.append(_Past(gradients, tuple(len(tree.value) for tree in trees), leaves))
+        self.past.append(_Past(gradients if self.kept is None else self.kept, trees, leaves))
         if len(self.past) > self.lag:
             self.past.popleft()
 
 
-def targets_of(rule: Sampling) -> Targets:
-    """As the rule's ``variance_control`` asks; exact leaf values if it asks for none."""
+def targets_of(rule: Sampling, *, own_leaves: bool = False) -> Targets:
+    """As the rule's ``variance_control`` asks; exact leaf values if it asks for none, or those of ``own_leaves``."""
     asked: Any = rule
     match getattr(rule, "variance_control", "leaf_refit"):
         case "none":
@@ -91,7 +104,7 @@ def targets_of(rule: Sampling) -> Targets:
             return Controlled(rule, True, asked.lag, asked.eta)
         case "previous_leaf":
             return Controlled(rule, False, asked.lag, asked.eta)
-    return FromSample(rule)
+    return FromSample(rule, own_leaves)
 
 
 def _drawn(rule: Any, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:

@@ -19,7 +19,7 @@ from gpuboost.watch.early_stopping import EarlyStopping
 from gpuboost.watch.evaluation import Evaluation
 from gpuboost.watch.history import History
 from gpuboost.watch.progress import ProgressBar
-from gpuboost.watch.record import Callback, Plan, Round, Watcher
+from gpuboost.watch.record import Callback, Evals, Plan, Round, Watcher
 
 __all__ = ["Checkpoint", "EarlyStopping", "History", "Plan", "ProgressBar", "Round", "Watcher", "Watchers"]
 
@@ -70,12 +70,23 @@ class Watchers:
     def __exit__(self, *error: object) -> None:
         self._open.close()
 
+    def catch_up(self, evals: Iterable[Evals], before: int) -> bool:
+        """Let those that remember see the rounds that were done before the fit was interrupted.
+
+        ``before`` is how many rounds the model had when it was begun. Returns whether one of them asks for a stop.
+        """
+        stops = False
+        for round, seen in enumerate(evals):
+            record = Round(round, self.plan.rounds, seen, before + round + 1, 0.0, _gone, _gone)
+            stops = any([bool(one(record)) for one in self.watchers if isinstance(one, (History, EarlyStopping))])
+        return stops
+
     def follow(self, evaluation: Evaluation, training_loss: Callable[[Progress], float]) -> Watch:
         """The function that the loop calls after each round.
 
         It evaluates, and calls every watcher in every round, also when an earlier one has asked for a stop.
         """
-        rounds = count()
+        rounds = count(self.plan.done)
 
         def watch(progress: Progress) -> bool:
             record = Round(
@@ -91,3 +102,7 @@ class Watchers:
             return any(stops)
 
         return watch
+
+
+def _gone() -> Any:
+    raise RuntimeError("of a round before the interruption, only the metrics are known")

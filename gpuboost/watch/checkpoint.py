@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from gpuboost.errors import RecipeError
@@ -12,8 +15,10 @@ from gpuboost.watch.record import Plan, Round
 class Checkpoint:
     """Writes the model file to ``path`` every ``every`` rounds and when the fit ends.
 
-    Whoever reads it, also after a crash, finds the last model or the one before, never half of one. Continue with
-    ``fit(init_model=path)``.
+    Whoever reads it, also after a crash, finds the last model or the one before, never half of one. The file is a model
+    file, and holds what it takes to go on: ``fit(resume_from=path)`` comes to the same model as if nothing had
+    happened. When the process is told to end (SIGTERM, as cluster schedulers do before they kill), what is done is
+    saved, and the process exits as ``SystemExit(143)`` has it.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int = 10) -> None:
@@ -32,6 +37,7 @@ class Checkpoint:
             raise RecipeError(f"path: a checkpoint needs a folder that exists; {str(self.path.parent)!r} does not.")
         self._write = plan.write_model
         self._last, self._saved = None, True
+        self._restore = _exit_on_sigterm()
 
     def __call__(self, record: Round) -> bool:
         self._last, self._saved = record, False
@@ -41,9 +47,34 @@ class Checkpoint:
 
     def end(self) -> None:
         """Save what came after the last checkpoint, also if the fit was interrupted."""
-        if self._last is not None and not self._saved:
-            self._save(self._last)
+        try:
+            if self._last is not None and not self._saved:
+                self._save(self._last)
+        finally:
+            self._restore()
 
     def _save(self, record: Round) -> None:
         self._write(record.ensemble, str(self.path))
         self._saved = True
+
+
+def _exit_on_sigterm() -> Callable[[], object]:
+    """Have SIGTERM unwind the fit, as an interrupt does. Returns what puts things as they were.
+
+    Only the main thread may say what a signal does, and a handler of the program's own is left alone.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return _nothing
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not signal.SIG_DFL:
+        return _nothing
+    signal.signal(signal.SIGTERM, _exit)
+    return lambda: signal.signal(signal.SIGTERM, before)
+
+
+def _exit(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def _nothing() -> None:
+    pass

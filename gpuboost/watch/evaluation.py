@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gpuboost.types import Array, Bins, Cuts, Progress, TrainingSet, Tree
+from gpuboost.types import Array, Component, Progress, TrainingSet, Tree
 
-AddTree: TypeAlias = Callable[[Array, Tree, float, Bins, Cuts], None]
-"""A backend's ``add_tree``."""
+AddTree: TypeAlias = Callable[[Array, Tree | Component, float, TrainingSet], None]
+"""``components.add`` on some machine: (scores to write, what is added, times what, the rows they are of)"""
 
 Show: TypeAlias = Callable[[Array, float, Array], None]
 """(running sums, scale of the ensemble, scores to write)"""
@@ -55,6 +55,6 @@ class Evaluation:
     def _evaluate(self, one: EvalSet, progress: Progress) -> dict[str, float]:
         sums = one.scores if one.sums is None else one.sums
         for tree in progress.trees:
-            self._add_tree(sums, tree, progress.factor, one.data.bins, one.data.cuts)
+            self._add_tree(sums, tree, progress.factor, one.data)
         self._show(sums, progress.scale, one.scores)
         return {measure.name: measure.of(one.scores, one.data) for measure in self.measures}

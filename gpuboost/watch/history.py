@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboost.watch.record import Plan, Round
+from gpuboost.watch.record import Evals, Plan, Round
 
 
 class History:
@@ -13,6 +13,15 @@ class History:
 
     def __repr__(self) -> str:
         return f"History({', '.join(self.evals_result)})"
+
+    @property
+    def by_round(self) -> tuple[Evals, ...]:
+        """The same, one record a round."""
+        rounds = min((len(values) for of in self.evals_result.values() for values in of.values()), default=0)
+        return tuple(
+            {name: {metric: values[i] for metric, values in of.items()} for name, of in self.evals_result.items()}
+            for i in range(rounds)
+        )
 
     def begin(self, plan: Plan) -> None:
         self.evals_result = {name: {metric: [] for metric in plan.metrics} for name in plan.eval_sets}

@@ -16,10 +16,11 @@ Evals: TypeAlias = Mapping[str, Mapping[str, float]]
 class Plan:
     """What is known before the first round."""
 
-    rounds: int  # at most so many more
+    rounds: int  # at most so many
     metrics: Mapping[str, bool]  # metric -> whether greater is better, in the order of ``eval_metric``
     eval_sets: tuple[str, ...]  # their names, in the order of ``eval_set``
     write_model: Callable[[Ensemble, str], None]  # its model file to a path, whole or not at all
+    done: int = 0  # rounds of ``rounds`` that were done before the fit was interrupted
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,10 @@ def check_same(make, folder, fit):
 PARAMETERS = {
     "plain": {},
     "drawn rows": {"sampling": 0.5, "n_estimators": 6},
+    "rows drawn by importance": {"sampling": gb.MVS(0.3), "n_estimators": 6},
+    "rows drawn by losses": {"sampling": gb.ImportanceSampling(rho=0.5, score="loss", floor=0.1), "n_estimators": 6},
+    "rows drawn by rank": {"sampling": gb.GOSS(), "n_estimators": 6},
+    "control variates": {"sampling": gb.ImportanceSampling(0.3, variance_control="node"), "n_estimators": 6},
     "drawn features": {"learners": 3, "n_estimators": 6},
     "leaf-wise": {"growth": "leafwise", "max_leaves": 9, "max_depth": None},
     "oblivious": {"growth": "oblivious"},
@@ -72,6 +76,24 @@ def test_regression(gpu, rows, tmp_path, case):
     model = check_same(make, tmp_path, lambda model: model.fit(rows.x, rows.y))
     host = gb.load_model(tmp_path / "model.json")
     assert np.array_equal(model.predict(rows.x), host.set_params(device="cpu").predict(rows.x))
+
+
+@pytest.mark.parametrize("rule", [0.4, gb.MVS(0.3), gb.GOSS(), gb.smart_second_order(0.3), gb.WeightTrimming(0.6)])
+def test_what_was_drawn_is_reported(gpu, rows, rule):
+    """As on the CPU; but effective rows are those of the last round."""
+    host, device = (
+        gb.GradientBoostingClassifier(**{**FEW, "n_estimators": 7}, sampling=rule, device=device)
+        .fit(rows.x, rows.y > 0, sample_weight=np.arange(400) % 3 + 1)
+        .fit_report_.sampling
+        for device in ("cpu", "cuda")
+    )
+    assert device.rates == host.rates
+    assert device.largest_weights == host.largest_weights
+    assert device.never == host.never
+    assert device.effective == host.effective[-1:]
+    assert device.effective_rows == host.effective_rows
+    assert device.by_leaf == host.by_leaf[-1:]
+    assert str(device) == str(host)
 
 
 @pytest.mark.parametrize("loss", ["absolute_error", "huber", "quantile", "poisson", "tweedie"])
@@ -134,6 +156,21 @@ def test_categories(gpu, rows, tmp_path, rng):
         lambda **given: gb.GradientBoostingRegressor(**FEW, **given), tmp_path, lambda m: m.fit(frame, y)
     )
     assert np.array_equal(model.predict(frame), gb.load_model(tmp_path / "model.json").predict(frame))
+
+
+@pytest.mark.parametrize("loss", ["lambdamart", "pairwise_logistic"])
+def test_rankings(gpu, rows, tmp_path, loss):
+    group, labels = np.repeat([5, 3, 9, 1], [150, 1, 49, 200]), np.digitize(rows.y, [-0.5, 0.5])
+    watched = rows.x[:201], labels[:201][::-1], group[:201]
+
+    def fit(model):
+        return model.fit(rows.x, labels, group=group, eval_set=watched)
+
+    def make(**given):
+        return gb.GradientBoostingRanker(loss, eval_at=[3, 10], sampling=0.7, early_stopping_rounds=3, **FEW | given)
+
+    device = check_same(make, tmp_path, fit)
+    assert device.predict(rows.x).tobytes() == fit(make(device="cpu")).predict(rows.x).tobytes()
 
 
 def test_early_stopping_and_continued_training(gpu, rows, tmp_path):
@@ -275,6 +312,31 @@ def test_classes_are_answered_on_the_device_where_they_are_numbers(gpu, rows):
         assert last.get().tobytes() == host.predict_proba(rows.x).tobytes()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_categorical_columns_of_the_device(gpu, rows, tmp_path, monkeypatch, rng, dtype):
+    """Only they come to the host, besides the rows from which cuts are made."""
+    monkeypatch.setattr("gpuboost.data.cuts.SAMPLE_ROWS", 50)
+    x = rows.x.astype(dtype)
+    x[:, 1], x[:, 5] = rng.choice([-3.0, 0.5, 7.0, 8.0, np.nan], 400), rng.integers(0, 300, 400)
+    y = rows.y + 2.0 * (x[:, 1] == 7.0)
+    moved, get = [], FakeCupy.ndarray.get
+
+    def seen(array, *args, **kwargs):
+        moved.append(array.shape)
+        return get(array, *args, **kwargs)
+
+    there, given = on_gpu(x), {**FEW, "categorical_features": [1, 5]}
+    monkeypatch.setattr(FakeCupy.ndarray, "get", seen)
+    model = gb.GradientBoostingRegressor(**given, device="cuda").fit(there, on_gpu(y), eval_set=(there, on_gpu(y)))
+    assert {shape for shape in moved if len(shape) == 2 and shape[1] == 6} == {(50, 6)}
+    host = gb.GradientBoostingRegressor(**given, device="cpu").fit(x, y, eval_set=(x, y))
+    assert bytes_of(model, tmp_path) == bytes_of(host, tmp_path)
+    unseen = x.copy()
+    unseen[:9, 1] = 99.0  # a category that was not there
+    assert model.predict(on_gpu(unseen)).get().tobytes() == host.predict(unseen).tobytes()
+    assert np.array_equal(there.get(), x, equal_nan=True)
+
+
 def test_rows_set_aside_stay_on_the_device(gpu, rows):
     given = {**FEW, "validation_fraction": 0.25}
     one = gb.GradientBoostingRegressor(**given, device="cuda").fit(on_gpu(rows.x), on_gpu(rows.y))
@@ -293,8 +355,6 @@ def test_what_cannot_be_done_with_data_on_the_device(gpu, rows):
         model.fit(rows.x, rows.y, eval_set=(x, rows.y))
     with pytest.raises(gb.InputError, match="X: a ndarray on a GPU goes to fit"):
         gb.Dataset(x, rows.y)
-    with pytest.raises(gb.InputError, match="columns of X on a GPU are numbers; got column 2"):
-        gb.GradientBoostingRegressor(device="cuda", categorical_features=[2]).fit(x, rows.y)
     broken = rows.x.copy()
     broken[7, 3] = -np.inf
     with pytest.raises(gb.InputError, match="row 7 of column 3"):

@@ -27,15 +27,24 @@ CASES = {
     "plain": ({}, 900, 5, None),
     "wide and deep": ({"max_depth": 8}, 700, 70, None),
     "drawn rows": ({"sampling": 0.3}, 3_000, 9, None),
+    "rows drawn by importance": ({"sampling": gb.MVS(0.3)}, 3_000, 9, None),
+    "any number of rows": ({"sampling": gb.ImportanceSampling(rho=0.5)}, 3_000, 9, None),
+    "rows drawn by rank": ({"sampling": gb.GOSS(0.2, 0.1)}, 3_000, 9, 3),
+    "rows drawn by losses": ({"sampling": gb.ImportanceSampling(0.3, score="loss")}, 3_000, 9, None),
+    "controlled by node": ({"sampling": gb.ImportanceSampling(0.3, variance_control="node", lag=2)}, 3_000, 9, None),
+    "controlled by leaf": ({"sampling": gb.smart_second_order(0.3, variance_control="previous_leaf")}, 3_000, 9, 3),
     "drawn features": ({"learners": 4}, 700, 40, None),
     "leaf-wise": ({"growth": "leafwise", "max_leaves": 20, "max_depth": None}, 700, 5, None),
     "oblivious": ({"growth": "oblivious", "max_depth": 4}, 700, 5, None),
     "counted leaves": ({"min_samples_leaf": 5, "max_bins": 40}, 700, 5, None),
     "quantiles": ({"loss": "quantile"}, 700, 5, None),
     "three classes": ({}, 700, 5, 3),
+    "a ranking": ({"loss": "lambdamart"}, 700, 5, None),
+    "a ranking by all pairs": ({"loss": "pairwise_logistic", "sampling": 0.5}, 700, 5, None),
 }
 
 
+@pytest.mark.filterwarnings("ignore:variance_control")
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_what_the_device_is_asked_for(rng, case):
     params, n, d, n_classes = CASES[case]
@@ -44,10 +53,13 @@ def test_it_is_what_the_device_is_asked_for(rng, case):
     kind = gb.GradientBoostingRegressor
     if n_classes is not None:
         y, kind = np.digitize(y, [0.5, 1.0]), gb.GradientBoostingClassifier
+    given = {}
+    if "ranking" in case:
+        y, kind, given = np.digitize(y, [0.5, 1.0]), gb.GradientBoostingRanker, {"group": np.repeat(np.arange(7), 100)}
     model = kind(n_estimators=4, random_state=0, **params)
     with emulated_gpu():
         told = gb.estimate_memory(n, d, model, n_classes=n_classes)
-    found = taken(model, x, y)
+    found = taken(model, x, y, **given)
     assert found <= told.total
     assert found >= 0.999 * told.total - 4_096  # what is needed for moments only is not seen between rounds
 
@@ -94,7 +106,7 @@ def test_parameters_take_precedence_over_the_estimators():
         ((10, 3), {"depth": 3}, gb.RecipeError, "depth: GradientBoostingRegressor has no such parameter"),
         ((10, 3), {"max_bins": 1_000}, gb.InputError, "max_bins"),
         ((10, 3), {"max_depth": -1}, gb.RecipeError, "max_depth"),
-        ((10, 3, gb.GradientBoostingRanker()), {}, gb.DeviceError, "whole lists"),
+        ((10, 3, gb.GradientBoostingRanker()), {"n_queries": 0}, gb.RecipeError, "n_queries"),
     ],
 )
 def test_what_is_refused(arguments, params, error, words):

@@ -137,3 +137,27 @@ def test_trace_has_a_line_for_each_chain_and_says_whether_they_mixed(regression_
     assert len(gb.plot.trace(chains.models[0].trace(x[:1])).lines) == 2
     with pytest.raises(gb.InputError, match="traces: must be"):
         gb.plot.trace(np.zeros((5, 2)))
+
+
+def test_staleness_is_a_bar_for_each_and_a_line_at_the_mean(regression_data: Data) -> None:
+    execution = gb.SimulatedWorkers(4, build_time=1.0, server_time=0.1, failures=0.1)
+    model = gb.GradientBoostingRegressor(n_estimators=20, execution=execution).fit(*regression_data)
+    ax = gb.plot.staleness(model)
+    assert sum(bar.get_height() for bar in ax.patches) == 20
+    assert ax.lines[0].get_xdata()[0] == model.log_.mean_staleness
+    assert "4 workers" in ax.get_xlabel()
+    assert len(gb.plot.staleness(model.log_).patches) == len(ax.patches)
+    with pytest.raises(gb.InputError, match=r"must be a fitted estimator, or a gb\.Log with rounds"):
+        gb.plot.staleness(gb.Log(()))
+
+
+def test_timeline_has_a_bar_for_each_tree_where_its_worker_is(regression_data: Data) -> None:
+    execution = gb.SimulatedWorkers(4, build_time=1.0, server_time=0.1, failures=0.2)
+    model = gb.GradientBoostingRegressor(n_estimators=20, execution=execution).fit(*regression_data)
+    ax = gb.plot.timeline(model, last=None)
+    bars = sorted((bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width()) for bar in ax.patches)
+    expected = sorted((line.worker, line.began, line.built - line.began) for line in model.log_.lines)
+    np.testing.assert_allclose(bars, expected)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["applied", "failed"]
+    assert ax.get_xlabel() == "simulated seconds"
+    assert len(gb.plot.timeline(model.log_, last=5).patches) == 5

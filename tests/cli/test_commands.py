@@ -98,6 +98,36 @@ def test_text_labels_are_classes_and_proba_has_a_column_for_each(
     assert labels == [["one", "three", "two"][i] for i in shares.argmax(axis=1)]
 
 
+NOISY = ["--langevin", "--temperature", "2", "--shrinkage", "0.1", "--random-from", "5", "--posterior-samples", "4"]
+
+
+def test_a_model_with_noise_says_how_sure_it_is(houses: Path, flowers: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "model.json", tmp_path / "out.csv"
+    for data, target, columns in ((houses, "price", ["mean"]), (flowers, "kind", None)):
+        assert main(["train", str(data), "--target", target, "--model", str(model), *NOISY, *QUICK]) == 0
+        loaded: Any = gb.load_model(model)
+        assert loaded.langevin == gb.Langevin(temperature=2.0, shrinkage=0.1, random_from=5)
+        assert main(["predict", "--model", str(model), str(data), "--uncertainty", "--output", str(out)]) == 0
+        header, rows = read_csv(out)
+        assert header == [*(columns or [f"p({label})" for label in loaded.classes_]), "total", "data", "knowledge"]
+        numbers = np.array(rows, float)
+        np.testing.assert_allclose(numbers[:, -3], numbers[:, -2] + numbers[:, -1], rtol=1e-9)
+        found = loaded.predict_uncertainty(pd.read_csv(data)[list(loaded.feature_names_in_)])
+        assert numbers[:, -1].tobytes() == found.knowledge.tobytes()
+
+
+@pytest.mark.parametrize("option", [["--temperature", "1"], ["--shrinkage", "0.1"], ["--posterior-samples", "4"]])
+def test_options_of_noise_need_noise(
+    option: list[str], houses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--target", "price", "--model", str(tmp_path / "m.json"), *option]
+    assert main(["train", str(houses), *given, *QUICK]) == 2
+    assert f"{option[0]}: is of Langevin boosting; add --langevin." in capsys.readouterr().err
+    assert main(["train", str(houses), *given[:4], *QUICK]) == 0
+    assert main(["predict", "--model", str(tmp_path / "m.json"), str(houses), "--uncertainty"]) == 2
+    assert "langevin: uncertainty is that of draws from a posterior" in capsys.readouterr().err
+
+
 def test_a_loss_may_have_its_parameter(houses: Path, tmp_path: Path) -> None:
     shares = []
     for alpha in ("0.1", "0.9"):

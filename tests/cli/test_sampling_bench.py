@@ -34,6 +34,20 @@ def test_strategies_are_those_of_the_paper_at_its_rates() -> None:
     assert uniform.seconds > 0.0
 
 
+def test_rounds_to_a_target_are_means_of_those_that_reach_it() -> None:
+    quick, slow = smart.Run([0.5, 0.3, 0.2], 0.1, ()), smart.Run([0.5, 0.4, 0.3], 0.1, ())
+    assert smart._rounds_to(0.4, [quick, slow]) == "2"
+    assert smart._rounds_to(0.25, [quick, slow]) == "1 of 2"
+
+
+def test_worse_is_worse_whichever_way_the_score_goes() -> None:
+    scores = {"gpuboost: mvs": {"ndcg@10": 0.5, "logloss": 0.5}, "lightgbm: goss": {"ndcg@10": 0.4, "logloss": 0.4}}
+    assert sampling._worse(scores, "lightgbm: goss", sampling.MVS, "ndcg@10") == pytest.approx(0.2)
+    assert sampling._worse(scores, "lightgbm: goss", sampling.MVS, "logloss") == pytest.approx(-0.2)
+    told = sampling._beside(scores, {"gpuboost: mvs": 1.0, "lightgbm: goss": 4.0}, "lightgbm: goss", "ndcg@10")
+    assert told == "gpuboost: mvs takes 0.25 of the time of lightgbm: goss, and is +25.00% better"
+
+
 @pytest.mark.parametrize("suite", ["smart", "sampling"])
 def test_a_small_run_from_end_to_end(suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "found.json"

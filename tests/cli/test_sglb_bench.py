@@ -67,8 +67,44 @@ def test_a_small_run_prints_tables_and_keeps_numbers(
     assert all(len(one) == 2 and 0.2 < min(one) <= max(one) < 0.8 for one in errors.values())
 
 
+def test_a_real_set_is_split_searched_and_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gpuboost.benchmarks import sglb_real
+    from gpuboost.benchmarks.store import Data
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 3))
+    y = (x[:, 0] + rng.normal(size=1000) > 0.0).astype(float)
+    monkeypatch.setitem(sglb_real.SETS, "adult", lambda: Data("binary", x[:800], y[:800], x[800:], y[800:]))
+    monkeypatch.setattr(sglb_real, "ROUNDS", 20)
+    parts = sglb_real.split(sglb_real.SETS["adult"](), None).parts
+    assert [len(one[1]) for one in parts] == [650, 150, 200]
+    together = np.concatenate([one[0] for one in parts])
+    np.testing.assert_array_equal(np.sort(together, axis=0), np.sort(x, axis=0))
+    path = tmp_path / "sglb.json"
+    assert main(["bench", "sglb", "--case", "adult", "--repeats", "2", "--json", str(path)]) == 0
+    assert "SGLB, smoothed 0-1" in capsys.readouterr().out
+    found = json.loads(path.read_text())["parts"]["adult"]["numbers"]["found"]
+    assert set(found) == {"logloss", "error"}
+    assert all(0.2 < one["losses"] < 0.45 for one in found["error"].values())
+
+
+@pytest.mark.slow
+def test_the_posterior_tells_rows_of_another_kind_and_its_intervals_nest(tmp_path: Path) -> None:
+    path = tmp_path / "sglb.json"
+    for case in ("coverage", "ood"):
+        assert main(["bench", "sglb", "--size", "small", "--case", case, "--json", str(path)]) == 0
+    parts = json.loads(path.read_text())["parts"]
+    for own in parts["coverage"]["numbers"]["inside"].values():  # what they cover is held in test_sglb_posterior
+        assert 0.1 < own["0.5"][0] < own["0.9"][0] < own["0.95"][0] < 1.0
+    found = parts["ood"]["numbers"]["found"]
+    assert found["0 to 4"]["ours"] > 0.896, "CatBoost's virtual ensembles, measured"
+    assert found["5 to 9"]["ours"] > 0.827
+
+
 def test_cases_are_listed_and_unknown_ones_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--list"]) == 0
     assert "table-1" in capsys.readouterr().out
     assert main(["bench", "sglb", "--case", "table-9"]) == 2
-    assert "sglb has no case 'table-9'; it has table-1, cost" in capsys.readouterr().err
+    assert "sglb has no case 'table-9'; it has table-1, adult, amazon, higgs7k, cost" in capsys.readouterr().err

@@ -77,8 +77,7 @@ def test_a_cache_is_perfect_within_a_launch_and_empty_before_the_next(runtime):
 
 
 def test_structs_and_vectors_are_counted_whole(runtime):
-    node = np.dtype([("sum", "i8"), ("value", "f8"), ("left", "i4"), ("right", "i4")])
-    runtime.kernel(TEXT, "nodes")((1,), (20,), (runtime.zeros(20, node), runtime.zeros(20, node)))
+    runtime.kernel(TEXT, "nodes")((1,), (20,), (runtime.zeros((20, 24), np.uint8), runtime.zeros((20, 24), np.uint8)))
     runtime.kernel(TEXT, "blocks")((1,), (20,), (runtime.zeros((20, 4), np.uint32), runtime.zeros((20, 4), np.uint32)))
     runtime.wait()
     counted = runtime.cp.traffic()

@@ -186,14 +186,14 @@ k(Pair *pairs, const float4 *v, uint4 *sizes, Pair by_value) {
     sizes[i] = make_uint4(sizeof(Pair), alignof(Pair), sizeof(float4), blockDim.x); }"""
     pair = np.dtype([("sum", "i8"), ("weight", "f8"), ("flag", "u1")], align=True)
     runtime = emulated_runtime()
-    pairs, sizes = runtime.zeros(4, pair), runtime.zeros((4, 4), np.uint32)
+    pairs, sizes = runtime.zeros((4, pair.itemsize), np.uint8), runtime.zeros((4, 4), np.uint32)
     vectors = runtime.upload(np.arange(16, dtype=np.float32).reshape(4, 4))
     runtime.kernel(text, "k")((1,), (4,), (pairs, vectors, sizes, np.array((10, 0, 0), pair)))
-    got = runtime.download(pairs)
+    got = runtime.download(pairs).view(pair)[:, 0]
     assert got["sum"].tolist() == [13, 11, 14, 11]
     assert got["weight"].tolist() == [6, 22, 38, 54]
     assert runtime.download(sizes)[0].tolist() == [pair.itemsize, 8, 16, 4]
-    wrong = runtime.zeros(4, np.dtype([("sum", "i8"), ("weight", "f8")]))
+    wrong = runtime.zeros((4, 16), np.uint8)
     with pytest.raises(TypeError, match=r"argument 0 \(pairs\) is .*, the kernel wants V24\*"):
         runtime.kernel(text, "k")((1,), (4,), (wrong, vectors, sizes, np.array((10, 0, 0), pair)))
 

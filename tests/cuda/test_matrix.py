@@ -36,6 +36,20 @@ def test_rows_come_back_bit_by_bit(runtime, rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_are_fetched_and_replaced(runtime, rng, dtype):
+    host = rng.normal(size=(700, 5)).astype(dtype)
+    host[3, 2] = np.nan
+    matrix = CudaMatrix.of(runtime, runtime.upload(host))
+    assert matrix.host_column(2).tobytes() == host[:, 2].tobytes()
+    new = {0: rng.integers(0, 9, 700).astype(np.float64), 4: np.where(rng.random(700) < 0.5, np.nan, 3.0)}
+    expected = host.copy()
+    for f, values in new.items():
+        expected[:, f] = values
+    assert matrix.with_columns(new).host_rows(None).tobytes() == expected.tobytes()
+    assert matrix.host_rows(None).tobytes() == host.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_first_infinity_is_found(runtime, rng, dtype):
     host = rng.normal(size=(2_000, 3)).astype(dtype)
     host[0, 0], host[1, 1], host[2, 2] = np.nan, np.finfo(dtype).max, -0.0

@@ -7,11 +7,13 @@ from emulator.sanitizer import sanitized
 
 RUN = """
 import sys
+from dataclasses import replace
 import numpy as np
 from builders import random_case
 from emulator import emulated_runtime
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.odds import Heaviest, Proportional, TopAndOthers
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
@@ -28,8 +30,16 @@ for loss, target, weights in (
     (losses.Logistic(), "binary", "whole"), (losses.Softmax(3), "3", "real"), (losses.Quantile(0.3), "real", "none")
 ):
     data = random_case(3, n, 3, target=target, weights=weights).data
-    scores = backend.start(data, np.zeros(loss.n_outputs))
+    k = loss.n_outputs
+    scores = backend.start(data, np.zeros(k))
     gradients = backend.gradients(loss, scores, data, None)
+    for odds in (Proportional(rate=0.4, floor=0.05), Proportional(rho=0.8), TopAndOthers(0.2, 0.2), Heaviest(0.7)):
+        sample = backend.draw(gradients, 0.1, odds, key)
+        drawn = backend.weigh(gradients, sample)
+        runtime.download(drawn.states)
+    before, leaves = backend.keep(gradients, 1), np.arange(n, dtype=np.int32) % 7
+    backend.to_host(backend.node_control(gradients, sample, before, 0.5).g)
+    backend.to_host(backend.leaf_control(gradients, sample, before, 0.5, (leaves,) * k, (7,) * k).g)
     sample = backend.sample(0.5, n, key)
     drawn = backend.weigh(gradients, sample)
     noisy = backend.noise(drawn, sample.rows, Noise(0.5, key))
@@ -41,6 +51,9 @@ if n < 5_000:
     step = QuantileStep()
     recipe = Recipe(loss, 2, 0.5, DepthWise(Limits(4, 2)), UniformSampling(0.5), step=step)
     boost(recipe, random_case(3, 200, 3).data, backend)
+lists = replace(random_case(3, n, 3, target="4").data, query_start=np.array([0, 1, n // 2, n]))
+tied = np.round(np.random.default_rng(2).normal(size=(1, n)), 1)
+backend.gradients(losses.LambdaMART(truncation=3), runtime.upload(tied), lists, None)
 backend.quantise(np.random.default_rng(1).normal(size=(n, 3)), data.cuts)
 runtime.wait()
 """

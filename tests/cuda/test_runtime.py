@@ -39,6 +39,17 @@ def test_new_memory(runtime):
     assert (runtime.download(runtime.empty(0, F32)).shape) == (0,)
 
 
+@pytest.mark.parametrize("dtype", ["O", "U3", "M8[s]", [("a", "f8"), ("b", "i4")]], ids=str)
+def test_elements_are_numbers_as_in_cupy(runtime, dtype):
+    with pytest.raises(TypeError, match="Unsupported dtype"):
+        runtime.zeros(3, dtype)
+    with pytest.raises(TypeError, match="Unsupported dtype"):
+        runtime.upload(np.zeros(3, dtype))
+    if isinstance(dtype, list):
+        with pytest.raises(TypeError, match="Unsupported dtype"):
+            runtime.zeros((3, 12), np.uint8).view(dtype)
+
+
 def test_upload_takes_any_order_and_lets_the_host_go_on(runtime):
     host = np.asfortranarray(np.arange(12.0).reshape(3, 4))
     array = runtime.upload(host)

@@ -16,7 +16,7 @@ from gpuboost.backends.reference import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import UniformSampling
+from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.steps import automatic
 from gpuboost.types import Limits
 
@@ -31,6 +31,9 @@ if sys.argv[1] == "blocks":
 else:
     few = random_case(2, 90, 3, target="3", most_cuts=9)
     train(few, Recipe(losses.Softmax(3), 2, growth=DepthWise(Limits(6, 3, 2)), sampling=UniformSampling(0.7)))
+    two, drawn = random_case(4, 120, 3, target="binary", weights="whole"), DepthWise(Limits(6, 3))
+    controlled = ImportanceSampling(0.4, variance_control="previous_leaf")
+    train(two, Recipe(losses.Logistic(), 2, growth=drawn, sampling=controlled))
     some, loss = random_case(3, 150, 6, most_cuts=30), losses.AbsoluteError()
     train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
 """

@@ -9,6 +9,11 @@ import gpuboost as gb
 CASES = (
     {},
     {"sampling": 0.5, "learners": 3},
+    {"sampling": gb.MVS(0.4)},
+    {"sampling": gb.GOSS(0.2, 0.2)},
+    {"sampling": gb.ImportanceSampling(rho=0.7, score="loss"), "loss": "huber"},
+    {"sampling": gb.ImportanceSampling(0.4, variance_control="node")},
+    {"sampling": gb.ImportanceSampling(0.4, variance_control="previous_leaf")},
     {"growth": "leafwise", "max_leaves": 9},
     {"growth": "oblivious"},
     {"loss": "absolute_error"},
@@ -29,6 +34,9 @@ def main() -> None:
             model.predict(x)
             model.apply(x)
         gb.GradientBoostingClassifier(n_estimators=4, device="cuda").fit(x, np.digitize(y, [-1, 1])).predict_proba(x)
+        for loss in ("lambdamart", "pairwise_logistic"):
+            ranker = gb.GradientBoostingRanker(loss, n_estimators=4, device="cuda")
+            ranker.fit(x, np.digitize(y, [-1, 1]), group=[1, 600, 4, 95])
         gb.GradientBoostingRegressor(n_estimators=2, device="cuda", categorical_features=[0]).fit(
             np.abs(np.round(x)), y
         )

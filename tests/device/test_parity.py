@@ -36,6 +36,21 @@ AT_SIZE = {
         gb.GradientBoostingRegressor,
         {"n_estimators": 20, "sampling": 0.1, "learners": 0.33},
     ),
+    "rows by importance": (gb.GradientBoostingClassifier, {"n_estimators": 20, "sampling": gb.MVS(0.1)}),
+    "rows by importance, rho given": (
+        gb.GradientBoostingClassifier,
+        {"n_estimators": 10, "sampling": gb.ImportanceSampling(rho=0.5, score="loss", variance_control="none")},
+    ),
+    "rows by rank": (gb.GradientBoostingRegressor, {"n_estimators": 20, "sampling": gb.GOSS(0.1, 0.1)}),
+    "the heaviest rows": (gb.GradientBoostingClassifier, {"n_estimators": 10, "sampling": gb.WeightTrimming(0.8)}),
+    "control variates of nodes": (
+        gb.GradientBoostingClassifier,
+        {"n_estimators": 10, "sampling": gb.smart_second_order(0.1)},
+    ),
+    "control variates of the last leaves": (
+        gb.GradientBoostingClassifier,
+        {"n_estimators": 10, "sampling": gb.smart_second_order(0.1, variance_control="previous_leaf")},
+    ),
     "leaf-wise": (
         gb.GradientBoostingRegressor,
         {"growth": "leafwise", "max_leaves": 63, "max_depth": None, "n_estimators": 5},
@@ -48,6 +63,17 @@ AT_SIZE = {
         {"langevin": gb.Langevin(inverse_temperature=1e6, shrinkage=0.01), "n_estimators": 10},
     ),
 }
+
+
+@pytest.mark.parametrize("loss", ["lambdamart", "pairwise_logistic"])
+def test_rankings(tmp_path: Path, loss: str) -> None:
+    """Short queries, queries of one document, and one of ten thousand."""
+    x, y = rows(200_000, 20)
+    n, rng = len(y), np.random.default_rng(5)
+    group = np.sort(np.where(np.arange(n) < min(10_000, n // 3), -1, rng.integers(0, n // 40, n)))
+    labels = np.digitize(y, np.quantile(y, [0.5, 0.7, 0.85, 0.95]))
+    one = gb.GradientBoostingRanker
+    check(tmp_path, lambda **given: one(loss, n_estimators=5, **given), x, labels, group=group)
 
 
 @pytest.mark.parametrize("case", AT_SIZE)

@@ -25,7 +25,16 @@ def blocks(page: Path) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, match.start(1)), match.group(1)) for match in found]
 
 
-RUN = ["README.md", "docs/user_guide.md", "docs/losses.md", "docs/theory/langevin.md", "docs/theory/sampling.md"]
+RUN = [
+    "README.md",
+    "docs/user_guide.md",
+    "docs/losses.md",
+    "docs/theory/langevin.md",
+    "docs/theory/rgbm.md",
+    "docs/theory/sampling.md",
+    "docs/theory/asynchronous.md",
+    "docs/theory/sharding.md",
+]
 
 
 @pytest.mark.parametrize("name", RUN)

@@ -22,6 +22,12 @@ class OutOfMemoryError(MemoryError):
     """cupy.cuda.memory.OutOfMemoryError."""
 
 
+def check_dtype(dtype: np.dtype) -> None:
+    """Raise TypeError for what a CuPy array cannot hold: records, objects, text and times."""
+    if dtype.kind not in "?biufc":
+        raise TypeError(f"Unsupported dtype {dtype}")
+
+
 class ndarray:  # noqa: N801 - CuPy's name
     """A device array: views and reshapes, nothing that would launch a kernel or wait."""
 
@@ -91,6 +97,7 @@ class ndarray:  # noqa: N801 - CuPy's name
         return self._like(view)
 
     def view(self, dtype: DTypeLike) -> ndarray:
+        check_dtype(np.dtype(dtype))
         return self._like(self._host.view(dtype))
 
     def _like(self, host: np.ndarray) -> ndarray:

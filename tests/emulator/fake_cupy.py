@@ -4,6 +4,7 @@
 * Work is queued and runs at the next synchronisation, so a pinned buffer read or changed too early shows.
 * In a capture work is recorded, nothing runs and scalars are frozen. Transfers are refused, as by CuPy, and so is
   allocation: CuPy allows it, but its pool may hand the memory out again.
+* Elements are numbers: CuPy has no structured dtypes.
 * A graph holds no array: replaying it after one was freed is an error here, and damage on a device.
 * Fresh memory is NaN and -1, and lies between guard bytes and guard pages.
 * An array of another device, or of the host, is refused as a kernel argument, and a scalar of the wrong type.
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from emulator.arrays import FakeCudaError, OutOfMemoryError, ndarray
+from emulator.arrays import FakeCudaError, OutOfMemoryError, check_dtype, ndarray
 from emulator.counts import Traffic
 from emulator.launch import DYNAMIC_SHARED, Kernel, Module, Schedule
 from emulator.memory import Allocation
@@ -251,6 +252,7 @@ class FakeCupy:
         if self.recording is not None:
             raise FakeCudaError("allocation during a capture: its memory would not belong to the graph")
         dtype = np.dtype(dtype)
+        check_dtype(dtype)
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         if nbytes > self.capacity - self.used():
             raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes")

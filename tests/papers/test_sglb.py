@@ -65,13 +65,15 @@ def run(
     st.sampled_from([0.0, 0.02, 1.0]),
     st.sampled_from([0.0, 1.0]),
     st.sampled_from([GradientStep(), ConstantStep()]),
+    st.sampled_from([None, 0, 1]),
 )
 def test_one_model_and_one_score_whatever_the_backend_and_the_threads(
     seed: int, loss: tuple[Loss, str], n: int, weights: str, growth: Callable[[Limits], Growth], sampling: Sampling,
-    shrinkage: float, ridge: float, step: GradientStep,
+    shrinkage: float, ridge: float, step: GradientStep, random_from: int | None,
 ) -> None:  # fmt: skip
     case = random_case(seed, n, 4, target=loss[1], weights=weights)
-    langevin = Langevin(temperature=0.5, shrinkage=min(shrinkage, 0.5 * (loss[0].smoothness or 1.0)))
+    shrinkage = min(shrinkage, 0.5 * (loss[0].smoothness or 1.0))
+    langevin = Langevin(temperature=0.5, shrinkage=shrinkage, random_from=random_from)
     limits = Limits(9, 4, reg_lambda=ridge)
     recipe = Recipe(loss[0], 3, 0.5, growth(limits), sampling, step=step, langevin=langevin)
     expected, scores = run(recipe, case.data, Reference())

@@ -7,7 +7,6 @@ errors they allow.
 from __future__ import annotations
 
 import itertools
-import lzma
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -23,6 +22,8 @@ from gpuboost import losses
 from gpuboost.backends.odds import Odds, Proportional, TopAndOthers
 from gpuboost.backends.reference import Reference, newton_values, uniform_bits
 from gpuboost.backends.reference_sampling import probabilities, scores_of
+from gpuboost.benchmarks import real, smart
+from gpuboost.benchmarks.store import Data
 from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.growth import DepthWise
@@ -378,6 +379,10 @@ def test_ts13_the_report_has_the_rate_of_every_round(binary_data: tuple[Array, A
     assert 1.0 <= report.largest_weight <= 25.0
     assert report.never == (0.0,) * 8
     assert all(1.0 <= rows <= max(drawn) for rows in report.effective_rows)
+    assert all(1.0 <= rows <= count for rows, count in zip(report.effective, drawn, strict=True))
+    assert [one.round for one in report.by_leaf] == list(range(8))
+    assert report.by_leaf[-1].least == min(report.effective_rows)
+    assert report.by_leaf[-1].median == np.median(report.effective_rows)
     assert f"{report.mean_rate:.4g} of the rows a round" in str(model.fit_report_)
 
 
@@ -388,7 +393,17 @@ def test_effective_rows_of_equal_weights_are_their_number() -> None:
     ).fit(x, np.repeat([0.0, 1.0], 200))
     report = model.fit_report_.sampling
     assert sum(report.effective_rows) == pytest.approx(report.rates[0] * 400)
+    assert report.effective == pytest.approx((report.rates[0] * 400,))
     assert gb.GradientBoostingRegressor(n_estimators=1, device="cpu").fit(x, x[:, 0]).fit_report_.sampling is None
+
+
+def test_leaves_are_counted_in_the_first_rounds_and_in_every_sixteenth() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    model = gb.GradientBoostingRegressor(n_estimators=40, sampling=gb.MVS(0.3), random_state=0, device="cpu")
+    report = model.fit(x, x[:, 0]).fit_report_.sampling
+    assert [one.round for one in report.by_leaf] == [*range(16), 16, 32]
+    assert all(0.0 < one.least <= one.median <= 300.0 for one in report.by_leaf)
+    assert len(report.effective) == len(report.rates) == 40
 
 
 # LogitBoost's units: the trap of a factor of four
@@ -439,38 +454,33 @@ def test_numbers_translate_between_the_two_units(
 # a8a, the paper's own data
 
 
-def a8a(folder: Path) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    def read(text: str) -> tuple[Array, Array]:
-        lines = text.splitlines()
-        x, y = np.zeros((len(lines), 124), np.float32), np.zeros(len(lines))
-        for i, line in enumerate(lines):
-            label, *entries = line.split()
-            y[i] = float(label) > 0.0
-            x[i, [int(entry.split(":")[0]) for entry in entries]] = 1.0
-        return x, y
-
-    train = lzma.decompress((folder / "a8a" / "a8a.xz").read_bytes()).decode()
-    return read(train), read((folder / "a8a" / "a8a.t").read_text())
+def held_out_losses(data: Data, sampling: object, seeds: int, rounds: int) -> Array:
+    """(seeds, rounds) test losses, with the settings that bring the baseline to the paper's 60 rounds."""
+    train, held_out, found = gb.Dataset(data.X, data.y), (data.X_test, data.y_test), []
+    for seed in range(seeds):
+        model = gb.GradientBoostingClassifier(
+            **{**smart.CALIBRATED, "n_estimators": rounds, "sampling": sampling, "random_state": seed, "device": "cpu"}
+        )
+        found.append(model.fit(train, eval_set=held_out).evals_result_["validation_0"]["logloss"])
+    return np.array(found)
 
 
 @pytest.mark.slow
 def test_a8a_a_sample_of_three_tenths_is_as_good_as_all_rows(data_dir: Path) -> None:
-    """The best test loss over 200 rounds, mean of five seeds: within 0.5 % of the baseline's for "mvs" and "gradient".
+    """Means of 20 seeds. Best test loss: within 0.5 % of the baseline's for "mvs" and "gradient", and below uniform's.
 
-    And second order with a control variate needs no more rounds to a loss of 0.325 than the baseline does.
+    Rounds to a loss of 0.325: second order with a control variate by node needs no more than the baseline. The paper
+    has 34 against 60; no reading of it does that (``gpuboost bench smart --case a8a``).
     """
-    train, test = a8a(data_dir)
-
-    def fit(sampling: object, seed: int = 0) -> list[float]:
-        model = gb.GradientBoostingClassifier(
-            n_estimators=200, learning_rate=0.15, max_depth=5, sampling=sampling, random_state=seed, device="cpu"
-        )
-        model.fit(*train, eval_set=test)
-        return model.evals_result_["validation_0"]["logloss"]
-
-    baseline = fit(None)
-    for score in ("mvs", "gradient"):
-        best = np.mean([min(fit(ImportanceSampling(0.3, score=score), seed)) for seed in range(5)])
-        assert best < 1.005 * min(baseline)
-    rounds = [next(i for i, loss in enumerate(fit(rule)) if loss < 0.325) for rule in (None, smart_second_order(0.3))]
-    assert rounds[1] <= 1.1 * rounds[0] + 1
+    data, seeds = real.a8a(), 20
+    baseline = held_out_losses(data, None, 1, 150)[0]
+    assert np.argmax(baseline < smart.TARGET) + 1 == 60
+    rules = {"mvs": gb.MVS(0.3), "gradient": smart_first_order(0.3), "uniform": gb.UniformSampling(0.3)}
+    best = {name: held_out_losses(data, rule, seeds, 150).min(axis=1) for name, rule in rules.items()}
+    for name in ("mvs", "gradient"):
+        assert best[name].mean() < 1.005 * baseline.min()
+        assert best[name].mean() < best["uniform"].mean()
+    assert 0.316 < best["uniform"].mean() < 0.319  # uniform sampling is no worse than the baseline, either
+    controlled = held_out_losses(data, smart_second_order(0.3), seeds, 75) < smart.TARGET
+    assert controlled.any(axis=1).all()
+    assert (np.argmax(controlled, axis=1) + 1).mean() <= 60

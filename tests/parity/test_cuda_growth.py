@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from gpuboost.backends import cuda_frontier, cuda_tree
+from gpuboost.backends.cuda import frontier, tree
 from gpuboost.backends.cuda.plan import Plan, Tuning
 from gpuboost.backends.cuda.runtime import Runtime, source
 from gpuboost.backends.reference import Reference, dense_rows, route
@@ -165,7 +165,7 @@ def test_an_arena_keeps_nothing_of_the_last_tree(growth: str) -> None:
 def test_what_is_not_finite_leaves_a_single_leaf() -> None:
     """The host is told by the state's flag; kernels must come to an end whatever the numbers are."""
     on, data = device(), random_case(1, 60, 3).data
-    state = np.zeros(1, cuda_tree.STATE)
+    state = np.zeros(1, tree.STATE)
     state["error"], state["m"], state["weight"] = 1, 60, 60
     g = np.full((1, 60), np.nan, np.float32)
     with pytest.MonkeyPatch.context() as patch:
@@ -233,8 +233,8 @@ def test_a_plan_knows_the_memory_it_takes() -> None:
 # The records.
 
 
-RECORDS = {"State": cuda_tree.STATE, "Node": cuda_tree.NODE, "Line": cuda_tree.LINE, "Route": cuda_tree.ROUTE,
-           "Tile": cuda_tree.TILE, "Rule": cuda_tree.RULE}  # fmt: skip
+RECORDS = {"State": tree.STATE, "Node": tree.NODE, "Line": tree.LINE, "Route": tree.ROUTE,
+           "Tile": tree.TILE, "Rule": tree.RULE}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(RECORDS))
@@ -266,7 +266,7 @@ def test_levels_beyond_the_static_ones_are_asked_for(monkeypatch: pytest.MonkeyP
     """The same tree, whether the host looks or not."""
     data, gradients = shaped(800, 4, 50)
     for looked_at in (1, 3, 12):
-        monkeypatch.setattr(cuda_frontier, "STATIC_LEVELS", looked_at)
+        monkeypatch.setattr(frontier, "STATIC_LEVELS", looked_at)
         assert_same(device(), DepthWise(Limits(60, 14)), data, gradients, definition=TEAMS[2])
 
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from strategies import probing_rows, random_cuts, random_ensemble
 
 from gpuboost import losses
-from gpuboost.backends import cuda_target
+from gpuboost.backends.cuda import target as cuda_target
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.runtime import CupyRuntime, source
 from gpuboost.backends.cuda.store import HEAD
-from gpuboost.backends.cuda.tree import NODE, STATE
+from gpuboost.backends.cuda.tree import NODE, STATE, as_records
 from gpuboost.backends.fixed_point import fixed_point_scale
 from gpuboost.backends.reference import Reference, extent
 from gpuboost.errors import DeviceError, InputError
@@ -43,6 +43,11 @@ def cuda() -> Cuda:
 
 def host(array: Any) -> Array:
     return device().download(array)
+
+
+def states_of(array: Any) -> Array:
+    """(k,) STATE"""
+    return as_records(host(array), STATE)
 
 
 def rows_of(bins: DeviceBins) -> Array:
@@ -117,7 +122,7 @@ def test_scales_are_those_of_reference(seed: int, kind: str, n: int) -> None:
     rng = np.random.default_rng(seed)
     m = rng.integers(1, 4097, n).astype(np.int32) if seed % 2 else None
     gradients = random_gradients(rng, n, kind, m)
-    found = host(cuda()._targets.given(gradients).states)[0]
+    found = states_of(cuda()._targets.given(gradients).states)[0]
     times = np.ones(n, np.int64) if m is None else m.astype(np.int64)
     most, weight = float(times.max(initial=1)), float(times.sum())
     for name, values, bits in (("g", gradients.g[0], 31), ("h", gradients.h[0], 32)):
@@ -174,9 +179,9 @@ def test_samples_are_those_of_reference(seed: int, probability: float, n: int) -
     weighed = cuda().weigh(Gradients(g, h, m), found)
     assert host(weighed.g)[:, :count].tobytes() == drawn.g.tobytes()
     assert host(weighed.h)[:, :count].tobytes() == drawn.h.tobytes()
-    measured = host(cuda()._targets.given(Gradients(drawn.g, drawn.h, drawn.multiplicity)).states)
+    measured = states_of(cuda()._targets.given(Gradients(drawn.g, drawn.h, drawn.multiplicity)).states)
     for name in ("scale_g", "scale_h", "unit_g", "unit_h", "weight", "m", "wide", "error"):
-        assert host(weighed.states)[name].tobytes() == measured[name].tobytes(), name
+        assert states_of(weighed.states)[name].tobytes() == measured[name].tobytes(), name
 
 
 @pytest.mark.parametrize("d", [1, 5, 13, 33, 70])
@@ -216,9 +221,9 @@ def test_noise_is_that_of_reference(drawn: bool, weights: str) -> None:
     expected = Reference().noise(gradients, rows, noise)
     noisy = cuda().noise(found, rows, noise)
     assert host(noisy.g)[:, :count].tobytes() == expected.g.tobytes()
-    measured = host(cuda()._targets.given(expected).states)
+    measured = states_of(cuda()._targets.given(expected).states)
     for name in ("scale_g", "scale_h", "weight", "m"):
-        assert host(noisy.states)[name].tobytes() == measured[name].tobytes(), name
+        assert states_of(noisy.states)[name].tobytes() == measured[name].tobytes(), name
 
 
 # the model
@@ -266,7 +271,7 @@ def test_trees_of_the_host_are_added_to_scores_of_the_device() -> None:
 
 
 def test_records_have_the_sizes_that_the_kernels_give_them() -> None:
-    text = source("common.cuh", "philox.cuh", "normal.cuh", "tree.cuh", "walk.cuh", "leaves.cu") + (
+    text = source("common.cuh", "philox.cuh", "normal.cuh", "tree.cuh", "record.cuh", "walk.cuh", "leaves.cu") + (
         'extern "C" __global__ void sizes(int *out)\n{\n    out[0] = sizeof(Head);\n    out[1] = sizeof(Step);\n'
         "    out[2] = __builtin_offsetof(Head, n_nodes);\n    out[3] = __builtin_offsetof(Head, error);\n}\n"
     )

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gpuboost.backends.reference import Reference, uniform_bits
+from gpuboost.backends.random_numbers import uniform_bits
+from gpuboost.backends.reference import Reference
 from gpuboost.kernels import philox as kernels
 from gpuboost.keys import Key
 
@@ -64,6 +65,14 @@ def test_number_i_of_a_stream_is_word_i_mod_4_of_block_i_div_4(seed: int, step: 
     key = Key.root(seed) / name / step
     drawn = uniform_bits(n, key).tolist()
     assert drawn == [philox([i // 4, 0, step, key.stream], [seed & LOW, seed >> 32])[i % 4] for i in range(n)]
+
+
+@pytest.mark.parametrize("first", [0, 64, 2**32 - 64, 2**32 - 32, 2**33 + 5])
+def test_many_numbers_at_once_are_those_one_by_one(first: int) -> None:
+    out, (low, high, step, stream) = np.empty(kernels.NUMBERS, np.uint32), (3, LOW, 7, LOW - 1)
+    kernels.numbers(first, low, high, step, stream, out)
+    counters = ([at & LOW, at >> 32, step, stream] for at in range(first, first + kernels.NUMBERS // 4))
+    assert out.tolist() == [word for counter in counters for word in philox(counter, [low, high])]
 
 
 @settings(max_examples=60)

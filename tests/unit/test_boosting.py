@@ -18,7 +18,8 @@ from gpuboost import losses
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference import Reference
 from gpuboost.boosting import boost
-from gpuboost.execution import Fit
+from gpuboost.execution import Arrival, Fit, Past
+from gpuboost.execution.messages import Answer
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.keys import Key
 from gpuboost.learners import AllLearners, RandomGroups
@@ -26,7 +27,7 @@ from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, UniformSampling
 from gpuboost.steps import GradientStep, automatic
-from gpuboost.types import Candidates, Ensemble, Gradients, Limits, Progress, Sample, Structure, Target, TrainingSet
+from gpuboost.types import Candidates, Ensemble, Gradients, Limits, Progress, Sample, TrainingSet
 
 Array = np.ndarray
 CPU = TEAMS[2]
@@ -226,20 +227,21 @@ class Recorder:
         return AllLearners().draw(*args)
 
     @contextmanager
-    def open(self, fit: Fit, backend: Backend) -> Iterator[Recorder]:
+    def open(self, fit: Fit, backend: Backend, past: Past) -> Iterator[Recorder]:
         self.notes.append(("open", partial(fit, backend)))
         yield self
         self.notes.append(("close", None))
 
-    def publish(self, target: Target) -> None:
-        self.notes.append(("publish", target))
+    def publish(self, version: int, answer: Answer) -> None:
+        self.notes.extend([("publish", version), ("answer", answer)])
 
-    def receive(self) -> tuple[Structure, ...]:
-        target = next(value for name, value in reversed(self.notes) if name == "publish")
-        ticket = sum(name == "receive" for name, _ in self.notes)
+    def receive(self) -> Arrival:
+        version, answer = (value for _, value in self.notes[-2:])
+        self.notes.append(("receive", version))
+        target, sample = answer(version)
+        assert target.version == version
         fit = self.notes[0][1]
-        self.notes.append(("receive", ticket))
-        return fit(target, ticket)
+        return Arrival(fit(target, version), target, sample, version, 1.0, ())
 
 
 def test_pieces_are_called_in_order_with_the_keys_of_their_round() -> None:
@@ -247,11 +249,13 @@ def test_pieces_are_called_in_order_with_the_keys_of_their_round() -> None:
     recorder = Recorder()
     recipe = recipe_of(losses.Softmax(3), 2, sampling=recorder, learners=recorder, execution=recorder)
     first = boost(recipe, data, CPU, seed=9)
-    assert [name for name, _ in recorder.notes] == ["open"] + ["draw", "publish", "receive", "draw"] * 2 + ["close"]
+    assert [name for name, _ in recorder.notes] == ["open"] + ["publish", "answer", "receive", "draw", "draw"] * 2 + [
+        "close"
+    ]
     root = Key.root(9)
     keys = [value for name, value in recorder.notes if name == "draw"]
     assert keys == [root / "rows" / 0, root / "learners" / 0, root / "rows" / 1, root / "learners" / 1]
-    assert [value.version for name, value in recorder.notes if name == "publish"] == [0, 1]
+    assert [value for name, value in recorder.notes if name == "publish"] == [0, 1]
     assert model_bytes(first) == model_bytes(boost(recipe_of(losses.Softmax(3), 2), data, CPU, seed=9))
 
     recorder.notes.clear()
@@ -264,15 +268,17 @@ class OneRoundLate:
     """Trees are fitted to the target of the round before."""
 
     @contextmanager
-    def open(self, fit: Fit, backend: Backend) -> Iterator[OneRoundLate]:
+    def open(self, fit: Fit, backend: Backend, past: Past) -> Iterator[OneRoundLate]:
         self.fit, self.targets = partial(fit, backend), []
         yield self
 
-    def publish(self, target: Target) -> None:
-        self.targets.append(target)
+    def publish(self, version: int, answer: Answer) -> None:
+        self.targets.append(answer(version))
 
-    def receive(self) -> tuple[Structure, ...]:
-        return self.fit(self.targets[max(len(self.targets) - 2, 0)], len(self.targets) - 1)
+    def receive(self) -> Arrival:
+        newest = len(self.targets) - 1
+        target, sample = self.targets[max(newest - 1, 0)]
+        return Arrival(self.fit(target, newest), target, sample, newest, 1.0, ())
 
 
 @pytest.mark.parametrize(("loss", "target"), [(losses.SquaredError(), "real"), (losses.Softmax(3), "3")])

@@ -191,6 +191,14 @@ class SearchingStep(GradientStep):
         ({"langevin": Langevin(shrinkage=0.0)}, "heuristic"),
         ({"langevin": Langevin(leaf_noise=False)}, "heuristic"),
         ({"langevin": Langevin(structure_noise=False)}, "heuristic"),
+        ({"langevin": Langevin(shrinkage=0.01, random_from=5)}, "sound"),
+        (
+            {
+                "langevin": Langevin(shrinkage=0.01, random_from=5),
+                "growth": DepthWise(replace(LIMITS, min_samples_leaf=2)),
+            },
+            "heuristic",
+        ),
     ],
 )
 def test_what_may_be_run(changes: dict[str, Any], kind: str) -> None:

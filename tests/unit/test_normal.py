@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtri
 
-from gpuboost.backends.reference import Reference, gaussian, uniform_bits
+from gpuboost.backends.random_numbers import uniform_bits
+from gpuboost.backends.reference import Reference, gaussian
 from gpuboost.kernels import normal, normal_table
 from gpuboost.keys import Key
 from gpuboost.types import Gradients, Noise

@@ -9,37 +9,43 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.runtime import Runtime, source
-from gpuboost.backends.cuda.tree import NODE, RULE
+from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.types import Array, Cuts
 
+HEAD = 4  # numbers in front of ``contest``
+NO_CUTS = np.empty((0, 8), np.uint32)
 UPLOADS = 16  # sets of candidates that may be on their way
 WARPS = 16  # of a block that builds histograms
 STAGE_BYTES = 384  # of each of its warps
+STATIC_BYTES = 512  # at least what these kernels have of shared memory besides
 
 
 class Arena:
     """What a frontier works with.
 
-    ``nodes[output]`` (most_nodes,) NODE and ``leaf_of_row[output]`` (n,) int32 hold the last tree of each output;
-    ``array`` is scratch that all outputs share: see ``Plan.sizes``.
+    ``nodes[output]`` (most_nodes,) NODE, as bytes, and ``leaf_of_row[output]`` (n,) int32 hold the last tree of each
+    output; ``array`` is scratch that all outputs share: see ``Plan.sizes``.
     """
 
-    def __init__(self, runtime: Runtime, plan: Plan, cuts: Cuts, outputs: int = 1) -> None:
+    def __init__(self, runtime: Runtime, plan: Plan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False) -> None:
         self.runtime, self.plan = runtime, plan
         self.array: dict[str, Array] = {
-            name: runtime.zeros(max(1, length), dtype) for name, (length, dtype) in plan.sizes().items()
+            name: empty_records(runtime, length, dtype) if dtype.names else runtime.zeros(max(1, length), dtype)
+            for name, (length, dtype) in plan.sizes().items()
         }
-        self.nodes = [runtime.zeros(plan.most_nodes, NODE) for _ in range(outputs)]
+        self.nodes = [empty_records(runtime, plan.most_nodes, NODE) for _ in range(outputs)]
         self.leaf_of_row = [runtime.zeros(max(1, plan.n), np.int32) for _ in range(outputs)]
         self.no_rows = runtime.zeros(1, np.int32)
-        self.rule = runtime.upload(_rule(plan))
+        zero, nothing = np.uint32(0), runtime.zeros(1, np.float64)
+        self.no_lots = np.float64(0.0), zero, zero, runtime.zeros(1, np.uint32), zero, nothing
+        self.rule = runtime.upload(as_bytes(_rule(plan)))
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
-        self._n_bins, self._features = cuts.n_bins, np.empty(0, np.int32)
-        length = 3 + 2 * plan.d + 2 * plan.tiles
+        self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
+        length = HEAD + 2 * plan.d + 2 * plan.tiles + (8 * plan.d if restricted else 0)
         self._contest_on_host = [runtime.pinned(length, np.int32) for _ in range(UPLOADS)]
         self._contest, self._uploads = runtime.zeros(length, np.int32), 0
         d, tiles = plan.d, plan.tiles
-        bounds = np.cumsum([0, 3, d, d, tiles, tiles]).tolist()
+        bounds = np.cumsum([0, HEAD, d, d, tiles, tiles]).tolist()
         pieces = [self._contest[bounds[i] : bounds[i + 1]] for i in range(5)]
         self.contest, self.features, self.places, self.tiles, self.tile_cells = pieces
         self._compile()
@@ -49,55 +55,69 @@ class Arena:
         shape = f"#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
         tree = ("common.cuh", "tree.cuh", "blocks.cuh")
         search = ("choose.cuh", "search.cuh", "categories.cuh", "cells.cuh")
-        histogram = source(*tree, "histogram.cu", before=f"#define WIDTH {plan.width}\n{shape}")
-        sets = f"#define SETS {int(plan.sets)}\n"
+        lots = ("philox.cuh", "normal.cuh", "contest.cuh")
+        halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
+        planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES
+        passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
+        self.shared = planes // passes + stages
+        macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
+        histogram = source(*tree, "histogram.cu", before=macros)
+        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
         if plan.limits.symmetric:
-            symmetric = source(*tree, *search, "level.cuh", "symmetric.cu", before=shape + sets)
+            symmetric = source(*tree, *search, *lots, "level.cuh", "symmetric.cu", before=shape + sets)
             self.complete_histograms = kernel(symmetric, "complete_histograms")
             self.evaluate_level = kernel(symmetric, "evaluate_level")
         else:
-            self.evaluate = kernel(source(*tree, *search, "split.cu", before=shape + sets), "evaluate")
+            self.evaluate = kernel(source(*tree, *search, *lots, "split.cu", before=shape + sets), "evaluate")
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
-        partition = source(*tree, "partition.cu", before=f"#define SLOT {slot}\n")
-        planes = 5 if plan.counts else 4  # in halves: counts have 16 bits
-        self.shared = planes * plan.cells * 64 + WARPS * STAGE_BYTES
+        partition = source(*tree, "record.cuh", "partition.cu", before=f"#define SLOT {slot}\n")
         self.root_histogram = kernel(histogram, "root_histogram", shared_limit=self.shared)
         self.list_histogram = kernel(histogram, "list_histogram", shared_limit=self.shared)
         self.route = kernel(partition, "route")
+        self.route_and_add = kernel(partition, "route_and_add")
         self.settle_rows = kernel(partition, "settle_rows")
         self.finish_tree = kernel(partition, "finish_tree")
 
     @cached_property
     def tried(self) -> Array:
-        """(2 * most_slots,) NODE: the nodes of leaf-wise growth, of which not all become part of the tree."""
-        return self.runtime.zeros(2 * self.plan.most_slots, NODE)
+        """(2 * most_slots,) NODE, as bytes: the nodes of leaf-wise growth, of which not all become part of the tree."""
+        return empty_records(self.runtime, 2 * self.plan.most_slots, NODE)
 
-    def compete(self, features: NDArray[np.int32]) -> None:
+    def compete(self, features: NDArray[np.int32], root: NDArray[np.uint32] | None = None) -> None:
         """Queue the upload of the candidate features, increasing, if they are not those on the device already.
 
-        Not for use in a capture: where features change from round to round, call it before the graph is launched.
+        ``root`` (t, 8): the cuts by which the root may be split; the arena must have been made for such. Not for use in
+        a capture: where features change from round to round, call it before the graph is launched.
         """
-        if np.array_equal(features, self._features):
+        cuts = NO_CUTS if root is None else root
+        if np.array_equal(features, self._features) and np.array_equal(cuts, self._root):
             return
-        self._features = features.copy()
+        self._features, self._root = features.copy(), cuts.copy()
         if self._uploads and self._uploads % UPLOADS == 0:
             self.runtime.wait()  # the buffer about to be written may still be read
         host = self._contest_on_host[self._uploads % UPLOADS]
         self._uploads += 1
-        host[:] = contest(features, self._n_bins, self.plan)
+        found = contest(features, self._n_bins, self.plan)
+        host[: len(found)] = found
+        if root is not None:
+            host[3] = len(found)
+            host[len(found) : len(found) + root.size] = root.view(np.int32).ravel()
         self.runtime.write(self._contest, host)
 
 
 def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: Plan) -> NDArray[np.int32]:
-    """(3 + 2d + 2 tiles,) int32: how many features and tiles, and the width of a tile; the features; where the cells of
-    each begin in a histogram, in units of ``cells``; the tiles that hold them; the cells that each of those uses."""
+    """(4 + 2d + 2 tiles,) int32.
+
+    How many features and tiles, the width of a tile, and 0; the features; where the cells of each begin in a histogram,
+    in units of ``cells``; the tiles that hold them; the cells that each of those uses.
+    """
     d, width = plan.d, plan.width
     tiles, tile_of = np.unique(features // width, return_inverse=True)
-    out = np.zeros(3 + 2 * d + 2 * plan.tiles, np.int32)
+    out = np.zeros(HEAD + 2 * d + 2 * plan.tiles, np.int32)
     out[:3] = len(features), len(tiles), width
-    out[3 : 3 + len(features)] = features
-    out[3 + d : 3 + d + len(features)] = tile_of * width + features % width
-    at = 3 + 2 * d
+    out[HEAD : HEAD + len(features)] = features
+    out[HEAD + d : HEAD + d + len(features)] = tile_of * width + features % width
+    at = HEAD + 2 * d
     out[at : at + len(tiles)] = tiles
     for i, tile in enumerate(tiles):
         used = int(n_bins[tile * width : (tile + 1) * width].max()) + 1

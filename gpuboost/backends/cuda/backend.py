@@ -8,26 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, NoReturn, cast
+from dataclasses import astuple, dataclass, field
+from typing import Any, cast
 
 import numpy as np
 
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
+from gpuboost.backends.cuda.control import Control
+from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
+from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import Grown, LeafOfRow, Leaves
+from gpuboost.backends.cuda.lists import Lists
 from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.predict import Predictor
+from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.recorder import Recorder
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Runtime
 from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
-from gpuboost.backends.cuda.target import ITERATION, KEY, DeviceGradients, DeviceSample, Targets
+from gpuboost.backends.cuda.target import ITERATION, KEY, LOTS, DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.rows import rows_of
+from gpuboost.backends.smoothing import Smoothing
 from gpuboost.errors import DeviceError
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -81,7 +87,11 @@ class Cuda:
         self._binner = Binner(self._runtime)
         self._resident = Resident(self._runtime, self._binner)
         self._targets = Targets(self._runtime, self._resident, self._rounds)
-        self._leaves = Leaves(self._runtime, self._resident, self._rounds)
+        self._lists = Lists(self._runtime, self._resident, self._rounds, self._targets)
+        self._shapes = RandomShapes(self._runtime, self._resident, self._rounds)
+        self._control = Control(self._runtime, self._resident, self._rounds, self._targets)
+        self._importance = Importance(self._runtime, self._resident, self._rounds)
+        self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes)
         self._predictor = Predictor(self._runtime, self._binner)
 
     # the data, once
@@ -109,11 +119,9 @@ class Cuda:
         return self._predictor.start(self._runtime.upload(np.asarray(bias, np.float64)), data.n_rows)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
-        if is_list_loss(loss):
-            raise DeviceError(
-                f"loss: {loss.name!r} is a loss of whole lists, which {self.name} does not compute. Pass device='cpu'."
-            )
         key = "gradients", loss, scores, data, curvature
+        if is_list_loss(loss):
+            return self._rounds.verb(key, lambda: self._lists.gradients(loss, scores, data, curvature))
         return self._rounds.verb(key, lambda: self._targets.gradients(loss, scores, data, curvature))
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
@@ -132,16 +140,30 @@ class Cuda:
         return self._rounds.verb(("losses", loss, scores, data), lambda: self._targets.losses(loss, scores, data))
 
     def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
-        self._refuse_importance()
+        of_all = self._targets.given(gradients)
+        self._rounds.set_inputs(KEY, key.words)
+        return self._rounds.verb(
+            ("draw", of_all, kappa, type(odds).__name__, *astuple(odds), losses),
+            lambda: self._importance.draw(of_all, kappa, odds, losses),
+        )
+
+    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+        of_all = self._targets.given(gradients)
+        return self._rounds.verb(("keep", of_all, rounds), lambda: self._control.keep(of_all, rounds))
 
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        self._refuse_importance()
+        now, old = self._targets.given(gradients), self._targets.given(before)
+        key = "node_control", now, sample.rows, old, eta
+        return self._rounds.verb(key, lambda: self._control.node(now, sample, old, eta))
 
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
-        self._refuse_importance()
+        now, old = self._targets.given(gradients), self._targets.given(before)
+        found = tuple(self._leaf_array(leaf_of_row) for leaf_of_row in leaves)
+        key = "leaf_control", now, sample.rows, old, eta, *found, max(sizes)
+        return self._rounds.verb(key, lambda: self._control.leaf(now, sample, old, eta, found, max(sizes)))
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
         calm = self._targets.given(gradients)
@@ -153,20 +175,24 @@ class Cuda:
     def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> _Growing:
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
-        features = candidates.features
-        shape = "arena", id(data.cuts), room, k, limits, len(features)
+        self._refuse(candidates, limits)
+        features, root, noise = candidates.features, candidates.root, candidates.lots(output)
+        if noise is not None:
+            self._rounds.set_inputs(LOTS, (noise.key.words[2],))
+        shape = "arena", id(data.cuts), room, k, limits, len(features), root is None
 
         def make() -> Arena:
             plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(features))
-            return Arena(self._runtime, plan, data.cuts, k)
+            return Arena(self._runtime, plan, data.cuts, k, restricted=root is not None)
 
         def work() -> _Growing:
-            growing.frontier = CudaFrontier(arena, self._rows_to_grow(data, gradients, output), output, features)
+            rows = self._rows_to_grow(data, gradients, output)
+            growing.frontier = CudaFrontier(arena, rows, output, features, self._targets.lots(noise), root)
             return growing
 
         arena, growing = self._rounds.buffer(shape, make), self._rounds.buffer(("growing", output), _Growing)
-        arena.compete(features)
-        return self._rounds.verb(("plant", data, gradients, output, limits, len(features), arena), work)
+        arena.compete(features, root)
+        return self._rounds.verb(("plant", data, gradients, output, limits, len(features), arena, *_named(noise)), work)
 
     def histograms(self, frontier: _Growing) -> None:
         self._rounds.verb(("histograms", frontier), frontier.histograms)
@@ -181,15 +207,32 @@ class Cuda:
         gradients = self._targets.given(target.gradients)
         drawn = gradients.sample is not None
         own_sums = not target.noisy and (target.own_leaves or not drawn)
+        wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
 
         def work() -> Grown:
             grown = frontier.frontier
-            grown.harvest()
+            grown.harvest(wait)
+            if grown.waits:
+                self._rounds.postpone(Ending(grown))
             leaf_of_row = None if drawn else grown.leaf_of_row
             return Grown(grown.nodes, grown.state, gradients, leaf_of_row, grown.output, own_sums)
 
         grown = self._rounds.verb(("harvest", frontier, gradients, own_sums), work)
         return cast(Structure, _DeviceStructure(grown, target.version))
+
+    def random_structure(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
+    ) -> Structure:
+        gradients, cuts, stream = self._targets.given(target.gradients), data.cuts, key / output
+        room = self._shapes.room(cuts, limits, output)
+        features = self._shapes.prepare(cuts, candidates, stream)
+
+        def work() -> Grown:
+            self._shapes.draw(room, features, cuts, limits, stream)
+            return Grown(room.nodes, room.state, gradients, None, output, False, blind=True)
+
+        named = "random_structure", room, gradients, cuts, limits, stream.seed, stream.stream
+        return cast(Structure, _DeviceStructure(self._rounds.verb(named, work), target.version))
 
     def leaf_values(
         self,
@@ -208,7 +251,7 @@ class Cuda:
         if noise is not None:
             self._leaves.set_noise(noise)
         return tree.as_tree(), self._rounds.verb(
-            key, lambda: self._leaves.values(grown, now, data, limits, stale, store, noise)
+            key, lambda: self._leaves.values(grown, now, data, limits, stale, store, noise), takes=True
         )
 
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
@@ -224,7 +267,7 @@ class Cuda:
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
         found = cast(LeafOfRow, leaf_of_row)
         self._leaves.set_factor(factor)
-        self._rounds.verb(("add_leaves", scores, found), lambda: self._leaves.add(scores, found))
+        self._rounds.verb(("add_leaves", scores, found), lambda: self._leaves.add(scores, found), takes=True)
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self._leaves.add_tree(scores, tree, factor, self._resident.bins(bins), cuts)
@@ -250,6 +293,9 @@ class Cuda:
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
         return self._as_given(self._predictor.leaves(collected(ensemble), x), x)
 
+    def smoothing(self) -> Smoothing:
+        raise DeviceError("device: components are fitted, and predict, on the CPU. Use device='cpu' or 'auto'.")
+
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
         """On the host, by its own kernels."""
         adopted, explainer = self._runtime.adopt(x), Explainer.of(collected(ensemble))
@@ -260,11 +306,17 @@ class Cuda:
 
     # parts of the above
 
-    def _refuse_importance(self) -> NoReturn:
-        raise DeviceError(
-            f"sampling: {self.name} draws rows uniformly; probabilities that depend on gradients are for the CPU. "
-            "Pass device='cpu', or sample uniformly."
-        )
+    def _refuse(self, candidates: Candidates, limits: Limits) -> None:
+        if candidates.by_node is not None:
+            raise DeviceError(f"learners: {self.name} draws features for a tree, not for a node. Pass device='cpu'.")
+        if limits.signed:
+            raise DeviceError(f"growth: {self.name} grows no stumps of one value. Pass device='cpu'.")
+
+    def _leaf_array(self, leaf_of_row: Array) -> Array:
+        """On the device: of a handle, or of what a test gives."""
+        if isinstance(leaf_of_row, LeafOfRow):
+            return leaf_of_row.leaf_of_row
+        return self._resident.array(leaf_of_row, np.int32)
 
     def _rows_to_grow(self, data: TrainingSet, gradients: DeviceGradients, output: int) -> RowsToGrow:
         bins: DeviceBins = self._resident.bins(data.bins)

@@ -15,6 +15,8 @@ from gpuboost.kernels import binning_sparse
 from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins
 
 ENTRIES, BIN_ROWS, THREADS = 256, 128, 256  # as in binning.cu
+NEAR_BYTES = ENTRIES * 32 * 8  # of shared memory, for the entries of the widest tile
+STATIC_BYTES = 4608  # at least what the kernel has of shared memory besides
 CHUNK_BYTES = 64 << 20  # of raw values that are on the device at once, if they come from the host
 
 
@@ -53,6 +55,7 @@ class Binner:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._near = runtime.block_memory >= NEAR_BYTES + STATIC_BYTES  # not on compute capability 7.5
 
     def quantise(self, x: Any, cuts: Cuts, by_column: bool = True) -> DeviceBins:
         """See the verb. x: on the host, sparse on the host, or an array of this device. by_column: for routing too."""
@@ -96,7 +99,7 @@ class Binner:
 
     def _bin(self, x: Array, first: int, bins: DeviceBins, tables: _Tables, by_column: bool) -> None:
         kernel = self._kernel("bin", narrow=x.dtype == np.float32)
-        count, shared = x.shape[0], ENTRIES * bins.width * 8
+        count, shared = x.shape[0], ENTRIES * bins.width * 8 if self._near else 0
         grid = min(-(-count // BIN_ROWS), 8 * self._runtime.sm_count), bins.tiles
         sizes = (np.int32(number) for number in (first, count, bins.n, bins.d, bins.shift))
         of_features = tables.entries, tables.places, tables.n_bins, tables.categorical, tables.columns
@@ -113,8 +116,9 @@ class Binner:
         kernel(grid, (THREADS,), arguments, shared_mem=shared)
 
     def _kernel(self, name: str, narrow: bool = False) -> Kernel:
-        text = source("common.cuh", "binning.cu", before=f"#define NARROW_VALUES {int(narrow)}")
-        return self._runtime.kernel(text, name, shared_limit=ENTRIES * 32 * 8 if name == "bin" else None)
+        macros = f"#define NARROW_VALUES {int(narrow)}\n#define NEAR_ENTRIES {int(self._near)}\n"
+        text = source("common.cuh", "binning.cu", before=macros)
+        return self._runtime.kernel(text, name, shared_limit=NEAR_BYTES if self._near and name == "bin" else None)
 
     def _lay_rows(self, host: DenseBins) -> DeviceBins:
         n, d = host.shape

@@ -10,8 +10,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from gpuboost import elementary
 from gpuboost.backends.cuda.functions import Library
-from gpuboost.losses.protocol import Loss
+from gpuboost.backends.cuda.terms import constant
+from gpuboost.backends.reference_lists import SMALLEST
+from gpuboost.losses import ranking
+from gpuboost.losses.protocol import ListLoss, Loss
 
 _ONE = """
 #define MANY_OUTPUTS 0
@@ -30,6 +34,21 @@ static __device__ double value_of(double y, const Row f, double a) {{ return {va
 static __device__ void derivatives_of(double y, const Row f, const Row g, const Row h, double a)
 {{
     {derivatives}(y, f, g, h, a);
+}}
+"""
+
+_LISTS = """
+#define NEAR {near}
+#define FARTHEST {farthest}
+#define SMALLEST {smallest}
+static __device__ double exp_of(double x) {{ return {exp}(x); }}
+static __device__ double log_of(double x) {{ return {log}(x); }}
+static __device__ double pair_weight_of(double gain, double discount) {{ return {weight}(gain, discount); }}
+static __device__ void pull_of(double better, double worse, double weight, double sigma, double &first, double &second)
+{{
+    const auto both = {pull}(better, worse, weight, sigma);
+    first = both.r0;
+    second = both.r1;
 }}
 """
 
@@ -64,6 +83,28 @@ def _many(row_value: Any, row_derivatives: Any) -> str:
     _expect(row_value, returned, 1)
     _expect(row_derivatives, nothing, 0)
     return library.text + _MANY.format(value=value_name, derivatives=derivatives_name)
+
+
+def list_formulas(loss: ListLoss) -> str:
+    """``pair_weight_of`` and ``pull_of`` of a loss of lists, and the exp and log that go with them; for ``ranking.cu``.
+
+    Raises:
+        DeviceError: as ``formulas``.
+    """
+    return _of_lists(loss.pair_weight)
+
+
+@cache
+def _of_lists(pair_weight: Any) -> str:
+    library, pair = Library(), ("float", "float")
+    weight, returned = library.function(pair_weight, pair)
+    _expect(pair_weight, returned, 1)
+    pull, both = library.function(ranking.pull, pair + pair)
+    _expect(ranking.pull, both, 2)
+    exp, log = (library.function(function, pair[:1])[0] for function in (elementary.exp, elementary.log))
+    numbers = {"near": ranking.NEAR, "farthest": ranking.FARTHEST, "smallest": SMALLEST}
+    texts = {name: term.code for name, term in ((name, constant(x)) for name, x in numbers.items()) if term is not None}
+    return library.text + _LISTS.format(weight=weight, pull=pull, exp=exp, log=log, **texts)
 
 
 def _expect(function: Any, returned: tuple[Any, ...], count: int) -> None:

@@ -17,13 +17,14 @@ left to do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.arena import Arena
-from gpuboost.types import Array
+from gpuboost.backends.cuda.tree import STATE, as_records
+from gpuboost.types import Array, Limits
 
 STATIC_LEVELS = 12  # up to here a level is launched without asking whether it has nodes
 LEVEL, BEST_FIRST = 1, 2  # how ``evaluate`` chooses
@@ -49,22 +50,34 @@ class RowsToGrow:
     g: Array  # (n,) float32
     h: Array  # (n,) float32
     multiplicity: Array | None  # (n,) int32
-    state: Array  # (1,) STATE: its target fields are written
+    state: Array  # (1,) STATE, as bytes: its target fields are written
     sampled: bool  # if so, nobody asks for leaf_of_row
 
 
 class CudaFrontier:
     """The verbs of growth. Every call queues launches and returns at once, unless its text says that it waits."""
 
-    def __init__(self, arena: Arena, target: RowsToGrow, output: int, features: NDArray[np.int32]) -> None:
+    def __init__(
+        self,
+        arena: Arena,
+        target: RowsToGrow,
+        output: int,
+        features: NDArray[np.int32],
+        lots: tuple[Any, ...] | None = None,
+        root: NDArray[np.uint32] | None = None,
+    ) -> None:
+        """root: the cuts by which it may be split, if not all. lots: what the kernels' ``Lots`` are made of, if gains
+        are compared with noise."""
         self.output, self.nodes, self.leaf_of_row = output, arena.nodes[output], arena.leaf_of_row[output]
         self.state = target.state
         self._arena, self._target, self._level = arena, target, 0
         self._planted = self._settled = False
+        self.waits = False  # the last level is still to be routed
+        self._lots = arena.no_lots if lots is None else lots
         self._grid = arena.plan.sm_count
         self._bins = target.bins.rows.reshape(-1).view(np.uint32)
         self._columns = target.bins.columns.reshape(-1)
-        arena.compete(features)
+        arena.compete(features, root)
 
     def histograms(self) -> None:
         """The root's, if the tree has only a root; else those of the listed children, as far as there is room."""
@@ -91,7 +104,10 @@ class CudaFrontier:
         limits = self._arena.plan.limits
         self._level += 1
         last = self._level == limits.max_depth
-        self._route(first=self._level == 1, last=last)
+        if last and not self._target.sampled:
+            self.waits = True  # for what comes after the tree: see ``ending``
+        else:
+            self._route(first=self._level == 1, last=last)
         self._settled = last
         if self._level < STATIC_LEVELS or last:
             return True
@@ -102,19 +118,21 @@ class CudaFrontier:
         final, self.nodes, self._level = self.nodes, arena.tried, 1
         arena.runtime.copy(self.nodes[: len(final)], final)
         self._route(first=True, last=False)
-        while True:
-            lines = int(self._look()["n_lines"])
+        while lines := int(self._look()["n_lines"]):  # none if there was nothing left to split
             self._build(0)
-            self._evaluate_all(max(1, lines), BEST_FIRST)
+            self._evaluate_all(lines, BEST_FIRST)
             self._route(first=False, last=False)
-            if self._look()["finished"]:
-                break
         arena.finish_tree((self._grid,), (512,), (self.state, self.nodes, final, a["node_of_slot"]))
         self.nodes = final
 
-    def harvest(self) -> None:
-        """When what was queued so far is done, ``nodes``, ``leaf_of_row`` and ``state`` are the finished tree."""
+    def harvest(self, wait: bool = False) -> None:
+        """When what was queued so far is done, ``nodes``, ``leaf_of_row`` and ``state`` are the finished tree.
+
+        wait: where only the last level is left to be routed, ``route_last`` or ``route_and_add`` is to follow.
+        """
         arena = self._arena
+        if self.waits and not wait:
+            self.route_last()
         if not self._planted:  # no level was asked for
             self._plant()
         if not self._settled and not self._target.sampled:
@@ -122,6 +140,32 @@ class CudaFrontier:
                 (ROUTE_BLOCKS * self._grid,), (512,),
                 (self.state, arena.array["slot_of_row"], arena.array["node_of_slot"], self.leaf_of_row),
             )  # fmt: skip
+
+    def route_last(self) -> None:
+        """The last level."""
+        self.waits = False
+        self._route(first=self._level == 1, last=True)
+
+    def route_and_add(self, factor: Array, scores: Array, values: Array, *record: Any) -> None:
+        """The last level, the values of the leaves, the record of the tree, and the step that the scores take.
+
+        For trees of at most NEAR_NODES nodes whose values are made of their own sums. record: where the tree goes.
+        """
+        self.waits = False
+        arena, plan, a = self._arena, self._arena.plan, self._arena.array
+        arena.route_and_add(
+            (ROUTE_BLOCKS * self._grid,), (512,),
+            (
+                self._columns, _int(self._target.bins.n), a["slot_of_row"], self.leaf_of_row, a["routes"],
+                a["node_of_slot"], a["cursor"], a["stretches"], self.state, self.nodes, a["lines"], arena.contest,
+                arena.rule, _int(self._level == 1), _int(plan.least_rows), _int(plan.stretches), factor, scores,
+                values, *record,
+            ),
+        )  # fmt: skip
+
+    @property
+    def limits(self) -> Limits:
+        return self._arena.plan.limits
 
     def _most_lines(self) -> int:
         """Lines that the last step can have made."""
@@ -135,7 +179,7 @@ class CudaFrontier:
 
     def _look(self) -> NDArray[np.void]:
         """The state, when the work queued so far is done."""
-        state: NDArray[np.void] = self._arena.runtime.download(self.state)[0]
+        state: NDArray[np.void] = as_records(self._arena.runtime.download(self.state), STATE)[0]
         return state
 
     def _plant(self) -> None:
@@ -184,7 +228,8 @@ class CudaFrontier:
             arena.complete_histograms(grid, (256,), (*histograms, *features, *tree, *some))
             return
         work = a["candidates"], a["arrived"], self.state, self.nodes, *self._next_step()
-        arena.evaluate(grid, (256,), (*histograms, *features, *work, *some, _int(plan.slots), _int(choose)))
+        how = _int(plan.slots), _int(choose), *self._lots
+        arena.evaluate(grid, (256,), (*histograms, *features, *work, *some, *how))
 
     def _share(self) -> None:
         """One split for the last level, whose histograms are complete."""
@@ -193,7 +238,7 @@ class CudaFrontier:
         features = arena.contest, arena.features, arena.places, arena.kinds
         work = a["candidates"], self.state, self.nodes, *self._next_step()
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
-        arena.evaluate_level(grid, (256,), (*histograms, *features, *work, _int(arena.plan.slots)))
+        arena.evaluate_level(grid, (256,), (*histograms, *features, *work, _int(arena.plan.slots), *self._lots))
 
     def _next_step(self) -> tuple[Array, ...]:
         """What choosing splits writes to."""

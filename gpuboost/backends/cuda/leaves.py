@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.ending import Ending
+from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
@@ -22,7 +24,7 @@ THREADS, DIGITS = 256, 256  # as in the kernels
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
 FACTOR, SCALE, PLACE, ITERATION = 4, 6, 8, 10  # among the round's inputs; PLACE: in the store, of output 0's tree
 STEP_BYTES = 16
-_LEAVES = ("common.cuh", "philox.cuh", "normal.cuh", "tree.cuh", "walk.cuh", "leaves.cu")
+_LEAVES = ("common.cuh", "philox.cuh", "normal.cuh", "tree.cuh", "record.cuh", "walk.cuh", "leaves.cu")
 _QUANTILES = ("common.cuh", "tree.cuh", "quantiles.cu")
 
 
@@ -30,12 +32,13 @@ _QUANTILES = ("common.cuh", "tree.cuh", "quantiles.cu")
 class Grown:
     """What is known of a tree when it has its shape. ``leaf_of_row`` is None if only drawn rows took part."""
 
-    nodes: Array  # (most nodes,) NODE
-    state: Array  # (1,) STATE
+    nodes: Array  # (most nodes,) NODE, as bytes
+    state: Array  # (1,) STATE, as bytes
     target: DeviceGradients
     leaf_of_row: Array | None
     output: int
     own_sums: bool  # leaf values are made of the tree's own sums
+    blind: bool = False  # the shape was drawn, and what comes to each node is still to be counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +54,8 @@ class LeafOfRow:
 class Leaves:
     """The verbs after growth."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round) -> None:
-        self._runtime, self._resident, self._rounds = runtime, resident, rounds
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, shapes: RandomShapes) -> None:
+        self._runtime, self._resident, self._rounds, self._shapes = runtime, resident, rounds, shapes
         self._kernels: dict[str, Kernel] = {}
 
     def values(
@@ -68,6 +71,10 @@ class Leaves:
         """Exact values of the leaves. The tree is recorded at the place among the round's inputs."""
         n, capacity = data.n_rows, store.capacity
         leaf_of_row, output = grown.leaf_of_row, grown.output
+        ending = cast("Ending | None", self._rounds.take())
+        if ending is not None and (stale or noise is not None or not ending.fits(capacity, limits)):
+            ending.launch()
+            ending = None
         if leaf_of_row is None:
             leaf_of_row = self._find_leaves(grown, self._resident.bins(data.bins), data.cuts, capacity)
         values = self._room("values", capacity, np.float64, output)
@@ -75,10 +82,19 @@ class Leaves:
         other = stale or not grown.own_sums
         if other:
             self._leaf_sums(gradients, output, leaf_of_row, n, capacity, sums)
+        if grown.blind:
+            self._shapes.count(grown.state, all_rows, grown.nodes, leaf_of_row, n, sums)
         arguments = grown.state, all_rows, grown.nodes, sums, np.int32(other), np.float64(limits.reg_lambda)
         drawn = np.float64(0.0 if noise is None else noise.deviation), *self._stream(noise, output)
-        kernel = self._kernel("leaf_values")
-        kernel(self._by_nodes(capacity), (THREADS,), (*arguments, *drawn, values, *self._record(grown, store)))
+        kernel, record = self._kernel("leaf_values"), self._record(grown, store)
+
+        def worth() -> None:
+            kernel(self._by_nodes(capacity), (THREADS,), (*arguments, *drawn, values, *record))
+
+        if ending is not None:
+            self._rounds.postpone(replace(ending, values=values, record=record, worth=worth))
+        else:
+            worth()
         return LeafOfRow(leaf_of_row, values, grown, gradients)
 
     def quantiles(self, found: LeafOfRow, alpha: float, scores: Array, data: TrainingSet, store: TreeStore) -> None:
@@ -120,6 +136,12 @@ class Leaves:
     def add(self, scores: Array, found: LeafOfRow) -> None:
         """scores[output] += factor * tree, for the rows that it was grown on."""
         n, factor = scores.shape[1], self._rounds.inputs[FACTOR : FACTOR + 2].view(np.float64)
+        ending = cast("Ending | None", self._rounds.take())
+        if ending is not None and ending.values is found.values:
+            ending.add(scores[found.grown.output], factor)
+            return
+        if ending is not None:
+            ending.launch()
         arguments = found.values, factor, found.leaf_of_row, np.int32(n), scores[found.grown.output]
         self._kernel("add_leaves")(self._blocks(n), (THREADS,), arguments)
 
@@ -146,8 +168,8 @@ class Leaves:
     # parts of the above
 
     def _record(self, grown: Grown, store: TreeStore) -> tuple[Any, ...]:
-        sample, place = grown.target.sample, self._rounds.inputs[PLACE : PLACE + 1]
-        lost = self._resident.no_times if sample is None else sample.lost
+        lost, place = grown.target.lost, self._rounds.inputs[PLACE : PLACE + 1]
+        lost = self._resident.no_times if lost is None else lost
         sizes = np.int32(grown.output), np.int32(store.places)
         return lost, np.int32(store.capacity), place, *sizes, store.heads, store.nodes
 
@@ -161,7 +183,7 @@ class Leaves:
     def _find_leaves(self, grown: Grown, bins: DeviceBins, cuts: Cuts, capacity: int) -> Array:
         state, nodes = grown.state, grown.nodes
         place = STATE.fields["n_nodes"][1] // 4  # type: ignore[index]
-        steps = self._flatten(nodes, state.view(np.int32)[place : place + 1], cuts, capacity)
+        steps = self._flatten(nodes, state.reshape(-1).view(np.int32)[place : place + 1], cuts, capacity)
         leaf_of_row = self._room("leaf_of_row", bins.n, np.int32, grown.output)
         arguments = steps, nodes, bins.rows, np.int32(bins.n), bins.shift, leaf_of_row
         self._kernel("find_leaves")(self._blocks(bins.n), (THREADS,), arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
@@ -74,6 +75,23 @@ class CudaMatrix:
     def host_rows(self, rows: NDArray[np.int64] | None) -> NDArray[Any]:
         """(m, d) numpy array of those rows; None for all."""
         return self._runtime.download(self.array if rows is None else self._gathered(rows))
+
+    def host_column(self, f: int) -> NDArray[Any]:
+        """(n,) numpy array of one column."""
+        n, d = self.shape
+        out = self._runtime.empty(n, self.dtype)
+        self._launch("take_column", n, (_bits(self.array), np.int64(n), np.int32(d), np.int32(f), _bits(out)))
+        return self._runtime.download(out)
+
+    def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> CudaMatrix:
+        """A copy on the device in which these columns, (n,) of the host, are in the place of what was there."""
+        n, d = self.shape
+        out = self._runtime.empty((n, d), self.dtype)
+        self._runtime.copy(out, self.array)
+        for f, values in columns.items():
+            column = self._runtime.upload(values.astype(self.dtype))
+            self._launch("put_column", n, (_bits(column), np.int64(n), np.int32(d), np.int32(f), _bits(out)))
+        return CudaMatrix(self._runtime, out)
 
     def beside(self, host: NDArray[Any]) -> Array:
         """A copy of a host array on the same device."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,13 @@ class _Step:
     result: Any
     launches: list[Callable[[], None]]
     replayable: bool
+    takes: bool
+
+
+class Postponed(Protocol):
+    """Launches that wait for the next verb, which may do better."""
+
+    def launch(self) -> None: ...
 
 
 class Round:
@@ -55,6 +62,7 @@ class Round:
         self._open, self._replaying = False, False
         self._set: dict[int, tuple[int, ...]] = {}  # inputs of this round
         self._alike = True  # this round's verbs so far are those of the one before,
+        self._postponed: Postponed | None = None
         self._twins: dict[int, Any] = {}  # and what one of them returned is, by its identity, what its twin did
 
     @property
@@ -77,20 +85,36 @@ class Round:
     def forget(self) -> None:
         """Drop the graph, and the memory of the rounds so far."""
         self._drop_graph()
-        self._before, self._now, self._buffers = [], [], {}
+        self._before, self._now, self._buffers, self._postponed = [], [], {}, None
 
-    def verb(self, key: tuple[Any, ...], work: Callable[[], T]) -> T:
-        """What ``work`` returns, or returned when the round was recorded."""
+    def verb(self, key: tuple[Any, ...], work: Callable[[], T], *, takes: bool = False) -> T:
+        """What ``work`` returns, or returned when the round was recorded.
+
+        takes: ``work`` asks for what was postponed; otherwise that is launched before it.
+        """
         if not self._open:
             self._write_inputs()
             return work()
         expected = self._before[len(self._now)] if len(self._now) < len(self._before) else None
         if self._replaying:
             if expected is not None and self._same(key, expected.key):
-                self._now.append(_Step(key, work, expected.result, expected.launches, True))
+                self._now.append(_Step(key, work, expected.result, expected.launches, True, takes))
                 return cast(T, expected.result)
             self._do_after_all()
-        return cast(T, self._did(key, work))
+        return cast(T, self._did(key, work, takes))
+
+    def postpone(self, launches: Postponed) -> None:
+        """Called by a verb's work: the next verb takes the launches in, or they are done before it. Outside of rounds
+        they are done at once."""
+        if self._open:
+            self._postponed = launches
+        else:
+            launches.launch()
+
+    def take(self) -> Postponed | None:
+        """What waits, which is then for the caller to launch."""
+        taken, self._postponed = self._postponed, None
+        return taken
 
     def buffer(self, name: tuple[Any, ...], make: Callable[[], T]) -> T:
         """What ``make`` makes: kept from round to round under this name; outside of rounds made anew."""
@@ -110,15 +134,22 @@ class Round:
         self._values[place:end] = words
         return self.inputs[place:end]
 
-    def _did(self, key: tuple[Any, ...], work: Callable[[], Any]) -> Any:
+    def _did(self, key: tuple[Any, ...], work: Callable[[], Any], takes: bool) -> Any:
         place = len(self._now)
         expected = self._before[place] if place < len(self._before) else None
         self._alike = self._alike and expected is not None and self._same(key, expected.key)
         if place == 0 and not self._alike:  # another training
             self.forget()
         self._write_inputs()
-        result, launches, replayable = self._runtime.record(work)
-        self._now.append(_Step(key, work, result, launches, replayable))
+        before = None if takes else self.take()
+
+        def all_of_it() -> Any:
+            if before is not None:
+                before.launch()
+            return work()
+
+        result, launches, replayable = self._runtime.record(all_of_it)
+        self._now.append(_Step(key, work, result, launches, replayable, takes))
         if self._alike and expected is not None:
             self._twins[id(result)] = expected.result
         return result
@@ -128,7 +159,7 @@ class Round:
         steps, self._now = self._now, []
         self._drop_graph()
         for step in steps:
-            self._did(step.key, step.work)
+            self._did(step.key, step.work, step.takes)
 
     def _end(self) -> None:
         if self._replaying:
@@ -138,10 +169,19 @@ class Round:
                 self._now = []
                 return
             self._do_after_all()
+        self._launch_postponed()
         again = self._alike and len(self._now) == len(self._before)
         if again and self._now and all(step.replayable for step in self._now):
             self._graph = self._captured([launch for step in self._now for launch in step.launches])
         self._before, self._now = self._now, []
+
+    def _launch_postponed(self) -> None:
+        """No verb took it: it becomes part of the last one."""
+        if (left := self.take()) is not None:
+            _, launches, replayable = self._runtime.record(left.launch)
+            last = self._now[-1]
+            replayable &= last.replayable
+            self._now[-1] = replace(last, launches=[*last.launches, *launches], replayable=replayable)
 
     def _same(self, now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
         """Equal numbers and texts; else the same object, or its twin of the round before."""

@@ -110,6 +110,11 @@ class DeviceTree:
         assert self.host is not None
         return self.host
 
+    @property
+    def size(self) -> int:
+        """The most nodes that it can have: how many there are is known on the device."""
+        return self.store.capacity
+
     def as_tree(self) -> Tree:
         """For signatures that speak of trees."""
         return cast(Tree, self)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.draws import DrawLog, draw_log
 from gpuboost.backends.cuda.formulas import formulas
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
-from gpuboost.backends.cuda.tree import STATE
+from gpuboost.backends.cuda.tree import STATE, empty_records
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
@@ -21,17 +22,20 @@ from gpuboost.types import Array, Gradients, Noise, Sample, TrainingSet
 
 STRETCH, EXTENT_THREADS, DRAW_THREADS, GATHER_ROWS, CHUNK = 4096, 512, 256, 128, 4096  # as in the kernels
 ROOM_BYTES = 64 << 20  # to work in for losses of several outputs
-KEY, ITERATION = 0, 9  # among the round's inputs: four words of a sample's key, and one of a noise's
+KEY, ITERATION, LOTS = 0, 9, 30  # among the round's inputs: four words of a sample's key, and one of two noises'
 _TARGET = ("common.cuh", "tree.cuh", "fixed_point.cuh")
-_SAMPLE = ("common.cuh", "blocks.cuh", "tree.cuh", "fixed_point.cuh", "philox.cuh", "normal.cuh", "sample.cu")
+_SAMPLE = (
+    "common.cuh", "blocks.cuh", "drawn.cuh", "tree.cuh", "fixed_point.cuh", "philox.cuh", "normal.cuh", "sample.cu"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceGradients(Gradients):
-    """Gradients on the device. ``states`` (k,) STATE: their scales. Of drawn rows, only the first ``m`` count."""
+    """Gradients on the device. ``states`` (k,) STATE, as bytes: scales. Of drawn rows, only the first ``m`` count."""
 
     states: Array = None
     sample: DeviceSample | None = None
+    lost: Array = None  # of the sample that they are made from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,8 +44,12 @@ class DeviceSample(Sample):
 
     room: int = 0  # entries of ``rows``
     m: Array = None  # (1,) int32
-    lost: Array = None  # (1,) int32: 1 if there were more than there is room for
-    rate: float = 1.0
+    lost: Array = None  # (1,) int32: what went wrong, see ``Lost`` of drawn.cuh
+    masks: Array = None  # the same rows as bits: see drawn.cuh
+    rate: float = 1.0  # where it is the same for every row; then ``inverse_probability`` is None, and so are these:
+    scores: Array = None  # (n or more,) uint32 bits of each row's score
+    threshold: Array = None  # the record of threshold.cuh, which says what p is of a score
+    log: DrawLog | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,10 +74,11 @@ class Targets:
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round) -> None:
         self._runtime, self._resident, self._rounds = runtime, resident, rounds
         self._kernels: dict[Any, Kernel] = {}
+        self._no_each = resident.nothing.view(np.float32)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> DeviceGradients:
         k, n = scores.shape
-        made, scratch = self._room(k, n), self._scratch(k, n)
+        made, scratch = self._room(k, n), self.scratch(k, n)
         y = self._resident.array(data.y, np.float64)
         weighted, rows = data.weight is not None, self.rows_of(data)
         weight = self._resident.array(data.weight, np.float64) if weighted else self._resident.nothing
@@ -98,8 +107,8 @@ class Targets:
         k, n = g.shape
         m = gradients.multiplicity
         rows = DeviceRows(None, n, 1) if m is None else self._multiplicity(m)
-        states = self._runtime.zeros(k, STATE)
-        self._measure(g.reshape(-1), h.reshape(-1), rows, states, self._scratch(k, n))
+        states = empty_records(self._runtime, k, STATE)
+        self._measure(g.reshape(-1), h.reshape(-1), rows, states, self.scratch(k, n))
         return DeviceGradients(g, h, rows.times, states=states)
 
     def sample(self, probability: float, n: int, key: Key) -> DeviceSample:
@@ -108,32 +117,37 @@ class Targets:
         made = self._rounds.buffer(("sample", room, n), lambda: self._sample_room(room, n))
         chunks = max(1, -(-n // CHUNK))
         inputs = self._rounds.inputs[KEY : KEY + 4]
-        counters = made["masks"], made["starts"], made["arrived"], made["m"], made["lost"]
-        sizes = np.uint64(limit), np.int32(n), np.int32(room)
+        log = self._rounds.buffer(("draws",), lambda: draw_log(self._runtime, self._rounds))
+        counters = made["masks"], made["starts"], made["arrived"], made["m"], made["lost"], *log.arguments
+        sizes = np.uint64(limit), np.float32(1.0 / probability), np.int32(n), np.int32(room)
         self._kernel("draw", _SAMPLE)(self._blocks(chunks), (DRAW_THREADS,), (inputs, *sizes, *counters))
         arguments = made["masks"], made["starts"], made["m"], np.int32(n), made["rows"]
         self._kernel("compact", _SAMPLE)(self._blocks(chunks), (DRAW_THREADS,), arguments)
-        return DeviceSample(rows=made["rows"], room=room, m=made["m"], lost=made["lost"], rate=probability)
+        return DeviceSample(
+            rows=made["rows"], room=room, m=made["m"], lost=made["lost"], masks=made["masks"], rate=probability, log=log
+        )
 
     def weigh(self, gradients: DeviceGradients, sample: DeviceSample) -> DeviceGradients:
         (k, n), room = gradients.g.shape, sample.room
-        made = self._rounds.buffer(("drawn", k, room), lambda: self._drawn_room(k, room))
-        sums, tops, arrived = self._scratch(k, room)
+        made = self._rounds.buffer(("drawn", k, room), lambda: self.drawn_room(k, room))
+        sums, tops, arrived = self.scratch(k, room)
         times, m = gradients.multiplicity, made["times"]
-        weighted = times is not None
+        weighted, each = times is not None, sample.inverse_probability
         arguments = (
             gradients.g.reshape(-1), gradients.h.reshape(-1), times if weighted else self._resident.no_times,
-            np.int32(weighted), sample.rows, sample.m, np.float32(1.0 / sample.rate), np.int32(n), np.int32(room),
+            np.int32(weighted), sample.rows, sample.m, np.float32(1.0 / sample.rate),
+            self._no_each if each is None else each, np.int32(each is not None), np.int32(n), np.int32(room),
             made["g"].reshape(-1), made["h"].reshape(-1), m, sums, tops, made["weights"], made["most"], arrived,
             made["states"],
         )  # fmt: skip
         self._kernel("weigh", _SAMPLE)((*self._grid(room, STRETCH), k), (EXTENT_THREADS,), arguments)
-        return DeviceGradients(made["g"], made["h"], m if weighted else None, states=made["states"], sample=sample)
+        own = m if weighted else None
+        return DeviceGradients(made["g"], made["h"], own, states=made["states"], sample=sample, lost=sample.lost)
 
     def noise(self, gradients: DeviceGradients, noise: Noise) -> DeviceGradients:
         """See the verb. The iteration of the key is read from the round's inputs, which are set before."""
         (k, room), sample, times = gradients.g.shape, gradients.sample, gradients.multiplicity
-        made = self._rounds.buffer(("noisy", k, room), lambda: self._drawn_room(k, room))
+        made = self._rounds.buffer(("noisy", k, room), lambda: self.drawn_room(k, room))
         names = [(noise.key / output).words[3] for output in range(k)]
         streams = self._rounds.buffer(("names", *names), lambda: self._runtime.upload(np.array(names, np.uint32)))
         seed_low, seed_high, _, _ = noise.key.words
@@ -143,11 +157,20 @@ class Targets:
             np.int32(times is not None), nothing if sample is None else sample.rows, np.int32(sample is not None),
             nothing if sample is None else sample.m, np.int32(room), np.float64(noise.deviation), np.uint32(seed_low),
             np.uint32(seed_high), self._rounds.inputs[ITERATION : ITERATION + 1], streams,
-            self._resident.array(TABLE, np.float64).reshape(-1), made["g"].reshape(-1), *self._scratch(k, room)[:2],
-            made["weights"], made["most"], self._scratch(k, room)[2], made["states"],
+            self._resident.array(TABLE, np.float64).reshape(-1), made["g"].reshape(-1), *self.scratch(k, room)[:2],
+            made["weights"], made["most"], self.scratch(k, room)[2], made["states"],
         )  # fmt: skip
         self._kernel("perturb", _SAMPLE)((*self._grid(room, STRETCH), k), (EXTENT_THREADS,), arguments)
-        return DeviceGradients(made["g"], gradients.h, times, states=made["states"], sample=sample)
+        lost = gradients.lost
+        return DeviceGradients(made["g"], gradients.h, times, states=made["states"], sample=sample, lost=lost)
+
+    def lots(self, noise: Noise | None) -> tuple[Any, ...] | None:
+        """The kernels' arguments for ``Lots``; the iteration is read from the round's inputs, which are set before."""
+        if noise is None:
+            return None
+        seed_low, seed_high, _, name = noise.key.words
+        stream = np.uint32(seed_low), np.uint32(seed_high), self._rounds.inputs[LOTS : LOTS + 1], np.uint32(name)
+        return np.float64(noise.deviation), *stream, self._resident.array(TABLE, np.float64).reshape(-1)
 
     def gather(self, bins: DeviceBins, sample: DeviceSample, again: bool) -> DeviceBins:
         """The bins of the drawn rows, side by side. In a round, once is enough: ``again`` is False for the others."""
@@ -193,6 +216,10 @@ class Targets:
             return DeviceRows(None, data.n_rows, 1)
         return self._rounds.buffer(("rows", id(data)), lambda: self._multiplicity(data.multiplicity))
 
+    def room(self, k: int, n: int) -> tuple[DeviceGradients, tuple[Array, Array, Array]]:
+        """Gradients of n rows to be filled, and what to measure them with: see ``scratch``."""
+        return self._room(k, n), self.scratch(k, n)
+
     # parts of the above
 
     def _multiplicity(self, m: Any) -> DeviceRows:
@@ -214,12 +241,12 @@ class Targets:
     def _room(self, k: int, n: int) -> DeviceGradients:
         def make() -> DeviceGradients:
             empty = self._runtime.empty
-            states = self._runtime.zeros(k, STATE)
+            states = empty_records(self._runtime, k, STATE)
             return DeviceGradients(empty((k, n), np.float32), empty((k, n), np.float32), None, states=states)
 
         return self._rounds.buffer(("gradients", k, n), make)
 
-    def _scratch(self, k: int, n: int) -> tuple[Array, Array, Array]:
+    def scratch(self, k: int, n: int) -> tuple[Array, Array, Array]:
         """Sums of stretches, largest sizes and block counters of k outputs."""
 
         def make() -> tuple[Array, Array, Array]:
@@ -241,11 +268,12 @@ class Targets:
             "rows": zeros(room, np.int32),
         }  # fmt: skip
 
-    def _drawn_room(self, k: int, room: int) -> dict[str, Array]:
+    def drawn_room(self, k: int, room: int) -> dict[str, Array]:
         empty, zeros = self._runtime.empty, self._runtime.zeros
         return {
             "g": empty((k, room), np.float32), "h": empty((k, room), np.float32), "times": empty(room, np.int32),
-            "weights": zeros(k, np.uint64), "most": zeros(k, np.int32), "states": zeros(k, STATE),
+            "weights": zeros(k, np.uint64), "most": zeros(k, np.int32),
+            "states": empty_records(self._runtime, k, STATE),
         }  # fmt: skip
 
     def _bins_room(self, bins: DeviceBins, room: int) -> DeviceBins:

@@ -1,5 +1,8 @@
 """The records of ``gpuboost/kernels/tree.cuh`` as numpy dtypes: same names, same offsets, no padding.
 
+On the device they are plain bytes, a row to a record, since CuPy has no structured dtypes; numpy sees through them on
+the host.
+
 Who writes what, in the order of a round (each array is on the device, one ``State`` and one table of nodes an output):
 
     target      scale_g .. unit_h, weight, m, wide, error of ``State``; ``error`` is cleared by whoever reads it
@@ -10,7 +13,13 @@ Who writes what, in the order of a round (each array is on the device, one ``Sta
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda.runtime import Runtime
+from gpuboost.types import Array
 
 STATE = np.dtype(
     [
@@ -49,3 +58,18 @@ RULE = np.dtype(
         ("max_leaves", np.int32), ("max_depth", np.int32), ("min_samples_leaf", np.int32), ("symmetric", np.int32),
     ]
 )  # fmt: skip
+
+
+def empty_records(runtime: Runtime, count: int, dtype: np.dtype[Any]) -> Array:
+    """(count, itemsize) uint8 on the device, zeros."""
+    return runtime.zeros((count, dtype.itemsize), np.uint8)
+
+
+def as_bytes(records: NDArray[Any]) -> NDArray[np.uint8]:
+    """(count,) records to the (count, itemsize) bytes that a device holds."""
+    return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
+
+
+def as_records(fetched: NDArray[np.uint8], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """(count,) records of the (count, itemsize) bytes that came from a device."""
+    return fetched.view(dtype).reshape(len(fetched))

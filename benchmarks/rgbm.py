@@ -1,0 +1,321 @@
+"""Random-then-greedy boosting (RGBM) against its paper: how many learners should compete in a round?
+
+The grid is that of the paper's program: t features (type 3) of all p, each t having more rounds the smaller it is, by
+p^(1/4) a step, so that all runs read about as many values. Stumps of two values, 100 bins, the constant step
+1 / sigma, logistic loss with a ridge of 1e-4. F starts at the best constant, the paper's at 0. ``--scale 0.1`` takes a
+tenth of the rounds; more than MOST_ROUNDS are never run (the paper's t = 1 on rcv1 has 941,936).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuboost as gb
+from gpuboost.backends import get
+from gpuboost.benchmarks import peers, real, rgbm_plot
+from gpuboost.benchmarks.cases import Setting
+from gpuboost.benchmarks.experiments import Experiment, Finding, Options, Part
+from gpuboost.benchmarks.store import Array, Data
+from gpuboost.benchmarks.synthetic import text_like, year_like
+
+RIDGE, BINS = 1e-4, 100
+MOST_ROUNDS = 25_000
+CHECKS = 60  # rounds at which losses are noted
+ENOUGH = 1.02  # "the loss of t = p": within 2 % of it
+
+GRIDS: dict[str, tuple[tuple[int, int], ...]] = {
+    "a9a": ((123, 200), (36, 666), (24, 920), (11, 2217), (3, 7383), (1, 24587)),
+    "colon": ((2000, 200), (299, 1337), (44, 8941), (6, 59792), (1, 399853)),
+    "rcv1": ((47236, 20), (3204, 294), (217, 4334), (14, 63893), (1, 941936)),
+    "year": ((90, 200), (29, 616), (9, 1897), (3, 5842), (1, 17993)),
+}
+"""(t, rounds). The largest t stands for all features."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run at some of its rounds. Seconds are of training alone, by the wall and of this process."""
+
+    t: int
+    rounds: list[int]
+    seconds: list[float]
+    cpu: list[float]
+    train: list[float]
+    test: list[float]
+
+    def first(self, loss: float) -> int | None:
+        """The place of the first noted round whose training loss is no larger."""
+        return next((i for i, here in enumerate(self.train) if here <= loss), None)
+
+    def at(self, rounds: int) -> float:
+        """The training loss after so many rounds, or the last one before."""
+        return self.train[max(i for i, here in enumerate(self.rounds) if here <= rounds)]
+
+
+class Stopwatch:
+    """A callback that notes when each round was done, and the training loss of some, the time of which is taken off."""
+
+    def __init__(self, checks: set[int]) -> None:
+        self._checks, self._off, self._off_cpu = checks, 0.0, 0.0
+        self.rounds: list[int] = []
+        self.seconds: list[float] = []
+        self.cpu: list[float] = []
+        self.train: list[float] = []
+
+    def start(self) -> Stopwatch:
+        self._began, self._began_cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __call__(self, record: Any) -> bool:
+        done = record.round + 1
+        if done == 1:  # binning lies before the first round
+            self.start()
+        if done in self._checks:
+            now, cpu = time.perf_counter(), time.process_time()
+            self.rounds.append(done)
+            self.seconds.append(now - self._began - self._off)
+            self.cpu.append(cpu - self._began_cpu - self._off_cpu)
+            self.train.append(record.training_loss())
+            self._off += time.perf_counter() - now
+            self._off_cpu += time.process_time() - cpu
+        return False
+
+
+def checks(rounds: int) -> list[int]:
+    """The first round, the last one, and others evenly by their logarithm."""
+    return sorted({round(x) for x in np.geomspace(1, rounds, min(CHECKS, rounds))})
+
+
+def follow(data: Data, dataset: gb.Dataset, t: int, rounds: int, threads: int, seed: int) -> Curve:
+    """One run: timed alone, and its held-out losses made afterwards, tree by tree."""
+    loss = gb.losses.Logistic(RIDGE) if data.task == "binary" else gb.losses.SquaredError()
+    kind = gb.GradientBoostingClassifier if data.task == "binary" else gb.GradientBoostingRegressor
+    watch = Stopwatch(set(checks(rounds)))
+    model = kind(
+        loss=loss, n_estimators=rounds, learning_rate=1.0, step="constant", max_depth=1, reg_lambda=0.0,
+        min_child_weight=0.0, max_bins=BINS, learners=None if t >= data.X.shape[1] else t, random_state=seed,
+        n_jobs=threads, device="cpu", callbacks=[watch],
+    )  # fmt: skip
+    model.fit(dataset)
+    return Curve(t, watch.rounds, watch.seconds, watch.cpu, watch.train, held_out(model, data, watch.rounds))
+
+
+def held_out(model: Any, data: Data, rounds: Sequence[int]) -> list[float]:
+    machine, ensemble, out = get("cpu"), model.ensemble_, []
+    bins = machine.quantise(data.X_test, ensemble.cuts)
+    scores = np.repeat(ensemble.bias[:, None], len(data.y_test), axis=1)
+    y, wanted = np.asarray(data.y_test, np.float64), set(rounds)
+    for done, (tree, factor) in enumerate(zip(ensemble.trees, ensemble.factors, strict=True), 1):
+        machine.add_tree(scores, tree, factor, bins, ensemble.cuts)
+        if done in wanted:
+            out.append(machine.loss_value(model.loss_, scores, y, None))
+    return out
+
+
+def grid(name: str, features: int, options: Options) -> list[tuple[int, int]]:
+    """The paper's, cut to what this run may take, and to the features that are there."""
+    scale = options.scale * (0.02 if options.small else 1.0)
+    return [(min(t, features), max(2, min(int(n * scale), MOST_ROUNDS))) for t, n in GRIDS[name]]
+
+
+def compared(options: Options, name: str, data: Data, seed: int) -> list[Curve]:
+    dataset = gb.Dataset(data.X, data.y, max_bins=BINS, n_jobs=options.threads)
+    curves = []
+    for t, rounds in grid(name, data.X.shape[1], options):
+        options.tell(f"{name}: t = {t}, {rounds:,} rounds, seed {seed}")
+        curves.append(follow(data, dataset, t, rounds, options.threads, seed))
+    return curves
+
+
+def shuffled(x: Any, y: Array, seed: int) -> Data:
+    """A random 80/20 split, as the paper's program makes it."""
+    order = np.random.RandomState(seed).permutation(len(y))
+    train, test = order[: len(y) * 4 // 5], order[len(y) * 4 // 5 :]
+    return Data("binary", x[train], y[train], x[test], y[test])
+
+
+def table(name: str, curves: Sequence[Curve], paper: str, repeats: str = "") -> Finding:
+    """What one set's runs came to, beside the run in which all features compete."""
+    every, rows = curves[0], []
+    near = every.train[-1] * ENOUGH
+    for curve in curves:
+        best = int(np.argmin(curve.test))
+        rows.append((
+            str(curve.t), f"{curve.rounds[-1]:,}", f"{curve.train[-1]:.5f}",
+            f"{curve.at(every.rounds[-1]) / every.train[-1]:.4f}", *_until(curve, every, every.train[-1]),
+            *_until(curve, every, near), f"{1e3 * curve.seconds[-1] / curve.rounds[-1]:.3f}",
+            f"{curve.test[best]:.5f} at {curve.rounds[best]:,}",
+        ))  # fmt: skip
+    columns = (
+        "t", "rounds", "training loss", f"of t = {every.t} after {every.rounds[-1]}", "rounds to that", "of its time",
+        f"rounds to {ENOUGH:g} of it", "of its time to there", "ms a round", "best test loss",
+    )  # fmt: skip
+    notes = paper, f"its time: of t = {every.t}, {every.seconds[-1]:.3f} s for {every.rounds[-1]} rounds"
+    return Finding(f"{name}{repeats}", columns, tuple(rows), notes, {"curves": [vars(curve) for curve in curves]})
+
+
+def _until(curve: Curve, every: Curve, loss: float) -> tuple[str, str]:
+    """Rounds until the training loss is that low, and their time as a share of that of the run with all features."""
+    at, whole = curve.first(loss), every.first(loss)
+    if at is None or whole is None:
+        return "never", ""
+    return f"{curve.rounds[at]:,}", f"{curve.seconds[at] / max(every.seconds[whole], 1e-9):.2f}"
+
+
+def a9a(options: Options) -> Finding:
+    """Rows of 14 indicators each, sparse."""
+    whole = real.a9a(3000 if options.small else None)
+    paper = "paper (figure 1): after 200 rounds t = 24 is as good as t = 123, and by the clock a medium t is best"
+    return table("a9a, sparse", compared(options, "a9a", shuffled(whole.X[:, 1:], whole.y, 40), 40), paper)
+
+
+def a9a_dense(options: Options) -> Finding:
+    """The same rows in full, as the paper's program has them."""
+    whole = real.a9a(3000 if options.small else None)
+    data = shuffled(whole.X[:, 1:].toarray(), whole.y, 40)
+    return table("a9a, dense", compared(options, "a9a", data, 40), "the same model as from sparse rows")
+
+
+def colon(options: Options) -> Finding:
+    """Where the best test loss lies, over random splits."""
+    x, y = real.colon_cancer()
+    splits = options.repeats or (2 if options.small else 10)
+    runs = [compared(options, "colon", shuffled(x, y, 40 + split), 40 + split) for split in range(splits)]
+    first = table(
+        "colon-cancer", runs[0], "paper (figure 5): the best test loss lies inside the range of t", ", split 1"
+    )
+    rows = []
+    for i, curve in enumerate(runs[0]):
+        best = [min(run[i].test) for run in runs]
+        error = statistics.stdev(best) / len(best) ** 0.5
+        rounds = statistics.median(run[i].rounds[int(np.argmin(run[i].test))] for run in runs)
+        wins = sum(min(run, key=lambda one: min(one.test)) is run[i] for run in runs)
+        mean = f"{statistics.fmean(best):.4f} ± {error:.4f}"
+        spread = f"{min(best):.4f} to {max(best):.4f}"
+        rows.append((str(curve.t), f"{curve.rounds[-1]:,}", mean, spread, f"{rounds:,.0f}", str(wins)))
+    columns = (
+        "t",
+        "rounds",
+        "best test loss, mean and its error",
+        "over splits",
+        "at round (median)",
+        "splits it wins",
+    )
+    numbers = {
+        "curves": first.numbers["curves"] if first.numbers else [],
+        "splits": [[vars(c) for c in r] for r in runs],
+    }
+    return Finding(f"colon-cancer: {splits} random splits", columns, tuple(rows), first.notes, numbers)
+
+
+def rcv1(options: Options) -> Finding:
+    """A thousand documents of 47,236 words."""
+    x, y, x_test, y_test = real.rcv1_small()
+    data = Data("binary", x, y, x_test, y_test)
+    return table(
+        "rcv1 sample", compared(options, "rcv1", data, 40), "paper (figure 5): a medium t is best by the clock"
+    )
+
+
+def year(options: Options) -> Finding:
+    """In place of YearPredictionMSD, which is not free to pass on."""
+    size = {"n": 4000, "n_test": 1000} if options.small else {"n": 320_000, "n_test": 80_000}
+    data = year_like(**size, seed=4)
+    return table(
+        "synthetic, 400,000 x 90", compared(options, "year", data, 40), "squared error: the loss at its best is noise"
+    )
+
+
+def sparse(options: Options) -> Finding:
+    """20,000 documents of 47,000 words: time by t, and memory by what is stored."""
+    rows = 1000 if options.small else 20_000
+    data = text_like(n=rows, n_test=10, seed=5, d=47_000, per_row=75)
+    dataset = gb.Dataset(data.X, data.y, max_bins=BINS, n_jobs=options.threads)
+    repeats, rounds = options.repeats or 3, 20 if options.small else 100
+    lines = []
+    for t in (47_000, 21_700, 2170, 217, 22):
+        options.tell(f"sparse: t = {t}")
+        curves = [follow(data, dataset, t, rounds, options.threads, seed) for seed in range(repeats)]
+        milliseconds = [1e3 * curve.cpu[-1] / (rounds - 1) for curve in curves]
+        entries = data.X.nnz * t / 47_000
+        lines.append((f"{t:,}", f"{entries:,.0f}", f"{statistics.median(milliseconds):.3f}", milliseconds))
+    return Finding(
+        f"{rows:,} x 47,000, {data.X.nnz / rows / 47_000:.2%} stored: {data.X.nnz:,} entries",
+        ("t", "entries of drawn features", "CPU ms a round"),
+        tuple(line[:3] for line in lines),
+        ("a round has a cost by rows (gradients, scores) beside that by entries",),
+        {line[0]: line[3] for line in lines},
+    )
+
+
+def stumps(options: Options) -> Finding:
+    """200 stumps of all features of a9a, all libraries."""
+    data = real.a9a(3000 if options.small else None)
+    setting = Setting(trees=20 if options.small else 200, depth=1)
+    named = [name for name in ("gpuboost", "xgboost", "lightgbm", "sklearn") if name == "gpuboost" or options.peers]
+    named = [name for name in named if peers.installed(name)]
+    repeats = options.repeats or (1 if options.small else 7)
+    wall: dict[str, list[float]] = {name: [] for name in named}
+    cpu: dict[str, list[float]] = {name: [] for name in named}
+    dense = {"sklearn"}  # it takes no sparse rows
+    for repeat in range(repeats + 1):  # the first one loads threads and kernels
+        for name in named if repeat % 2 else reversed(named):
+            options.tell(f"stumps: {name}, repeat {repeat} of {repeats}")
+            x = data.X.toarray() if name in dense else data.X
+            taken, used = _timed(name, Data(data.task, x, data.y, x[:1], data.y[:1]), setting, options.threads)
+            if repeat:
+                wall[name].append(taken)
+                cpu[name].append(used)
+    ours = statistics.median(wall["gpuboost"])
+    rows = tuple(
+        (
+            name, f"{statistics.median(wall[name]):.3f}", f"{min(wall[name]):.3f}",
+            f"{statistics.median(cpu[name]):.3f}", f"{statistics.median(wall[name]) / ours:.2f}",
+        )
+        for name in named
+    )  # fmt: skip
+    return Finding(
+        f"a9a, {setting.trees} trees of depth 1, {options.threads} threads, {repeats} repeats",
+        ("library", "s, median", "least", "CPU s, median", "of gpuboost's"),
+        rows,
+        ("training without binning; scikit-learn learns from the same rows in full",),
+        {"wall": wall, "cpu": cpu},
+    )
+
+
+def _timed(name: str, data: Data, setting: Setting, threads: int) -> tuple[float, float]:
+    peer = peers.open_peer(name, data.task, setting, threads, data.y)
+    binned = peer.bin(peer.prepare(data.X), data.y, None, None)
+    start, used = time.perf_counter(), time.process_time()
+    peer.train(binned)
+    return time.perf_counter() - start - (peer.binning_seconds or 0.0), time.process_time() - used
+
+
+def draw(findings: dict[str, Finding], path: Any) -> None:
+    """Figures 1 and 5 of the paper, of what was run."""
+    curves = {name: one.numbers["curves"] for name, one in findings.items() if one.numbers and "curves" in one.numbers}
+    rgbm_plot.draw(curves, path)
+
+
+PARTS: dict[str, tuple[str, Callable[[Options], Finding]]] = {
+    "a9a": ("26,048 x 123, sparse: t from 1 to 123 (figure 1)", a9a),
+    "a9a-dense": ("the same rows in full", a9a_dense),
+    "colon": ("colon-cancer, 49 x 2,000, random splits: where the best test loss lies", colon),
+    "rcv1": ("1,000 x 47,236 documents", rcv1),
+    "year": ("320,000 x 90 synthetic, squared error", year),
+    "sparse": ("20,000 x 47,000 synthetic documents: time by t", sparse),
+    "stumps": ("200 stumps of all features of a9a, beside other libraries (--peers)", stumps),
+}
+
+EXPERIMENT = Experiment(
+    "rgbm",
+    "Random-then-greedy boosting: how many weak learners should compete",
+    {name: Part(title, run) for name, (title, run) in PARTS.items()},
+    draw=draw,
+)

@@ -1,0 +1,88 @@
+"""What ``base_learner=`` names."""
+
+from __future__ import annotations
+
+import inspect
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+from gpuboost.errors import RecipeError
+from gpuboost.fitting import BaseLearner
+from gpuboost.fitting.competition import Competition
+from gpuboost.fitting.estimator import AnyEstimator
+from gpuboost.learners.families import FAMILIES, Family, LinearTree, TensorSpline, Tree
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import ImportanceSampling
+
+RULE = "None (trees), a family of gb.learners such as Spline(), a list of families, or a regressor with fit and predict"
+
+
+def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
+    """None for trees; families of ``gb.learners``, one or a list; or a regressor in scikit-learn's manner.
+
+    Raises
+    ------
+    RecipeError
+        If it is nothing of the kind.
+    """
+    if value is None:
+        return None
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    if listed and all(isinstance(one, FAMILIES) for one in listed):
+        return Competition(tuple(listed))
+    if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in ("fit", "predict")):
+        raise RecipeError(f"base_learner: must be {RULE}; got {value!r}.")
+    from sklearn.base import clone, is_classifier
+
+    if hasattr(value, "__sklearn_tags__") and is_classifier(value):
+        raise RecipeError(
+            f"base_learner: gradients are numbers, so a regressor fits them; got the classifier {value!r}. Use the "
+            "regressor of its kind; the loss makes classes of the scores."
+        )
+    copied = clone if hasattr(value, "get_params") else deepcopy
+    return AnyEstimator(value, copied, takes_weights(value), _cancels(sampling))
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Whether its ``fit`` has a parameter ``sample_weight``; of a pipeline, which has none to pass on by, False."""
+    try:
+        return "sample_weight" in inspect.signature(estimator.fit).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _cancels(sampling: Any) -> bool:
+    """Whether h / p is one number for all rows: no row's p is bound from below, and 1 is reached by none."""
+    return isinstance(sampling, ImportanceSampling) and sampling.score == "hessian" and sampling.least == 0.0
+
+
+def with_numbers(recipe: Recipe, names: tuple[str, ...] | None) -> Recipe:
+    """The same, columns that families name by text turned to their numbers.
+
+    Raises
+    ------
+    RecipeError
+        If there is no such column.
+    """
+    if not isinstance(recipe.base_learner, Competition):
+        return recipe
+
+    def number(family: Family, column: int | str) -> int:
+        if isinstance(column, int):
+            return column
+        if names is None or column not in names:
+            known = "X has no names" if names is None else f"X has {', '.join(names)}"
+            raise RecipeError(f"base_learner: {family!r} names column {column!r}; {known}.")
+        return names.index(column)
+
+    def resolved(family: Family) -> Family:
+        if isinstance(family, TensorSpline):
+            return replace(family, pairs=tuple((number(family, a), number(family, b)) for a, b in family.pairs))
+        columns = getattr(family, "columns", None)
+        if columns is None or isinstance(family, (Tree, LinearTree)):
+            return family
+        return replace(family, columns=tuple(number(family, one) for one in columns))
+
+    families = tuple(resolved(family) for family in recipe.base_learner.families)
+    return replace(recipe, base_learner=replace(recipe.base_learner, families=families))

@@ -1,0 +1,130 @@
+"""How much of the gradient each round's trees took up: the measured edge, beside what the descent lemma promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from gpuboost.recipe import Recipe
+from gpuboost.types import Progress, TrainingSet
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeReport:
+    """Round by round. The edge is |P r| / |r|: r is the negative gradient of all rows, P r its part along the trees."""
+
+    edges: tuple[float, ...]
+    promised: tuple[float, ...]  # at least by so much falls the mean loss of a row (descent lemma)
+    factors: tuple[float, ...]  # what the round leaves of L - L* at most; 1 if the loss is not strongly convex
+
+    def __str__(self) -> str:
+        return f"edges from {min(self.edges):.3g} to {max(self.edges):.3g}, at least {sum(self.promised):.4g} down"
+
+
+@dataclass(slots=True)
+class EdgeRecord:
+    """Notes while a fit goes on what a report needs. What is on a device is not measured.
+
+    Leaf values of a constant step are -G / (c N + lambda), and c N is the cover: so a tree tells its own sums, after
+    the fit, and a round costs one pass over the gradients. A line search scales them, so there G is summed again.
+    """
+
+    recipe: Recipe
+    measured: bool = field(init=False)
+    even: bool = True  # every row counts once
+    total_weight: float = 1.0
+    lengths: list[float] = field(default_factory=list)
+    rounds: list[Any] = field(default_factory=list)  # trees, or what a line search would make one forget of them
+    before: Any = None  # scores after the last round, of base learners other than trees
+
+    def __post_init__(self) -> None:
+        loss, curvature = self.recipe.loss, self.recipe.step.curvature(self.recipe.loss)
+        smooth = loss.smoothness is not None and loss.leaf_quantile is None
+        self.measured = smooth and curvature is not None
+
+    def start(self, data: TrainingSet) -> None:
+        self.even, self.total_weight = data.weight is None and data.multiplicity is None, data.total_weight
+
+    def see(self, progress: Progress) -> None:
+        drawn = progress.drawn
+        if not self.measured or drawn is None or not isinstance(drawn.gradients.g, np.ndarray):
+            return
+        if self.recipe.base_learner is not None:
+            self._see_scores(progress, drawn.gradients)
+            return
+        if drawn.sample.rows is not None or progress.scale != 1.0 or len(drawn.leaves) != len(progress.trees):
+            return
+        self.lengths.append(self._length(drawn.gradients))
+        if getattr(self.recipe.step, "searches", False):
+            pairs = zip(progress.trees, drawn.leaves, strict=True)
+            self.rounds.append([self._searched(drawn.gradients, tree, leaves) for tree, leaves in pairs])
+        else:
+            self.rounds.append(progress.trees)
+
+    def _see_scores(self, progress: Progress, gradients: Any) -> None:
+        """Of any base learner, by how the scores moved: a direction is scaled on all rows, whatever it was fitted to.
+
+        After a model that is carried on, the first round has nothing to be measured from.
+        """
+        before, self.before = self.before, np.array(progress.scores)
+        if before is None and progress.n_rounds > 1:
+            return
+        moved = self.before - (progress.ensemble.bias[:, None] if before is None else before)
+        times = 1.0 if gradients.multiplicity is None else gradients.multiplicity
+        slope = -(gradients.g * times * moved).sum(axis=1)
+        bend = (gradients.h * times * moved * moved).sum(axis=1)
+        curvature = self.recipe.step.curvature(self.recipe.loss) or 1.0
+        reach = curvature * np.divide(slope * slope, bend, out=np.zeros(len(bend)), where=bend > 0.0)
+        down = slope - 0.5 * (self.recipe.loss.smoothness or 0.0) / curvature * bend
+        self.lengths.append(self._length(gradients))
+        self.rounds.append(list(zip(reach.tolist(), down.tolist(), strict=True)))
+
+    def report(self) -> EdgeReport | None:
+        """None if nothing was measured."""
+        if not self.rounds:
+            return None
+        edges, promised, factors = [], [], []
+        for length, trees in zip(self.lengths, self.rounds, strict=True):
+            parts = [tree if isinstance(tree, tuple) else self._of(tree) for tree in trees]
+            reach, down = sum(part[0] for part in parts), sum(part[1] for part in parts)
+            edges.append(sqrt(min(reach / length, 1.0)) if length > 0.0 else 0.0)
+            promised.append(down / self.total_weight)
+            factors.append(1.0 - 2.0 * self.recipe.loss.strong_convexity * down / length if length > 0.0 else 1.0)
+        return EdgeReport(tuple(edges), tuple(promised), tuple(factors))
+
+    def _of(self, tree: Any) -> tuple[float, float]:
+        """|P r|^2, and how much the summed loss falls at least: sum of d G - (sigma / 2) N d^2, d the leaf's step."""
+        limits, rate = self.recipe.growth.limits, self.recipe.learning_rate
+        leaf, curvature = tree.nodes.is_leaf, self.recipe.step.curvature(self.recipe.loss) or 1.0
+        h, value = tree.nodes.cover[leaf], tree.value[leaf]
+        if limits.signed and len(value) == 2:  # one value, so one "leaf"
+            h, value = np.array([h.sum()]), value[:1]
+        g = np.abs(value) * (h + limits.reg_lambda)
+        step, sigma = rate * np.abs(value), self.recipe.loss.smoothness or 0.0
+        reach = np.divide(g * g, h, out=np.zeros(len(h)), where=h > 0.0).sum()
+        return curvature * float(reach), float((step * g - 0.5 * sigma / curvature * h * step * step).sum())
+
+    def _searched(self, gradients: Any, tree: Any, leaves: Any) -> tuple[float, float]:
+        """The same; a line search does no worse than the constant step, and a share of it as much of that."""
+        curvature, m = self.recipe.step.curvature(self.recipe.loss) or 1.0, gradients.multiplicity
+        times = 1.0 if m is None else m
+        g = np.bincount(leaves, gradients.g[tree.output] * times, len(tree.value))
+        h = np.bincount(leaves, gradients.h[tree.output] * times, len(tree.value))
+        if self.recipe.growth.limits.signed and len(g) == 3:
+            g, h = g[1:2] - g[2:], h[1:2] + h[2:]
+        reach = curvature * float(np.divide(g * g, h, out=np.zeros(len(h)), where=h > 0.0).sum())
+        return reach, 0.5 * self.recipe.learning_rate / (self.recipe.loss.smoothness or 1.0) * reach
+
+    def _length(self, gradients: Any) -> float:
+        """|r|^2. Of weight w, g is w times the row's own gradient and h is w times c, so it is the sum of c g^2 / h."""
+        if self.even:
+            return float(sum(np.dot(g, g) for g in gradients.g))
+        curvature, m = self.recipe.step.curvature(self.recipe.loss) or 1.0, gradients.multiplicity
+        length = 0.0
+        for g, h in zip(gradients.g, gradients.h, strict=True):
+            squares = np.divide(g.astype(np.float64) ** 2, h, out=np.zeros(len(g)), where=h > 0.0)
+            length += curvature * float((squares if m is None else squares * m).sum())
+        return length

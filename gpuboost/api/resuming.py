@@ -1,0 +1,151 @@
+"""A fit that was interrupted, and goes on from a checkpoint as if it had not been.
+
+A model file says what a model is. To go on *in the same way* takes more: the seed, what was watched so far, which
+random numbers are used up. A checkpoint holds that too, in the same file, so that no reader meets a model without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.execution import Execution, Log, log_of
+from gpuboost.model import strict_json as strict
+from gpuboost.recipe import Recipe
+from gpuboost.types import Built
+from gpuboost.watch.history import History
+from gpuboost.watch.record import Evals, Plan
+
+MAY_DIFFER = ("n_estimators", "random_state")
+"""Parameters that a fit may go on with another value of; of the second, if it is None."""
+
+KEYS = {"seed", "first", "data", "evals", "log"}
+
+
+NOTHING = Log(())
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a checkpoint holds beside the model."""
+
+    seed: int
+    first: int  # rounds of the model that the fit began with
+    data: tuple[int, int, int]  # rows, features, and a checksum of target and weights
+    evals: tuple[Evals, ...] = ()  # round by round
+    log: Log = NOTHING
+
+    @property
+    def done(self) -> int:
+        return len(self.log.applied)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values; numbers that JSON has no word for, as text."""
+        evals = [{name: {m: repr(v) for m, v in of.items()} for name, of in one.items()} for one in self.evals]
+        log = self.log.to_json()
+        return {"seed": self.seed, "first": self.first, "data": list(self.data), "evals": evals, "log": log}
+
+    @classmethod
+    def from_json(cls, found: Any) -> Run:
+        """The inverse.
+
+        Raises
+        ------
+        InputError
+            If it is anything else.
+        """
+        strict.record(found, "extra.run", tuple(KEYS))
+        seed, first = (strict.integer(found[name], f"extra.run.{name}", 0, 2**64) for name in ("seed", "first"))
+        rows, features, check = strict.integers(found["data"], "extra.run.data", 0, 2**62, 3).tolist()
+        try:
+            evals = tuple(
+                {name: {m: float(v) for m, v in of.items()} for name, of in one.items()} for one in found["evals"]
+            )
+        except (AttributeError, TypeError, ValueError):
+            raise InputError(f"model file: extra.run.evals: found {str(found['evals'])[:80]!r}.") from None
+        return cls(seed, first, (rows, features, check), evals, Log.from_json(found["log"]))
+
+    def rest(self, recipe: Recipe) -> Recipe:
+        """The rounds that are still to be done.
+
+        Raises
+        ------
+        RecipeError
+            If there were more of them already than are asked for.
+        """
+        if recipe.rounds < self.done:
+            raise RecipeError(
+                f"n_estimators: of a fit that goes on, those before the checkpoint count; it holds {self.done} rounds, "
+                f"and {recipe.rounds} are asked for."
+            )
+        return replace(recipe, rounds=recipe.rounds - self.done)
+
+    def check_watched(self, plan: Plan) -> None:
+        """Refuse other eval sets or metrics than those that were watched. Raises RecipeError."""
+        if not self.evals:
+            return
+        then = {name: tuple(of) for name, of in self.evals[0].items()}
+        now = dict.fromkeys(plan.eval_sets, tuple(plan.metrics))
+        if then != now:
+            raise RecipeError(f"resume_from: a fit goes on as it began; it watched {then}, and now {now}.")
+
+    def check(
+        self, then: Mapping[str, Any], now: Mapping[str, Any], random_state: Any, data: tuple[int, int, int]
+    ) -> None:
+        """Refuse what could not come to the model that was begun.
+
+        Parameters
+        ----------
+        then, now
+            Parameters as they are written to model files.
+
+        Raises
+        ------
+        RecipeError
+            If a parameter differs.
+        InputError
+            If the data do.
+        """
+        differ = [name for name in sorted(then.keys() & now.keys()) if then[name] != now[name]]
+        differ = [name for name in differ if name not in MAY_DIFFER]
+        if differ:
+            seen = "; ".join(f"{name} was {then[name]!r} and is {now[name]!r}" for name in differ)
+            raise RecipeError(f"resume_from: a fit goes on as it began; {seen}. To change them, use init_model.")
+        if isinstance(random_state, Integral) and int(random_state) != self.seed:
+            raise RecipeError(
+                f"random_state: the fit to go on with was begun with {self.seed}; got {random_state!r}. Pass None."
+            )
+        if self.data != data:
+            names = ("rows", "features", "checksum of target and weights")
+            seen = "; ".join(f"{name}: {a} then, {b} now" for name, a, b in zip(names, self.data, data, strict=True))
+            raise InputError(f"resume_from: these are not the data that the fit began with; {seen}.")
+
+
+@dataclass(slots=True)
+class Diary:
+    """What a fit has come to, for whoever goes on with it."""
+
+    run: Run
+    execution: Execution
+    history: History
+    lines: list[Built] = field(default_factory=list)  # since this call of fit
+
+    def up_to(self, rounds: int) -> Run:
+        """The run whose model has so many rounds."""
+        log = log_of(self.execution, self.run.seed, (*self.run.log.lines, *self.lines)).before(rounds)
+        return replace(self.run, evals=self.history.by_round[: len(log.applied)], log=log)
+
+
+def fingerprint(n_features: int, y: NDArray[Any], weight: NDArray[Any] | None) -> tuple[int, int, int]:
+    """What ``Run.data`` is."""
+    found = crc32(np.asarray(y, np.float64).tobytes())
+    if weight is not None:
+        found = crc32(np.asarray(weight, np.float64).tobytes(), found)
+    return len(y), n_features, found

@@ -1,0 +1,117 @@
+"""Training rows shared out to the shards of a data-parallel fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.api.training import Job
+from gpuboost.backends.devices import Choice
+from gpuboost.data.parquet import ParquetRows
+from gpuboost.data.queries import query_start
+from gpuboost.data.weights import kept_rows, split_weights
+from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.execution import DataParallel
+from gpuboost.steps import LineSearchStep
+from gpuboost.types import Cuts, TrainingSet
+
+if TYPE_CHECKING:  # they import kernels, which take a while
+    from gpuboost.backends.sharded.backend import Sharded
+    from gpuboost.backends.sharded.shard import Piece, Source
+
+STRETCH = 4_096  # rows; a boundary between stretches of the fixed summation order saves sending their ends
+
+
+def ends_of(n_rows: int, shards: int, lists: NDArray[np.int64] | None = None) -> list[int]:
+    """Up to which row each shard goes: about equally many, whole queries, whole stretches where rows are many.
+
+    There are fewer shards than were asked for if there are fewer rows, or queries.
+    """
+    if lists is not None:
+        wanted = [n_rows * (i + 1) // shards for i in range(shards)]
+        found = lists[np.searchsorted(lists, wanted)]
+        return [int(end) for end in np.unique(found[found > 0])]
+    shards = min(shards, n_rows)
+    unit = STRETCH if n_rows >= 4 * shards * STRETCH else 1
+    return [n_rows * (i + 1) // shards // unit * unit for i in range(shards - 1)] + [n_rows]
+
+
+def shared_out(
+    backend: Sharded, x: Any, cuts: Cuts, y: NDArray[np.float64], weight: NDArray[np.float64] | None,
+    group: NDArray[Any] | None,
+) -> TrainingSet:  # fmt: skip
+    """The rows ``x`` (n, d) that are in memory here, each shard given its own; those of weight 0 are left out."""
+    from gpuboost.backends.sharded.shard import Piece
+
+    rows, files = kept_rows(weight), x if isinstance(x, ParquetRows) else None
+    if files is not None:
+        x = np.arange(len(y))  # of rows that stay in files, the numbers are sent
+    if rows is not None and weight is not None:
+        x, y, weight, group = x[rows], y[rows], weight[rows], None if group is None else group[rows]
+    lists = None if group is None else query_start(group)
+    weight, multiplicity = split_weights(weight)
+    sources: list[Source] = []
+    ends = ends_of(len(y), backend.shards, lists)
+    for a, b in zip([0, *ends[:-1]], ends, strict=True):
+        inside = None if lists is None else lists[(lists >= a) & (lists <= b)] - a
+        own_weight = None if weight is None else weight[a:b]
+        times = None if multiplicity is None else multiplicity[a:b]
+        piece = Piece(x[a:b], y[a:b], own_weight, times, inside)
+        sources.append(piece if files is None else partial(_read, files, piece))
+    return backend.place(sources, cuts, y, weight, multiplicity, lists, np.diff([0, *ends]).tolist())
+
+
+def _read(files: ParquetRows, piece: Piece) -> Piece:
+    """The piece with its rows in place of their numbers: called by the shard."""
+    begin, end = int(piece.x[0]), int(piece.x[-1]) + 1
+    return replace(piece, x=files[begin:end] if end - begin == len(piece.x) else files[piece.x])
+
+
+def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
+    """Where shards compute: each on the CPU of its machine.
+
+    Raises
+    ------
+    RecipeError, DeviceError
+        If that is not what the parameters, or the place of the data, ask for.
+    """
+    if params.get("base_learner") is not None:
+        raise RecipeError(
+            f"base_learner: shards of DataParallel grow trees; got {params['base_learner']!r}. Use execution=None."
+        )
+    if place is not None or params["device"] not in ("auto", "cpu"):
+        seen = f"X lives on {place}" if place is not None else f"got device={params['device']!r}"
+        raise DeviceError(
+            f"device: shards of DataParallel compute on the CPU of their machine; {seen}. Use device='cpu' or 'auto', "
+            "and data on the host."
+        )
+    return Choice("cpu", f"{params['execution']!r}: shards compute on CPUs.")
+
+
+@contextmanager
+def on_its_machine(job: Job) -> Iterator[Job]:
+    """The job as it is, or, if its rows are to be shared out, on shards that are there as long as it takes.
+
+    Raises
+    ------
+    RecipeError, DeviceError
+        If a part of the recipe cannot be sent, or the shards cannot be started.
+    """
+    execution = job.recipe.execution
+    if not isinstance(execution, DataParallel):
+        yield job
+        return
+    if isinstance(job.recipe.step, LineSearchStep):
+        raise RecipeError(
+            "step: a line search passes over all rows many times, and shards of DataParallel do not; use 'newton', "
+            "'gradient' or 'constant'."
+        )
+    execution.check(job.recipe)
+    with execution.machine(job.threads) as backend:
+        yield replace(job, backend=backend)

@@ -1,0 +1,70 @@
+"""How far to go along a direction: the least of a convex function of one number, or of several at once.
+
+Newton's method, kept between a point that is too short and one that is too far; until one is too far, a step at most
+doubles the length. Friedman's unguarded steps overflow on losses that grow exponentially.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST = 20  # evaluations
+TOLERANCE = 1e-6  # relative change of the length at which it is good enough
+
+Vector: TypeAlias = NDArray[np.float64]
+
+Slopes: TypeAlias = Callable[[Vector], tuple[Vector, Vector]]
+"""(m,) lengths -> (m,) first and (m,) second derivatives there, which need not be finite"""
+
+
+def minimise(slopes: Slopes, start: Vector) -> Vector:
+    """(m,) lengths >= 0, to ``TOLERANCE``; 0 where the function does not fall at 0.
+
+    start (m,): lengths to try first, positive. Where evaluations run out, the longest length from where the function
+    still falls is returned, so that no result is worse than 0.
+    """
+    out, low, high, rho = np.zeros(len(start)), np.zeros(len(start)), np.full(len(start), np.inf), start.copy()
+    active = slopes(out)[0] < 0.0
+    for _ in range(MOST):
+        if not active.any():
+            break
+        first, second = slopes(np.where(active, rho, out))
+        short = first < 0.0  # and not where it is no number
+        low, high = np.where(active & short, rho, low), np.where(active & ~short, rho, high)
+        following = _next(rho, first, second, low, high)
+        done = (np.abs(following - rho) <= TOLERANCE * rho) | (first == 0.0)
+        following = np.where(first == 0.0, rho, following)
+        out = np.where(active, np.where(done, following, low), out)
+        active, rho = active & ~done, following
+    return out
+
+
+def _next(rho: Vector, first: Vector, second: Vector, low: Vector, high: Vector) -> Vector:
+    """Newton's step if it stays inside, half the way if it does not, at most the double where there is no end yet."""
+    with np.errstate(all="ignore"):
+        newton = rho - first / second
+        usable = (second > 0.0) & np.isfinite(newton)
+        inside = usable & (newton > low) & (newton < high)
+        between = np.where(inside, newton, 0.5 * (low + high))
+        outward = np.where(usable & (newton > rho), np.minimum(newton, 2.0 * rho), 2.0 * rho)
+    return np.where(np.isfinite(high), between, outward)
+
+
+def pinball(residual: Vector, direction: Vector, weight: Vector, alpha: float) -> float:
+    """The least rho >= 0 that minimises the alpha-quantile loss of residual - rho direction, summed with weights.
+
+    Breakpoints are residual / direction, weighted by weight |direction|; for alpha = 1/2 it is their (lower) median.
+    """
+    some = direction != 0.0
+    if not some.any():
+        return 0.0
+    along, size = direction[some], weight[some] * np.abs(direction[some])
+    at = residual[some] / along
+    order = np.argsort(at, kind="stable")
+    reached = np.cumsum(size[order])
+    needed = np.cumsum(np.where(along > 0.0, alpha, 1.0 - alpha) * size)[-1]
+    return max(0.0, float(at[order[min(int(np.searchsorted(reached, needed)), len(order) - 1)]]))

@@ -1,0 +1,345 @@
+"""The sharded machine: every row with one of the shards, every decision here. The same bits as Reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial, reduce
+from operator import add
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.fixed_point import fixed_point_scale
+from gpuboost.backends.layout import layout_of
+from gpuboost.backends.odds import Odds
+from gpuboost.backends.random_shape import counted, random_nodes
+from gpuboost.backends.reference import leaf_noise, newton_values, weight_scale
+from gpuboost.backends.sharded.arrays import Distributed, Driver, is_distributed
+from gpuboost.backends.sharded.crew import Crew
+from gpuboost.backends.sharded.drawing import draw
+from gpuboost.backends.sharded.frontier import RowsElsewhere, ShardedFrontier
+from gpuboost.backends.sharded.ordered import joined
+from gpuboost.backends.sharded.quantiles import quantiles
+from gpuboost.backends.sharded.shard import Extent, Source
+from gpuboost.backends.team import Team
+from gpuboost.backends.workspace import Workspace
+from gpuboost.errors import DeviceError, InputError
+from gpuboost.kernels import normal, pointwise
+from gpuboost.keys import Key
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import (
+    Array,
+    Bins,
+    Candidates,
+    Cuts,
+    DenseBins,
+    Ensemble,
+    Gradients,
+    Limits,
+    Noise,
+    Sample,
+    SparseBins,
+    Structure,
+    Target,
+    TrainingSet,
+    Tree,
+)
+
+MOST_ROWS = 2**31 - 1
+NO_BINS = np.empty((0, 0), np.uint8)
+NO_LONGS, NO_INTS, NO_BYTES = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8)
+
+Scales = tuple[float, float]
+"""Of g and of h."""
+
+
+class Sharded:
+    """Training rows lie with the crew's shards (``place``). Other rows, of eval sets and to predict, are the driver's.
+
+    ``threads`` are the driver's own: to search histograms for splits, and for its own rows.
+    """
+
+    name = "sharded"
+
+    @property
+    def shards(self) -> int:
+        return self._driver.crew.size
+
+    def __init__(self, crew: Crew, threads: int = 1) -> None:
+        self._local, self._team, self._driver = Cpu(threads), Team(threads), Driver(crew)
+        self._losses: list[tuple[Loss, Distributed]] = []
+        self._last_extents: tuple[Any, list[Extent]] | None = None
+        self._workspaces: list[Workspace] = []
+        self._empty: Bins = DenseBins(NO_BINS, NO_BINS)
+        self._sizes: tuple[int, ...] = ()
+        self._multiplicity: Distributed | None = None
+
+    # the data, once
+
+    def place(
+        self, sources: Sequence[Source], cuts: Cuts, y: Array, weight: Array | None, multiplicity: Array | None,
+        query_start: Array | None, sizes: Sequence[int],
+    ) -> TrainingSet:  # fmt: skip
+        """Give every shard its rows. The driver keeps the target and the weights of all, and no feature.
+
+        sources: one for each shard, or fewer. sizes: how many rows each has. The other arguments are of all rows, in
+        that order.
+        """
+        if len(y) > MOST_ROWS:
+            raise InputError(f"X: rows are numbered by 32 bits, so {MOST_ROWS:,} are the most; got {len(y):,}.")
+        self._driver.crew.narrow(len(sources))
+        self._sizes, self._last_extents = tuple(sizes), None
+        firsts = np.cumsum([0, *sizes])[:-1].tolist()
+        each = [(source, cuts, first) for source, first in zip(sources, firsts, strict=True)]
+        numbers, defaults = self._driver.ask_each_and_keep(2, "hold", each)
+        if all(default is not None for default in defaults):
+            self._empty = _no_rows(defaults[0])
+        else:
+            self._empty = DenseBins(NO_BINS, NO_BINS)
+            self._driver.tell("fill")
+        bins = self._array(numbers[0], (len(y), cuts.n_features))
+        kept = self._array(numbers[1], (len(y),))
+        self._multiplicity = None if multiplicity is None else kept
+        return TrainingSet(DenseBins(bins, bins), cuts, y, weight, multiplicity, query_start)
+
+    def quantise(self, x: Any, cuts: Cuts) -> Bins:
+        return self._local.quantise(x, cuts)
+
+    # the round
+
+    def recorded(self, step: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def collect(self, ensemble: Ensemble) -> Ensemble:
+        return ensemble
+
+    def to_host(self, found: Array) -> Array:
+        if not isinstance(found, Distributed):
+            return found
+        return np.concatenate(self._driver.ask("fetch", found), axis=-1)
+
+    # the target, once a round
+
+    def start(self, data: TrainingSet, bias: Array) -> Array:
+        if not is_distributed(data):
+            return self._local.start(data, bias)
+        (number,) = self._driver.keep(1, "begin", np.asarray(bias, np.float64))
+        return self._array(number, (len(bias), data.n_rows))
+
+    def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
+        g, h = self._driver.keep(2, "differentiate", self._held(loss), scores, curvature)
+        return Gradients(self._array(g, scores.shape), self._array(h, scores.shape), self._multiplicity)
+
+    def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
+        return self._sample(*self._driver.ask_and_keep(2, "draw_evenly", probability, key))
+
+    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
+        return self._sample(*draw(self._driver, gradients, kappa, odds, key, losses))
+
+    def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
+        (number,) = self._driver.keep(1, "price", self._held(loss), scores)
+        return self._array(number, scores.shape[1:])
+
+    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+        return gradients
+
+    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return self._made(gradients.g.shape, self._sizes, "by_node", gradients, sample, before, eta)
+
+    def leaf_control(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
+        sizes: tuple[int, ...],
+    ) -> Gradients:  # fmt: skip
+        means = []
+        for output, (leaf_of_row, size) in enumerate(zip(leaves, sizes, strict=True)):
+            exact, _, units = self._leaf_integers(before, output, leaf_of_row, size)
+            rows = self._total("weight_of_leaves", leaf_of_row, size, before.multiplicity)
+            means.append(exact[:, 0] * units[0] / np.maximum(rows, 1))
+        counts = self._sizes if sample.rows is None else sample.rows.sizes
+        shape = gradients.g.shape[0], sum(counts)
+        return self._made(shape, counts, "by_leaf", gradients, sample, before, eta, tuple(leaves), tuple(means))
+
+    def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
+        if sample.rows is None:
+            return gradients
+        counts = sample.rows.sizes
+        return self._made((gradients.g.shape[0], sum(counts)), counts, "weighed", gradients, sample)
+
+    def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
+        (number,) = self._driver.keep(1, "with_noise", gradients, rows, noise)
+        return replace(gradients, g=self._driver.array(number, gradients.g.shape, gradients.g.sizes))
+
+    # the tree
+
+    def plant(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
+    ) -> ShardedFrontier:
+        counts = target.gradients.g.sizes
+        scales, weight = self._scales(target.gradients, output)
+        tree = next(self._driver.numbers)
+        sums = self._driver.ask("sow", tree, target, output, candidates, limits, scales)
+        totals = sum(g for g, _ in sums), sum(h for _, h in sums)
+        layout = layout_of(self._empty, data.cuts, candidates, by_column=False)
+        workspace = self._workspaces.pop() if self._workspaces else RowsElsewhere()
+        return ShardedFrontier(
+            tree, self._driver.ask, self._driver.tell, self._empty, data.cuts, layout, sum(counts), weight, totals,
+            (1.0 / scales[0], 1.0 / scales[1]), limits, output, self._team, workspace, candidates,
+        )  # fmt: skip
+
+    def histograms(self, frontier: ShardedFrontier) -> None:
+        frontier.build_histograms()
+
+    def best_splits(self, frontier: ShardedFrontier) -> None:
+        frontier.seek_splits()
+
+    def partition(self, frontier: ShardedFrontier, most: int | None = None) -> bool:
+        return frontier.split(most)
+
+    def harvest(self, frontier: ShardedFrontier, data: TrainingSet, target: Target) -> Structure:
+        (number,), counts = self._driver.ask_and_keep(1, "settle", frontier.tree)
+        leaf_of_row = self._driver.array(number, (data.n_rows,), target.gradients.g.sizes)
+        frontier.counted(reduce(add, counts))
+        own = not target.noisy and (target.rows is None or target.own_leaves)
+        nodes, sums = frontier.nodes(), frontier.sums() if own else None
+        self._workspaces.append(frontier.workspace)
+        return Structure(nodes, frontier.output, target.version, leaf_of_row if target.rows is None else None, sums)
+
+    def random_structure(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
+    ) -> Structure:
+        nodes = random_nodes(data.cuts, candidates, limits, key / output)
+        return Structure(nodes, output, target.version, None, None, blind=True)
+
+    def leaf_values(
+        self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
+        noise: Noise | None = None,
+    ) -> tuple[Tree, Array]:  # fmt: skip
+        nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
+        if leaf_of_row is None:
+            (number,) = self._driver.keep(1, "route", nodes)
+            leaf_of_row = self._array(number, (data.n_rows,))
+        if sums is None or structure.version != version:
+            exact, rows, units = self._leaf_integers(gradients, structure.output, leaf_of_row, len(nodes.feature))
+            sums = exact[:, 0] * units[0], exact[:, 1] * units[1]
+            if structure.blind:
+                nodes = counted(nodes, exact[:, 1], rows, units[1])
+        value = newton_values(nodes, sums, limits)
+        if noise is not None:
+            z = np.empty(len(value))
+            normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)
+            value += leaf_noise(nodes, sums[1], limits, noise.deviation, z)
+        return Tree(nodes, value, structure.output, structure.version), leaf_of_row
+
+    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+        assert loss.leaf_quantile is not None
+        scale = 1.0 if data.weight is None else weight_scale(data.weight)
+        (number,) = self._driver.keep(1, "residuals", leaf_of_row, scores, tree.output, scale)
+        residuals = self._array(number, (data.n_rows,))
+        found = quantiles(partial(self._total, "rank", residuals, len(tree.value)), len(tree.value), loss.leaf_quantile)
+        return replace(tree, value=np.where(tree.nodes.is_leaf, found, 0.0))
+
+    # the model
+
+    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+        if isinstance(scores, Distributed):
+            self._driver.tell("add", scores, tree, factor, leaf_of_row)
+        else:
+            self._local.add_leaves(scores, tree, factor, leaf_of_row)
+
+    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+        if isinstance(scores, Distributed):
+            self._driver.tell("add_routed", scores, tree, factor)
+        else:
+            self._local.add_tree(scores, tree, factor, bins, cuts)
+
+    def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
+        if isinstance(sums, Distributed):
+            self._driver.tell("show", sums, bias, scale, out)
+        else:
+            self._local.scores(sums, bias, scale, out)
+
+    def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        if not isinstance(scores, Distributed):
+            return self._local.loss_value(loss, scores, y, weight)
+        total = joined(self._driver.ask("loss_part", self._held(loss), scores, weight is not None))
+        return total / (len(y) if weight is None else float(pointwise.sum_in_order(weight)))
+
+    def predict(self, ensemble: Ensemble, x: Any) -> Array:
+        return self._local.predict(ensemble, x)
+
+    def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
+        return self._local.staged_predict(ensemble, x)
+
+    def leaves(self, ensemble: Ensemble, x: Any) -> Array:
+        return self._local.leaves(ensemble, x)
+
+    def contributions(self, ensemble: Ensemble, x: Any) -> Array:
+        return self._local.contributions(ensemble, x)
+
+    def smoothing(self) -> NoReturn:
+        raise DeviceError(
+            "base_learner: shards of DataParallel grow trees, and no other base learners. Use execution=None."
+        )
+
+    # parts of the above
+
+    def _array(self, number: int, shape: tuple[int, ...]) -> Distributed:
+        """What the shards hold under that number, of every row."""
+        return self._driver.array(number, shape, self._sizes)
+
+    def _sample(self, numbers: tuple[int, ...], counts: list[int], never: int = 0) -> Sample:
+        rows, inverse = (self._driver.array(number, (sum(counts),), tuple(counts)) for number in numbers)
+        return Sample(rows, inverse, never)
+
+    def _made(self, shape: tuple[int, ...], counts: tuple[int, ...], method: str, *args: Any) -> Gradients:
+        """Gradients that the shards make, of so many rows each."""
+        numbers = self._driver.keep(3, method, *args)
+        g, h, m = (self._driver.array(number, shape, counts) for number in numbers)
+        return Gradients(g, h, None if self._multiplicity is None else m)
+
+    def _held(self, loss: Loss) -> Distributed:
+        """The loss, sent to the shards once: a copy that came with each message would be compiled each time."""
+        for known, held in self._losses:
+            if known is loss:
+                return held
+        (number,) = self._driver.keep(1, "receive", loss)
+        self._losses.append((loss, self._array(number, ())))
+        return self._losses[-1][1]
+
+    def _total(self, method: str, *args: Any) -> Array:
+        """The sum of the shards' answers: of integers, so in whatever order."""
+        return reduce(add, self._driver.ask(method, *args))
+
+    def _leaf_integers(
+        self, gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int
+    ) -> tuple[Array, Array, Scales]:
+        """(v, 2) sums of the integers of each leaf, (v,) its rows, and the value of one unit of g and of h."""
+        scales, _ = self._scales(gradients, output)
+        answers = self._driver.ask("leaf_integers", gradients, output, leaf_of_row, n_nodes, scales)
+        sums, rows = (reduce(add, column) for column in zip(*answers, strict=True))
+        return sums, rows, (1.0 / scales[0], 1.0 / scales[1])
+
+    def _scales(self, gradients: Gradients, output: int) -> tuple[Scales, int]:
+        """What gradients are multiplied with to become integers, and how many rows they stand for."""
+        if self._last_extents is None or self._last_extents[0] is not gradients.g:
+            firsts = np.cumsum([0, *gradients.g.sizes])[:-1].tolist()
+            each = [(gradients, first) for first in firsts]
+            self._last_extents = gradients.g, self._driver.ask_each("size_of", each)
+        extents = self._last_extents[1]
+        most, weight = max(one.most for one in extents), sum(one.weight for one in extents)
+
+        def scale(which: int, bits: int) -> float:
+            total = joined(one.totals[output][which] for one in extents)
+            top = max(one.tops[output][which] for one in extents)
+            return fixed_point_scale(top, total, most, float(weight), bits)
+
+        return (scale(0, 31), scale(1, 32)), weight
+
+
+def _no_rows(default: Array) -> SparseBins:
+    """Sparse bins without rows: all that the driver has to know of them is which bins are not stored."""
+    start = np.zeros(len(default) + 1, np.int64)
+    return SparseBins(default, np.zeros(1, np.int64), NO_INTS, NO_BYTES, start, NO_INTS, NO_BYTES)

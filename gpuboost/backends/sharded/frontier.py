@@ -1,0 +1,112 @@
+"""A tree while it grows from rows on many machines: their histograms added up here, and the splits chosen here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cpu_frontier import CpuFrontier
+from gpuboost.backends.layout import Layout
+from gpuboost.backends.sharded.rows import RULE, unpacked
+from gpuboost.backends.team import Team
+from gpuboost.backends.workspace import Workspace
+from gpuboost.kernels import nodes as table
+from gpuboost.kernels import partition
+from gpuboost.types import Array, Bins, Candidates, Cuts, Limits
+
+NO_PAIRS, NO_INTS = np.empty(0, np.int64), np.empty(0, np.int32)
+ALWAYS_WIDE = -1  # rows up to which histograms are narrow: sums of many shards are kept as two integers
+
+Ask = Callable[..., list[Any]]
+"""(method of ``Shard``, arguments after the tree's number) -> the answers"""
+
+
+class RowsElsewhere(Workspace):
+    """The driver has no rows to sort, so it needs no room for them."""
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        return np.empty(0, dtype) if name == "scratch rows" else super().array(name, shape, dtype)
+
+
+class ShardedFrontier(CpuFrontier):
+    """See the protocol's Frontier. Its table is the whole tree's; ``n_rows`` are the rows of all shards together."""
+
+    def __init__(
+        self,
+        tree: int,
+        ask: Ask,
+        tell: Callable[..., None],
+        empty_bins: Bins,
+        cuts: Cuts,
+        layout: Layout,
+        n_rows: int,
+        weight: int,
+        totals: tuple[int, int],
+        units: tuple[float, float],
+        limits: Limits,
+        output: int,
+        team: Team,
+        workspace: Workspace,
+        candidates: Candidates,
+    ) -> None:
+        self.tree, self._ask, self._tell = tree, ask, tell
+        rows = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
+        super().__init__(
+            empty_bins, cuts, layout, None, None, rows, NO_INTS, NO_PAIRS, weight, totals, units, limits, output, team,
+            workspace, candidates,
+        )  # fmt: skip
+
+    def _make_room(self, n_slots: int) -> None:
+        super()._make_room(n_slots)
+        self._narrow_rows = ALWAYS_WIDE
+
+    def build_histograms(self) -> None:
+        fresh, cells = self._fresh, self._layout.n_cells
+        if not len(fresh):
+            return
+        built, siblings = fresh[:, 0], fresh[:, 1]
+        answers = self._ask("sum_up", self.tree, built)
+        slots = self._node[built, table.SLOT]
+        for i, slot in enumerate(slots):
+            total = sum(unpacked(found[i], cells) for found, _ in answers)
+            self._histograms[slot] = np.reshape(total, -1)
+        if self._counts.shape[1]:
+            counts = sum(count for _, count in answers)
+            self._counts[slots] = counts
+            some = siblings >= 0
+            self._counts[self._node[siblings[some], table.SLOT]] -= self._counts[slots[some]]
+        self._shared = np.empty((len(fresh), 0), np.int64)
+
+    def split(self, most: int | None) -> bool:
+        room, limits, before = self._limits.max_leaves - self.n_leaves, self._limits, self._n_nodes
+        most = before if limits.symmetric else room if most is None else min(most, room)
+        chosen = np.empty(before, np.int64)
+        count = partition.choose(self._node, before, self._gain, most, chosen)
+        if count == 0 or count > room:  # a level that several nodes share is split as a whole
+            return False
+        chosen, fresh, counts = chosen[:count], np.empty((count, 3), np.int64), np.zeros((1, count), np.int64)
+        deeper = self._node[chosen, table.DEPTH] + 1 < limits.max_depth
+        if deeper.any():
+            counts[0, deeper] = sum(self._ask("sort", self.tree, chosen[deeper], *self._rule_of(chosen[deeper])))
+        self._make_more_room(int(np.count_nonzero(deeper)))
+        self._lengthen_table(before + 2 * count)
+        self._n_nodes, pairs = partition.bear(
+            chosen, self._node, before, self._slots, counts, limits.max_depth, self._least_rows,
+            limits.min_child_weight, self._units[1], fresh,
+        )  # fmt: skip
+        self._fresh = fresh[:pairs]
+        self.n_leaves += count
+        children = self._node[chosen][:, [table.LEFT, table.RIGHT]]
+        self._tell("bear", self.tree, chosen, children, *self._rule_of(chosen))
+        return True
+
+    def _rule_of(self, nodes: NDArray[np.int64]) -> tuple[Array, Array]:
+        return self._node[nodes][:, RULE], self._left_set[nodes]
+
+    def counted(self, counts: NDArray[np.int64]) -> None:
+        """Take the (v,) rows of each node, which only the shards know. Ends the growth."""
+        node = self._node[: self._n_nodes]
+        node[:, table.BEGIN], node[:, table.END] = 0, counts

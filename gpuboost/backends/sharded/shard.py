@@ -1,0 +1,339 @@
+"""A worker of the sharded machine: some of the rows, and what a verb asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from math import inf
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends import cpu_sums, formulas, reference_sampling
+from gpuboost.backends.cpu import EVERY_ROW, Cpu
+from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.reference import dense_rows
+from gpuboost.backends.sharded.crew import Held, Message
+from gpuboost.backends.sharded.ordered import Part, part_of, part_of_numbers
+from gpuboost.backends.sharded.quantiles import Residuals
+from gpuboost.backends.sharded.rows import ShardRows
+from gpuboost.kernels import fixed_point, philox, sampling
+from gpuboost.keys import Key
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import (
+    Array,
+    Candidates,
+    Cuts,
+    DenseBins,
+    Gradients,
+    Limits,
+    Nodes,
+    Noise,
+    Sample,
+    SparseBins,
+    Target,
+    TrainingSet,
+    Tree,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive rows, not binned yet: what a shard is given, or reads by itself."""
+
+    x: Any  # (n, d), as ``Backend.quantise`` takes it
+    y: NDArray[np.float64]
+    weight: NDArray[np.float64] | None = None
+    multiplicity: NDArray[np.int32] | None = None
+    query_start: NDArray[np.int64] | None = None
+
+    def __call__(self) -> Piece:
+        return self
+
+
+Source: TypeAlias = Callable[[], Piece]
+"""Called by the shard: a piece is its own source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What one shard knows of the size of gradients: see ``fixed_point``. Of g and of h, output by output."""
+
+    totals: list[tuple[Part, Part]]
+    tops: list[tuple[float, float]]
+    most: float  # largest multiplicity
+    weight: int  # how many rows the gradients stand for
+
+
+class Shard(Cpu):
+    """The verbs that need rows, on rows ``first`` .. of all. ``do`` is the only method that messages come through."""
+
+    name = "shard"
+
+    def __init__(self, threads: int = 1) -> None:
+        super().__init__(threads)
+        self._held: dict[int, Any] = {}
+        self._trees: dict[int, ShardRows] = {}
+        self._first = 0
+
+    def do(self, message: Message) -> Any:
+        """Run a method, keep what is to be kept, and answer the rest."""
+        for number in message.drop:
+            self._held.pop(number, None)
+        found = getattr(self, message.method)(*map(self._here, message.args))
+        if not message.keep:
+            return found
+        kept, answer = found
+        self._held.update(zip(message.keep, kept, strict=True))
+        return answer
+
+    def _here(self, given: Any) -> Any:
+        """The argument with what is held here in place of its numbers, in records too."""
+        if isinstance(given, Held):
+            return self._held[given.number]
+        if isinstance(given, tuple) and any(isinstance(one, Held) for one in given):
+            return tuple(map(self._here, given))
+        if isinstance(given, (Gradients, Sample, Target)):
+            parts = {field.name: getattr(given, field.name) for field in fields(given)}
+            here = {
+                name: self._here(part) for name, part in parts.items() if isinstance(part, Held) or is_dataclass(part)
+            }
+            return replace(given, **here)
+        return given
+
+    # the data, once
+
+    def hold(self, source: Source, cuts: Cuts, first: int) -> tuple[tuple[Any, ...], Array | None]:
+        """Bin the rows. Answers the (d,) default bins if they are kept sparse."""
+        piece = source()
+        bins = self.quantise(piece.x, cuts)
+        self._data = TrainingSet(bins, cuts, piece.y, piece.weight, piece.multiplicity, piece.query_start)
+        self._first = first
+        return (None, piece.multiplicity), bins.default if isinstance(bins, SparseBins) else None
+
+    def fill(self) -> None:
+        """Hold the bins dense, as another shard does."""
+        if not isinstance(self._data.bins, DenseBins):
+            rows = dense_rows(self._data.bins)
+            self._data = replace(self._data, bins=DenseBins(rows, np.ascontiguousarray(rows.T)))
+
+    def receive(self, *given: Any) -> tuple[tuple[Any, ...], None]:
+        """Hold what is sent: a loss, or this shard's part of an array."""
+        return given, None
+
+    def fetch(self, held: Any) -> Any:
+        return held
+
+    # the target, once a round
+
+    def begin(self, bias: Array) -> tuple[tuple[Array], None]:
+        return (self.start(self._data, bias),), None
+
+    def differentiate(self, loss: Loss, scores: Array, curvature: float | None) -> tuple[tuple[Array, Array], None]:
+        found = self.gradients(loss, scores, self._data, curvature)
+        return (found.g, found.h), None
+
+    def price(self, loss: Loss, scores: Array) -> tuple[tuple[Array], None]:
+        return (self.losses(loss, scores, self._data),), None
+
+    def loss_part(self, loss: Loss, scores: Array, weighted: bool) -> Part:
+        """Of the sum of losses, times the weights however they are held."""
+        run, each = formulas.values(loss), np.empty(self._data.n_rows)
+        self._by_rows(len(each), lambda a, b: run(self._data.y, scores, loss.parameter, a, b, each))
+        return part_of_numbers(self._first, each * self._data.row_weight() if weighted else each)
+
+    def size_of(self, gradients: Gradients, first: int) -> Extent:
+        """first: number of the shard's first row among those of the gradients."""
+        m = cpu_sums.multiplicity_of(gradients)
+        totals, tops = [], []
+        for g, h in zip(gradients.g, gradients.h, strict=True):
+            (g_part, g_top), (h_part, h_top) = _extent(g, m, first), _extent(h, m, first)
+            totals.append((g_part, h_part))
+            tops.append((g_top, h_top))
+        n = gradients.g.shape[1]
+        return Extent(totals, tops, float(m.max(initial=1)), int(m.sum()) if len(m) else n)
+
+    def weighed(self, gradients: Gradients, sample: Sample) -> tuple[tuple[Array, Array, Array | None], None]:
+        return _arrays(self.weigh(gradients, sample)), None
+
+    def with_noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> tuple[tuple[Array], None]:
+        """Numbers of the stream are those of rows as all shards together count them."""
+        n = gradients.g.shape[1]
+        if rows is None and self._first:
+            rows = np.arange(n, dtype=np.int32)
+        at = EVERY_ROW if rows is None else rows + np.int32(self._first)
+        return (self.noise(gradients, at if rows is not None else None, noise).g,), None
+
+    # which rows
+
+    def draw_evenly(self, probability: float, key: Key) -> tuple[tuple[Array, Array], int]:
+        drawn = np.flatnonzero(self._numbers(key) < int(probability * 2.0**32)).astype(np.int32)
+        return (drawn, np.full(len(drawn), 1.0 / probability, dtype=np.float32)), len(drawn)
+
+    def importance(
+        self, gradients: Gradients, kappa: float, losses: Array | None
+    ) -> tuple[tuple[Array], tuple[Array, Array, int]]:
+        """Scores to draw by; answers how many there are of each size, and how many are no number."""
+        m, n = cpu_sums.multiplicity_of(gradients), gradients.g.shape[1]
+        scores, counts = np.empty(n, np.float32), np.zeros((2, sampling.BUCKETS), np.int64)
+        if losses is None:
+            made_of = sampling.CURVATURE if kappa == inf else sampling.BOTH if kappa > 0.0 else sampling.GRADIENT
+            bad = sampling.importance(gradients.g, gradients.h, m, made_of, kappa, 0, n, scores)
+        else:
+            bad = sampling.clip(losses, m, 0, n, scores)
+        sampling.count(scores.view(np.uint32), 0, n, *counts)
+        return (scores,), (counts[0], counts[1], int(bad))
+
+    def three_sums(self, scores: Array, mu: float, low: float, scale: float) -> Array:
+        """See ``threshold.ThreeSums``."""
+        out = np.zeros(3, np.int64)
+        sampling.three_sums(scores, 0, len(scores), mu, low, scale, out)
+        return out
+
+    def within(self, scores: Array, shift: int, prefix: int, narrow: int) -> Array:
+        """See ``threshold.Within``."""
+        out = np.zeros((2, 1 << (shift - narrow)), np.int64)
+        bits = scores.view(np.uint32)
+        sampling.count_within(bits, 0, len(bits), shift, np.uint32(prefix), narrow, *out)
+        return out
+
+    def draw_by(self, scores: Array, odds: Odds, found: tuple[float, ...], key: Key) -> tuple[tuple[Array, Array], int]:
+        """Rows drawn; ``found`` is what the driver made of all scores."""
+        match odds:
+            case Proportional():
+                p = np.minimum(1.0, np.maximum(odds.floor, found[0] * scores.astype(np.float64)))
+            case TopAndOthers():
+                border, tie, other = found
+                p = np.where(scores > border, 1.0, np.where(scores == border, tie, other))
+            case Heaviest():
+                p = (scores >= np.float32(found[0])).astype(np.float64)
+        rows = np.flatnonzero(self._numbers(key).astype(np.float64) < p * 2.0**32)
+        return (rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32)), len(rows)
+
+    def _numbers(self, key: Key) -> Array:
+        """(n,) uint32: this shard's numbers of the stream."""
+        n, whole = self._data.n_rows, self._first - self._first % philox.NUMBERS
+        words, stop = np.empty(philox.NUMBERS, np.uint32), self._first + n
+        out = np.empty(-(-(stop - whole) // philox.NUMBERS) * philox.NUMBERS, np.uint32)
+        for at in range(0, len(out), philox.NUMBERS):
+            philox.numbers((whole + at) // 4, *key.words, words)
+            out[at : at + philox.NUMBERS] = words
+        return out[self._first - whole :][:n]
+
+    def by_node(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float
+    ) -> tuple[tuple[Array, Array, Array | None], None]:
+        return _arrays(reference_sampling.node_control(gradients, sample, before, eta)), None
+
+    def by_leaf(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
+        means: tuple[Array, ...],
+    ) -> tuple[tuple[Array, Array, Array | None], None]:  # fmt: skip
+        """means: of the earlier gradient, (v,) for the leaves of each output's tree."""
+        of_row = np.stack([mean[leaf] for mean, leaf in zip(means, leaves, strict=True)])
+        return _arrays(reference_sampling.leaf_control(gradients, sample, before, eta, of_row)), None
+
+    # the tree
+
+    def sow(
+        self, tree: int, target: Target, output: int, candidates: Candidates, limits: Limits,
+        scales: tuple[float, float],
+    ) -> tuple[int, int]:  # fmt: skip
+        """All rows of the target in the root; answers the sums of their integers."""
+        data, gradients, workspace = self._data, target.gradients, self._free_workspace()
+        g, h, m = gradients.g[output], gradients.h[output], cpu_sums.multiplicity_of(gradients)
+        packed, totals = workspace.array("packed", g.shape, np.int64), np.zeros((self._team.size, 8), np.int64)
+        self._in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *scales, a, b, packed, totals[part]))
+        bins, rows, drawn = self._rows_of(data, target, workspace)
+        if target.rows is not None and not isinstance(bins, DenseBins):
+            by_row = np.zeros(data.n_rows, np.int64)
+            by_row[target.rows] = packed
+            packed = by_row
+        layout = self._layout_of(bins, data.cuts, candidates, False)
+        weight = len(g) if not len(m) else int(m.sum())
+        sums = int(totals[:, 0].sum()), int(totals[:, 1].sum())
+        self._trees[tree] = ShardRows(
+            bins, data.cuts, layout, None, self._laid_out(bins), rows, drawn, packed, weight, sums, (1.0, 1.0), limits,
+            output, self._team, workspace, candidates,
+        )  # fmt: skip
+        return sums
+
+    def sum_up(self, tree: int, built: Array) -> tuple[list[Array], Array | None]:
+        return self._trees[tree].sum_up(built)
+
+    def sort(self, tree: int, chosen: Array, rule: Array, left_sets: Array) -> Array:
+        return self._trees[tree].sort(chosen, rule, left_sets)
+
+    def bear(self, tree: int, chosen: Array, children: Array, rule: Array, left_sets: Array) -> None:
+        self._trees[tree].bear(chosen, children, rule, left_sets)
+
+    def settle(self, tree: int) -> tuple[tuple[Array], Array]:
+        """The leaf of each row of the target; answers the rows of each node."""
+        frontier = self._trees.pop(tree)
+        leaf_of_row = frontier.settle()
+        self._workspaces.append(frontier.workspace)
+        return (leaf_of_row,), frontier.count()
+
+    def route(self, nodes: Nodes) -> tuple[tuple[Array], None]:
+        return (self._route(nodes, self._data.bins, self._data.cuts),), None
+
+    def leaf_integers(
+        self, gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, scales: tuple[float, float]
+    ) -> tuple[Array, Array]:
+        """(v, 2) sums of the integers in each leaf, and (v,) how many rows it has."""
+        g, h, m = gradients.g[output], gradients.h[output], cpu_sums.multiplicity_of(gradients)
+        sums = np.zeros((self._team.size, n_nodes, 2), np.int64)
+        self._in_parts(
+            len(g), lambda part, a, b: fixed_point.leaf_sums(g, h, m, *scales, leaf_of_row, a, b, sums[part])
+        )
+        return sums.sum(axis=0), np.bincount(leaf_of_row, minlength=n_nodes)
+
+    def weight_of_leaves(self, leaf_of_row: Array, n_nodes: int, multiplicity: Array | None) -> Array:
+        """(v,) int64: rows in each leaf, each as often as it counts."""
+        counts = np.zeros(n_nodes, np.int64)
+        np.add.at(counts, leaf_of_row, 1 if multiplicity is None else multiplicity)
+        return counts
+
+    def residuals(self, leaf_of_row: Array, scores: Array, output: int, scale: float) -> tuple[tuple[Residuals], None]:
+        """y - F of one output, ready to be ranked."""
+        return (Residuals.of(self._data, leaf_of_row, scores[output], scale),), None
+
+    def rank(self, residuals: Residuals, n_nodes: int, prefixes: Array, shift: int) -> Array:
+        return residuals.rank(n_nodes, prefixes, shift)
+
+    # the model
+
+    def add(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+        self.add_leaves(scores, tree, factor, leaf_of_row)
+
+    def add_routed(self, scores: Array, tree: Tree, factor: float) -> None:
+        self.add_tree(scores, tree, factor, self._data.bins, self._data.cuts)
+
+    def show(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
+        self.scores(sums, bias, scale, out)
+
+
+def _arrays(gradients: Gradients) -> tuple[Array, Array, Array | None]:
+    return gradients.g, gradients.h, gradients.multiplicity
+
+
+def _extent(values: Array, multiplicity: Array, first: int) -> tuple[Part, float]:
+    """|value| times multiplicity of one output: what their sum is made of, and the largest. values (m,) float32."""
+    n, out = len(values), np.zeros(3)
+    top = 0.0
+
+    def numbers(a: int, b: int) -> Array:
+        nonlocal top
+        size = np.abs(values[a:b].astype(np.float64))
+        size = size * multiplicity[a:b] if len(multiplicity) else size
+        top = max(top, float(size.max(initial=0.0)))
+        return size
+
+    def total(a: int, b: int) -> float:
+        nonlocal top
+        fixed_point.extent(values, multiplicity, a, b, out)
+        top = max(top, float(out[0]))
+        return float(out[1])
+
+    return part_of(first, n, numbers, total), top

@@ -1,0 +1,112 @@
+"""What a machine must be able to do for components: sums by cell, penalised least squares, and adding them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.components import Grid, Leaves, Smooth, Space
+from gpuboost.types import Array, Bins, Cuts, Gradients, Structure, TrainingSet
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """Of several spaces: what each would do, and the coefficients."""
+
+    drop: NDArray[np.float64]  # (t,) by how much the weighted sum of squares falls
+    slope: NDArray[np.float64]  # (t,) -<g, f>
+    curvature: NDArray[np.float64]  # (t,) <f, h f>
+    coefficients: list[NDArray[np.float64]]  # (q,) each
+
+
+class Smoothing(Protocol):
+    """Verbs for components; ``Reference`` defines them, in ``reference_smoothing``."""
+
+    def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
+        """(q, w) upper band of sum h b b' over cells."""
+        ...
+
+    def degrees_of_freedom(self, gram: Array, penalty: Array, ridge: float) -> float:
+        """tr(2 M - M M) with M = (G + ridge P)^-1 G."""
+        ...
+
+    def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
+        """(c + 1, 2) float64: exact sums of g and h in each cell, the one for unseen values last."""
+        ...
+
+    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
+        """Of the spaces chosen, (t,) int32 increasing."""
+        ...
+
+    def values(self, component: Smooth) -> Array:
+        """(c + 1,) float64: its function in each cell."""
+        ...
+
+    def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
+        """scores[i] <- scores[i] + steps[cell of row i], in place. scores (n,)."""
+        ...
+
+    def fit_lines(
+        self, structure: Structure, gradients: Gradients, data: TrainingSet, leaf_of_row: Array, features: Array,
+        centres: Array, ridge: float, reg_lambda: float,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """(v,) constants and (v, s) slopes of a ridge regression in each leaf, see ``Leaves``."""
+        ...
+
+    def add_lines(self, scores: Array, component: Leaves, factor: float, bins: Bins, cuts: Cuts) -> None:
+        """scores[i] <- scores[i] + factor * what the line of its leaf says, in place. scores (n,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Spaces side by side, in the form that one kernel call goes through."""
+
+    spaces: tuple[Space, ...]
+    grids: tuple[Grid, ...]
+    grid: NDArray[np.int32]  # (s,) of each space
+    cell_start: NDArray[np.int64]  # (grids + 1,)
+    q_start: NDArray[np.int64]  # (s + 1,)
+    width: NDArray[np.int64]  # (s,)
+    basis_start: NDArray[np.int64]  # (s + 1,)
+    band_start: NDArray[np.int64]  # (s + 1,)
+    first: NDArray[np.int32]  # (s, most cells)
+    basis: NDArray[np.float64]
+    penalty: NDArray[np.float64]
+    ridge: NDArray[np.float64]  # (s,)
+
+    @classmethod
+    def of(cls, spaces: tuple[Space, ...]) -> Plan:
+        grids = tuple(dict.fromkeys(space.grid for space in spaces))
+        number = {grid: i for i, grid in enumerate(grids)}
+        most = max((space.basis.shape[0] for space in spaces), default=1)
+        first = np.zeros((len(spaces), most), np.int32)
+        for s, space in enumerate(spaces):
+            first[s, : len(space.first)] = space.first
+        return cls(
+            spaces=spaces,
+            grids=grids,
+            grid=np.array([number[space.grid] for space in spaces], np.int32),
+            cell_start=_starts(grid.n_cells for grid in grids),
+            q_start=_starts(space.size for space in spaces),
+            width=np.array([space.basis.shape[1] for space in spaces], np.int64),
+            basis_start=_starts(space.basis.size for space in spaces),
+            band_start=_starts(space.penalty.size for space in spaces),
+            first=first,
+            basis=_joined([space.basis for space in spaces]),
+            penalty=_joined([space.penalty for space in spaces]),
+            ridge=np.array([space.ridge for space in spaces]),
+        )
+
+
+def _starts(sizes: Iterable[int]) -> NDArray[np.int64]:
+    return np.array([0, *accumulate(sizes)], np.int64)
+
+
+def _joined(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate([part.reshape(-1) for part in parts]) if parts else np.empty(0)

@@ -1,0 +1,140 @@
+"""Components: what is boosted where trees are not. Records of a model; how they are found is told in ``fitting``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+from gpuboost.types import Array, Component, Ensemble, TrainingSet, Tree
+
+
+def collapsed(ensemble: Ensemble) -> tuple[list[Smooth], list[tuple[Component, float]]]:
+    """One function for each space and output, the sum of its rounds; and what does not add up, with its factor."""
+    parts: dict[tuple[Space, int], list[NDArray[np.float64]]] = {}
+    rest: list[tuple[Component, float]] = []
+    for one, factor in zip(ensemble.components, ensemble.factors[: len(ensemble.components)], strict=True):
+        if isinstance(one, Smooth):
+            parts.setdefault((one.space, one.output), []).append(factor * one.coefficients)
+        elif not isinstance(one, Nothing):
+            rest.append((one, factor))
+    sums = [Smooth(space, np.cumsum(each, axis=0)[-1], output, -1) for (space, output), each in parts.items()]
+    return sums, rest
+
+
+def add(machine: Any, scores: Array, one: Tree | Component, factor: float, data: TrainingSet) -> None:
+    """scores[output] <- scores[output] + factor * tree, or component, in place; ``machine``: a ``Backend``."""
+    if isinstance(one, Component):
+        one.add(machine, scores, factor, data)
+    else:
+        machine.add_tree(scores, one, factor, data.bins, data.cuts)
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing(Component):
+    """A round that found no way down."""
+
+    output: int
+    version: int
+
+    def add(self, machine: Any, scores: Array, factor: float, data: TrainingSet) -> None:
+        """There is nothing to add."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimated(Component):
+    """What a fitted estimator predicts, times ``coefficient``."""
+
+    estimator: Any  # with predict(x) -> (n,)
+    coefficient: float
+    columns: NDArray[np.int32] | None  # those of x it was fitted to; None for all
+    output: int
+    version: int
+
+    def add(self, machine: Any, scores: Array, factor: float, data: TrainingSet) -> None:
+        scores[self.output] += (factor * self.coefficient) * self.values(data.x)
+
+    def values(self, x: Any) -> NDArray[np.float64]:
+        """(n,) before the coefficient.
+
+        Raises:
+            InputError: if the estimator predicts anything but one finite number a row.
+        """
+        found = np.asarray(self.estimator.predict(x if self.columns is None else x[:, self.columns]), np.float64)
+        found = found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+        if found.shape != (x.shape[0],) or not np.isfinite(found).all():
+            name = type(self.estimator).__name__
+            raise InputError(
+                f"base_learner: predictions must be one finite number a row; {name} gave an array of shape "
+                f"{found.shape}" + ("" if np.isfinite(found).all() else " with numbers that are not finite") + "."
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Cells that the bins of one feature, or of two, fall into. Cell numbers of the features are added."""
+
+    features: tuple[int, ...]  # one or two
+    cells: tuple[NDArray[np.int32], ...]  # (256,) for each feature: what its bins contribute to the number of the cell
+    n_cells: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """Functions on a grid: what a family of components can be there. Models add up their coefficients.
+
+    Basis function ``first[c] + i`` is ``basis[c, i]`` in cell c. The last cell is what no training row was in: the
+    average over training rows.
+    """
+
+    family: str  # "linear", "spline", "tensor" or "categorical"
+    grid: Grid
+    first: NDArray[np.int32]  # (c,) of all cells but the last
+    basis: NDArray[np.float64]  # (c, w)
+    mean: NDArray[np.float64]  # (q,) basis functions in the last cell
+    penalty: NDArray[np.float64]  # (q, w) upper band: entry (i, j) is of row i and column i + j
+    ridge: float  # of the penalty, for data of total curvature 1
+
+    @property
+    def size(self) -> int:
+        """How many coefficients it has."""
+        return len(self.mean)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Smooth(Component):
+    """One function of a space."""
+
+    space: Space
+    coefficients: NDArray[np.float64]  # (q,)
+    output: int
+    version: int
+
+    def add(self, machine: Any, scores: Array, factor: float, data: TrainingSet) -> None:
+        smoothing = machine.smoothing()
+        smoothing.add(scores[self.output], factor * smoothing.values(self), self.space.grid, data.bins)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaves(Component):
+    """A tree, or one with a line in each leaf: value + sum over features of a slope times the centre of their bin.
+
+    Centres are measured from the feature's mean, in standard deviations; a missing value has centre 0.
+    """
+
+    tree: Tree
+    output: int
+    version: int
+    features: NDArray[np.int32] | None = None  # (v, s) of each node, -1 where there are fewer; None without slopes
+    slopes: NDArray[np.float64] | None = None  # (v, s)
+    centres: NDArray[np.float64] | None = None  # (d, 256)
+
+    def add(self, machine: Any, scores: Array, factor: float, data: TrainingSet) -> None:
+        if self.slopes is None:
+            machine.add_tree(scores, self.tree, factor, data.bins, data.cuts)
+        else:
+            machine.smoothing().add_lines(scores[self.output], self, factor, data.bins, data.cuts)

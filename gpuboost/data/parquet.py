@@ -1,0 +1,219 @@
+"""Rows that stay in Parquet files until, and unless, somebody needs them.
+
+Of the files only the target, the weights and a sample to choose cuts from are read at first. Shards of a data-parallel
+fit then read their own rows, so that no machine ever holds all of them; any other fit reads them all.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.data.columns import Columns
+from gpuboost.data.cuts import check_max_bins, choose_cuts
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.queries import check_group, weight_of_rows
+from gpuboost.data.targets import check_target
+from gpuboost.data.weights import check_weight
+from gpuboost.errors import InputError
+from gpuboost.types import Bins
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetRows:
+    """(n, d) numbers in files, row after row and file after file. ``x[a:b]`` and ``x[rows]`` read them."""
+
+    files: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]  # rows of each row group of each file
+    columns: Columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(map(sum, self.counts)), self.columns.n_features
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> NDArray[Any]:
+        """Row groups that hold none of them are not read. rows: a slice of step 1, increasing numbers, or a mask."""
+        n = self.shape[0]
+        if isinstance(rows, slice):
+            begin, end, _ = rows.indices(n)
+            return self._read(begin, max(begin, end))
+        numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        if not len(numbers):
+            return self._read(0, 0)
+        parts, first = [], 0
+        for count in (count for of_file in self.counts for count in of_file):  # a row group at a time
+            own = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, first + count)]
+            if len(own):
+                parts.append(self._read(first, first + count)[own - first])
+            first += count
+        return np.concatenate(parts)
+
+    def _read(self, begin: int, end: int) -> NDArray[Any]:
+        """Rows begin .. end - 1, C-contiguous."""
+        from pyarrow.parquet import ParquetFile
+
+        parts, first = [], 0
+        for file, counts in zip(self.files, self.counts, strict=True):
+            for group, count in enumerate(counts):
+                a, b = max(begin - first, 0), min(end - first, count)
+                if a < b:
+                    with ParquetFile(file) as opened:
+                        table = opened.read_row_group(group, columns=list(self.columns.names or ()))
+                    parts.append(self.columns.encode(table.slice(a, b - a)))
+                first += count
+        return np.ascontiguousarray(np.concatenate(parts)) if parts else np.empty((0, self.shape[1]))
+
+
+class ParquetDataset(Dataset):
+    """See ``Dataset.from_parquet``, which makes it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("sparse", f"in {len(self.x.files)} files")
+
+    def loaded(self) -> Dataset:
+        """The same with all rows in memory."""
+        made = object.__new__(Dataset)
+        made._set(self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins)
+        return made
+
+    def binned(self, quantise: Any, where: str = "host") -> Bins:
+        if where not in self._bins:
+            self._bins[where] = quantise(self.x[:], self.cuts)
+        return self._bins[where]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """What ``choose_cuts`` may see: some rows."""
+
+    rows: ParquetRows
+    device: str = "files"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.shape
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.rows[rows]
+
+    def host_rows(self, rows: NDArray[np.int64] | None) -> NDArray[Any]:
+        return self.rows[:] if rows is None else self.rows[rows]
+
+    def host_column(self, f: int) -> NDArray[Any]:
+        return self.rows[:][:, f]
+
+    def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> NoReturn:
+        raise InputError(f"features: columns of Parquet files must be numbers; {list(columns)} are to be replaced.")
+
+    def first_infinite(self) -> None:
+        """They are refused where they are read."""
+
+
+def from_parquet(
+    paths: Paths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
+    max_bins: int,
+) -> ParquetDataset:  # fmt: skip
+    """See ``Dataset.from_parquet``."""
+    check_max_bins(max_bins)
+    files = files_of(paths)
+    special = {role: name for role, name in (("target", target), ("weight", weight), ("group", group)) if name}
+    counts, names = _shape(files)
+    for role, name in special.items():
+        if name not in names:
+            raise InputError(f"{role}: the files have no column {name!r}; they have {', '.join(names[:8])} ...")
+    wanted = [name for name in names if name not in special.values()] if features is None else list(features)
+    missing = [name for name in wanted if name not in names]
+    if missing or not wanted:
+        raise InputError(f"features: must name columns of the files; {missing or 'none'} was asked for.")
+    columns = Columns.learn(_schema_table(files[0], wanted))
+    if columns.is_categorical.any():
+        name = wanted[int(np.argmax(columns.is_categorical))]
+        raise InputError(
+            f"features: columns of Parquet files that stay there must be numbers, since categories would have to be "
+            f"counted in all files first; {name!r} is not. Encode it, or read the files and pass the table to Dataset."
+        )
+    x = ParquetRows(files, counts, columns)
+    held = {role: _column(files, name) for role, name in special.items()}
+    y = check_target(held["target"], x.shape[0]) if "target" in held else None
+    queries = check_group(held.get("group"), x.shape[0])
+    weights = check_weight(weight_of_rows(held.get("weight"), queries), x.shape[0], "weight")
+    cuts = choose_cuts(_Sampled(x), weights, max_bins)
+    made = object.__new__(ParquetDataset)
+    made._set(columns, cuts, x, y, weights, queries, int(max_bins))
+    return made
+
+
+def files_of(paths: Paths) -> tuple[str, ...]:
+    """The files that they name: a file as it is, of a folder or a pattern its .parquet files, sorted by name.
+
+    Raises
+    ------
+    InputError
+        If there is none, or a path leads nowhere.
+    """
+    found: list[str] = []
+    for path in [paths] if isinstance(paths, (str, PathLike)) else list(paths):
+        text = str(path)
+        if Path(text).is_dir():
+            some = sorted(str(one) for one in Path(text).glob("*.parquet"))
+        elif glob.has_magic(text):
+            some = sorted(glob.glob(text))
+        else:
+            some = [text] if Path(text).is_file() else []
+        if not some:
+            raise InputError(f"paths: must lead to Parquet files, or a folder of them; {text!r} leads to none.")
+        found += some
+    if not found:
+        raise InputError("paths: must lead to Parquet files; got an empty list.")
+    return tuple(found)
+
+
+def _shape(files: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], list[str]]:
+    """Rows of each row group of each file, and the names of the columns, which all files must share."""
+    from pyarrow import ArrowInvalid
+    from pyarrow.parquet import ParquetFile
+
+    counts: list[tuple[int, ...]] = []
+    schema: Any = None
+    for file in files:
+        try:
+            with ParquetFile(file) as opened:
+                about, own = opened.metadata, opened.schema_arrow.remove_metadata()
+        except (ArrowInvalid, OSError) as error:
+            raise InputError(f"paths: {file!r} cannot be read as Parquet: {error}") from error
+        if schema is not None and not own.equals(schema):
+            raise InputError(
+                f"paths: all files must have the same columns and types; {file!r} differs from {files[0]!r}."
+            )
+        schema = own
+        counts.append(tuple(about.row_group(i).num_rows for i in range(about.num_row_groups)))
+    return tuple(counts), list(schema.names)
+
+
+def _schema_table(file: str, names: Sequence[str]) -> Any:
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(file) as opened:
+        return opened.read_row_group(0, columns=list(names)).select(list(names))
+
+
+def _column(files: tuple[str, ...], name: str) -> NDArray[Any]:
+    """(n,) one column of all files."""
+    from pyarrow.parquet import ParquetFile
+
+    parts = []
+    for file in files:
+        with ParquetFile(file) as opened:
+            parts.append(opened.read(columns=[name]).column(name).to_numpy())
+    return np.concatenate(parts)

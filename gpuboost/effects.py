@@ -1,0 +1,109 @@
+"""The additive form of a model: what each feature, or pair of features, adds to a score, bin by bin.
+
+For models whose every part looks at one feature or smoothly at two: components of ``gb.learners``, and stumps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.components import Leaves, Smooth, collapsed
+from gpuboost.errors import InputError
+from gpuboost.types import Cuts, Ensemble, Nodes, Tree
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one feature adds, (bins + 1,), the last for a missing value; or two, (bins + 1, bins + 1)."""
+
+    features: tuple[int, ...]  # of the cuts
+    output: int
+    values: Floats
+    coefficients: tuple[tuple[str, Floats], ...]  # of each family, if it has them
+    has_missing: bool = False  # whether a missing value has a part of its own
+
+
+def effects(model: Any) -> list[Effect]:
+    """Of a fitted estimator or an ensemble: scores are its bias plus the sum of these.
+
+    Raises:
+        InputError: if the model is not additive; the message names the part that is not.
+    """
+    ensemble = model if isinstance(model, Ensemble) else getattr(model, "ensemble_", None)
+    if not isinstance(ensemble, Ensemble):
+        raise InputError(f"model: a fitted gpuboost estimator or an Ensemble has effects; got {model!r}. Fit it.")
+    smooth, rest = collapsed(ensemble)
+    values: dict[tuple[int, tuple[int, ...]], Floats] = {}
+    known: dict[tuple[int, tuple[int, ...]], list[tuple[str, Floats]]] = {}
+    missing: set[tuple[int, tuple[int, ...]]] = set()
+    trees = [*zip(ensemble.trees, ensemble.factors[: len(ensemble.trees)], strict=True)]
+    for one, factor in rest:
+        if isinstance(one, Leaves) and one.slopes is None:
+            trees.append((one.tree, factor))
+        else:
+            _refuse(type(one).__name__)
+    for term in smooth:
+        at = term.output, term.space.grid.features
+        own = ensemble.scale * _by_bin(term, ensemble.cuts)
+        values[at] = values[at] + own if at in values else own
+        known.setdefault(at, []).append((term.space.family, ensemble.scale * term.coefficients))
+        grid = term.space.grid
+        if len(at[1]) == 1 and grid.cells[0][ensemble.cuts.n_bins[at[1][0]]] < grid.n_cells - 1:
+            missing.add(at)
+    for tree, factor in trees:
+        feature, by_bin = _by_one_feature(tree, ensemble.cuts)
+        at, own = (tree.output, (feature,)), (ensemble.scale * factor) * by_bin
+        values[at] = values[at] + own if at in values else own
+        if not np.isin(by_bin[-1], by_bin[[0, -2]]):
+            missing.add(at)
+    return [Effect(at[1], at[0], values[at], tuple(known.get(at, ())), at in missing) for at in sorted(values)]
+
+
+def _by_bin(term: Smooth, cuts: Cuts) -> Floats:
+    """The function of a space for every bin, or pair of bins."""
+    space, coefficients = term.space, term.coefficients
+    cells = np.zeros(space.grid.n_cells)
+    for i in range(space.basis.shape[1]):
+        at = np.minimum(space.first + i, space.size - 1)
+        cells[:-1] += np.where(space.first + i < space.size, space.basis[:, i] * coefficients[at], 0.0)
+    cells[-1] = np.cumsum(space.mean * coefficients)[-1]
+    own = [of_bin[: cuts.n_bins[f] + 1] for f, of_bin in zip(space.grid.features, space.grid.cells, strict=True)]
+    return np.asarray(cells[own[0]] if len(own) == 1 else cells[own[0][:, None] + own[1]])
+
+
+def _by_one_feature(tree: Tree, cuts: Cuts) -> tuple[int, Floats]:
+    """A tree that asks for one feature, as a table of its bins."""
+    asked = np.unique(tree.nodes.feature[tree.nodes.feature >= 0])
+    if len(asked) > 1:
+        _refuse(f"a tree on {len(asked)} features")
+    feature = int(asked[0]) if len(asked) else 0
+    b = int(cuts.n_bins[feature])
+    return feature, np.array(
+        [tree.value[_leaf(tree.nodes, c, b, cuts.categories[feature] is not None)] for c in range(b + 1)]
+    )
+
+
+def _leaf(nodes: Nodes, code: int, b: int, categorical: bool) -> int:
+    at = 0
+    while nodes.feature[at] >= 0:
+        if code == b:
+            left = bool(nodes.missing_left[at])
+        elif categorical:
+            left = bool(nodes.left_set[at, code // 32] >> np.uint32(code % 32) & 1)
+        else:
+            left = code <= nodes.bin[at]
+        at = int(nodes.left[at] if left else nodes.right[at])
+    return at
+
+
+def _refuse(part: str) -> None:
+    raise InputError(
+        f"model: it has no additive form, as it holds {part}. Effects of single features add up for families of "
+        "gb.learners other than LinearTree and deeper trees, and for max_depth=1."
+    )

@@ -1,0 +1,76 @@
+"""Asynchronous boosting (Asynch-SGBDT): workers build trees on gradients that may be a little old."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.execution.engine import EngineKind, engine_kind
+from gpuboost.execution.messages import Fit
+from gpuboost.execution.protocol import Past, Workers
+from gpuboost.execution.ray_cluster import Ray
+from gpuboost.execution.rules import Rules
+from gpuboost.execution.server import serve
+
+
+@dataclass(frozen=True, slots=True)
+class Asynchronous(Rules):
+    """Trees built by several workers at once, each on the gradients that were newest when it began.
+
+    A worker uses one core, so one tree takes longer than with all of them, but several are under way. That pays where
+    data are wide and trees deep: the server's part, which is serial, is small then. One worker gives the bytes of
+    ``execution=None``. With several, the order in which trees come in decides about the model;
+    ``fit_report_.log`` keeps it, and ``gb.Replay(log)`` gives the same bytes again.
+
+    Parameters
+    ----------
+    workers : int
+        How many trees are being built at the same time.
+    engine : "threads", "ray" or Ray
+        What runs the workers: threads of this process, actors of a Ray cluster, or ``gb.Ray(...)`` with options of its
+        own.
+    address : str or None
+        For "ray": see ``gb.Ray``. None starts Ray on this machine if there is none.
+    leaf_values : "server" or "worker"
+        Who finds the values of a tree's leaves. "server": from the newest gradients of all rows, so that only the shape
+        of a tree is stale. The training loss then behaves as if it were built by one worker. "worker": from the
+        gradients it pulled, of its own rows, as published; it overshoots where workers are many and steps long.
+    sample_at : "pull" or "version"
+        When rows are drawn. "version", as published, has all workers begin with the same tree.
+    staleness : "apply", "damp", "drop" or "block"
+        What becomes of trees that are more than ``max_staleness`` rounds late. "damp": their learning rate is divided
+        by ``1 + damping * (lateness above the limit)``. "drop": they are thrown away; a worker much slower than the
+        others never gets a tree in. "block": there are none, since other workers wait (bounded staleness).
+    max_staleness : int or None
+        The limit. None: none, which for "damp" stands for 0.
+    damping : float
+        For "damp".
+    max_failures : int
+        How many failures of workers are made good, by putting a fresh one in the place of one that failed. The next one
+        ends the fit.
+    allow_unproven : bool
+        Run compositions that are known to be fragile, such as Newton steps with leaf values of the workers.
+
+    Raises
+    ------
+    RecipeError
+        If a parameter is out of its range, or two contradict each other.
+    """
+
+    engine: Any = "threads"
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        Rules.__post_init__(self)
+        if self.address is not None and self.engine != "ray":
+            raise RecipeError(f"address: it is for engine='ray'; got {self.address!r} with engine={self.engine!r}.")
+        self._kind()
+
+    def _kind(self) -> EngineKind:
+        return engine_kind(self.engine) if self.address is None else Ray(self.address)
+
+    def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
+        return serve(self, self._kind(), fit, backend, past)

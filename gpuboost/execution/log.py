@@ -1,0 +1,199 @@
+"""The log of a run: who built which tree from which version. With it, a run can be done again to the last bit."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+from gpuboost.execution.rules import LEAF_VALUES, SAMPLE_AT
+from gpuboost.types import Built
+
+FORMAT, VERSION = "gpuboost log", 1
+
+FIELDS = tuple(field.name for field in fields(Built))
+
+HEAD: dict[str, Any] = {
+    "seed": int,
+    "workers": int,
+    "leaf_values": LEAF_VALUES,
+    "sample_at": SAMPLE_AT,
+    "simulated": bool,
+}
+"""What is known of a run as a whole: a type, or the words there are."""
+
+KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("ticket", "worker", "pulled"), (int,)),
+    "applied": (int, type(None)),
+    **dict.fromkeys(("share", "began", "built", "ended"), (int, float)),
+    "outcome": (str,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One line for each pull, in the order in which the server was done with it.
+
+    Lines are tuples of these: ``ticket`` (which names the random numbers of the round's trees), ``worker``, ``pulled``
+    (version of the gradients they were fitted to), ``applied`` (version of the model that they were added to, or None),
+    ``share`` (of the learning rate), ``outcome`` ("applied", "dropped" or "failed"), and the seconds at which the
+    building ``began``, was done (``built``), and was taken up by the server (``ended``). Trees of round r were
+    applied to version r.
+    """
+
+    lines: tuple[Built, ...]
+    seed: int = 0
+    workers: int = 1
+    leaf_values: str = "server"
+    sample_at: str = "pull"
+    simulated: bool = False  # whether seconds are a simulation's
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __repr__(self) -> str:
+        return f"Log({self})"
+
+    def __str__(self) -> str:
+        kind = "simulated workers" if self.simulated else "workers"
+        lost = len(self.lines) - len(self.applied)
+        return (
+            f"{len(self.applied)} rounds by {self.workers} {kind}, staleness {self.mean_staleness:.3g} on average; "
+            f"{self.build_seconds:.3g} s to build and {self.server_seconds:.3g} s at the server, so "
+            f"{self.saturation:.3g} workers are enough" + (f"; {lost} trees were lost" if lost else "")
+        )
+
+    @property
+    def applied(self) -> tuple[Built, ...]:
+        """The lines of trees that are in the model, round by round."""
+        return tuple(line for line in self.lines if line.applied is not None)
+
+    @property
+    def staleness(self) -> NDArray[np.int64]:
+        """(rounds,) how many rounds were applied between the pull of a round's gradients and its application."""
+        return np.array([line.staleness for line in self.applied], dtype=np.int64)
+
+    @property
+    def mean_staleness(self) -> float:
+        found = self.staleness
+        return float(found.mean()) if len(found) else 0.0
+
+    @property
+    def build_seconds(self) -> float:
+        """T_b: median time to build one round's trees; 0 if nothing was built."""
+        return _median([line.built - line.began for line in self.applied])
+
+    @property
+    def server_seconds(self) -> float:
+        """T_s: median time that the server is busy with one round, from taking it up to answering the next pull."""
+        return _median(list(self._busy()))
+
+    @property
+    def saturation(self) -> float:
+        """1 + T_b / T_s: of more workers no speed-up comes, but staleness (Asynch-SGBDT, equation 13, corrected)."""
+        server = self.server_seconds
+        return 1.0 + self.build_seconds / server if server > 0.0 else float("inf")
+
+    @property
+    def seconds(self) -> float:
+        """From the first pull to the end of the last round."""
+        ends = [line.ended for line in self.applied]
+        return max(ends) + self.server_seconds - min(line.began for line in self.lines) if ends else 0.0
+
+    @property
+    def speed_up(self) -> float:
+        """How much longer one worker would take: the time of all builds and of the server, over ``seconds``."""
+        alone = sum(line.built - line.began for line in self.applied) + len(self.applied) * self.server_seconds
+        return alone / self.seconds if self.seconds > 0.0 else 1.0
+
+    def before(self, rounds: int) -> Log:
+        """The lines of the model's first ``rounds`` rounds."""
+        last = next(
+            (i for i, line in enumerate(self.lines) if line.applied is not None and line.applied >= rounds), None
+        )
+        return replace(self, lines=self.lines[:last])
+
+    def _busy(self) -> Iterator[float]:
+        """Between a worker's tree being taken up and the same worker's next order, where one follows."""
+        last: dict[int, float] = {}
+        for line in sorted(self.lines, key=lambda line: line.began):
+            if line.worker in last and line.began >= last[line.worker]:
+                yield line.began - last[line.worker]
+            last[line.worker] = line.ended
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        head = {name: getattr(self, name) for name in HEAD}
+        lines = [list(astuple(line)) for line in self.lines]
+        return {"format": FORMAT, "version": VERSION, **head, "fields": list(FIELDS), "lines": lines}
+
+    @classmethod
+    def from_json(cls, found: Any) -> Log:
+        """The inverse.
+
+        Raises:
+            InputError: if it is anything else; the message says where.
+        """
+        names = {"format", "version", "fields", "lines", *HEAD}
+        if not isinstance(found, dict) or set(found) != names or found["format"] != FORMAT:
+            raise InputError(
+                f'log: a log is a record of {sorted(names)}, of format "{FORMAT}"; got {str(found)[:80]!r}.'
+            )
+        if found["version"] != VERSION or found["fields"] != list(FIELDS):
+            raise InputError(f"log: this gpuboost reads version {VERSION} of {FIELDS}; found {found['version']!r}.")
+        for name, allowed in HEAD.items():
+            value = found[name]
+            if value not in allowed if isinstance(allowed, tuple) else type(value) is not allowed:
+                raise InputError(f"log: {name}: found {value!r}.")
+        if not isinstance(found["lines"], list):
+            raise InputError(f"log: lines: must be a list; found {found['lines']!r}.")
+        lines = tuple(_line(number, values) for number, values in enumerate(found["lines"]))
+        return cls(lines, **{name: found[name] for name in HEAD})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON."""
+        Path(path).write_text(json.dumps(self.to_json()) + "\n", "ascii")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Log:
+        """Read what ``save`` wrote.
+
+        Raises:
+            InputError: if it is anything else.
+        """
+        try:
+            found = json.loads(Path(path).read_bytes())
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise InputError(f"log: {os.fspath(path)!r} is not JSON; {error}.") from None
+        return cls.from_json(found)
+
+
+def log_of(execution: Any, seed: int, lines: tuple[Built, ...]) -> Log:
+    """The log of a run: its lines, and what is known of its execution."""
+    known = {name: getattr(execution, name) for name in HEAD if name != "seed" and hasattr(execution, name)}
+    return Log(lines, int(seed), **known)
+
+
+def _line(number: int, values: Any) -> Built:
+    if not isinstance(values, list) or len(values) != len(FIELDS):
+        raise InputError(
+            f"log: line {number}: must have the {len(FIELDS)} values {', '.join(FIELDS)}; found {values!r}."
+        )
+    for name, value in zip(FIELDS, values, strict=True):
+        if not isinstance(value, KINDS[name]) or isinstance(value, bool):
+            raise InputError(f"log: line {number}: {name}: wrong kind of value; found {value!r}.")
+    line = Built(*values)
+    if line.applied is not None and not 0 <= line.pulled <= line.applied:
+        raise InputError(f"log: line {number}: applied to version {line.applied}, before it was pulled, {line.pulled}.")
+    return line
+
+
+def _median(values: list[float]) -> float:
+    return float(np.median(values)) if values else 0.0

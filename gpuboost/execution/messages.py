@@ -1,0 +1,69 @@
+"""What the server and its workers say to each other (Asynch-SGBDT, Cheng, Xia, Li and Zhang, algorithm 3).
+
+    PULL(worker)                -> Pull(ticket, version, target)
+    PUSH(worker, structures)    -> the answer to the next PULL: pushing and pulling are one exchange, so that a worker's
+                                   own tree is in the model before it sees the next target, and one worker is serial
+
+Both records can be pickled. A worker needs ``pull.target`` and ``pull.ticket`` only: ``fit(backend, target, ticket)``
+gives the structures, equal ones for equal (target, ticket) on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.types import Sample, Structure, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """An order to build one round's trees.
+
+    The ticket numbers the pulls, and random numbers of the tree are named by it. A pull that comes to nothing, as its
+    worker fails, gives its ticket back: its numbers were never used.
+    """
+
+    ticket: int
+    version: int  # of the scores whose gradients are the target
+    target: Target  # on the server's machine; arrays of it are never written to
+    sample: Sample  # for the server's own report; not to be sent
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """One round's trees, built."""
+
+    worker: int
+    ticket: int
+    structures: tuple[Structure, ...]
+    seconds: float = 0.0  # that it took to build them
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A worker that raised, or is no longer there. It has lost at most the pull of that ticket."""
+
+    worker: int
+    ticket: int
+    trace: str  # what there is to read: a traceback, or how the loss was noticed
+    error: BaseException | None = None  # what it raised, if that could be brought here
+    expected: bool = False  # it belongs to a simulation: neither counted nor warned of
+
+
+class Fit(Protocol):
+    """A worker's half of a round: a function, blind to the scores, to the model and to other workers.
+
+    It can be pickled if its data are in the host's memory and its recipe's parts can be.
+    """
+
+    def __call__(self, backend: Backend, target: Target, ticket: int, /) -> tuple[Structure, ...]: ...
+
+
+Machine: TypeAlias = Callable[[], Backend]
+"""Makes the machine that a worker builds its trees on. To be called where the worker is; it can be pickled."""
+
+Answer: TypeAlias = Callable[[int], tuple[Target, Sample]]
+"""(number of the draw) -> the target at the newest version, its rows drawn by that number, and the draw."""

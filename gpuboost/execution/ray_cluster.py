@@ -1,0 +1,219 @@
+"""Ray, as far as this library needs it: a connection, actors on it, and errors that say what to do.
+
+Only the core of Ray is used, placement of actors and its object store; neither Ray Train nor ray.util.collective.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from gpuboost._version import __version__
+from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.execution.rules import count, positive
+from gpuboost.types import TrainingSet
+
+DEFAULT_PORT = 6379
+LEAST_STORE = 80 * 2**20  # bytes, less than which Ray refuses
+
+
+@dataclass(frozen=True, slots=True)
+class Ray:
+    """The engine "ray": workers are actors on a Ray cluster.
+
+    Parameters
+    ----------
+    address : str or None
+        "host:port" of the cluster's head, or "auto" for one that this machine belongs to. None: the one that this
+        process is connected to, or that the environment variable RAY_ADDRESS names; if there is none, Ray is started on
+        this machine for the length of the fit.
+    cpus_per_worker : int
+        Cores that Ray sets aside for each worker, and threads that it computes with.
+    object_store_memory : int or None
+        Bytes of shared memory for a Ray that is started here. None: as Ray sees fit.
+    timeout : float
+        Seconds within which the cluster must answer, and workers must have started.
+
+    Raises
+    ------
+    RecipeError
+        If Ray is not installed, or a parameter is out of its range.
+    """
+
+    address: str | None = None
+    cpus_per_worker: int = 1
+    object_store_memory: int | None = None
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if find_spec("ray") is None:
+            raise RecipeError(
+                "engine: 'ray' needs the package ray, which is not installed. pip install 'gpuboost[ray]', or use "
+                "engine='threads'."
+            )
+        address: Any = self.address
+        if address is not None and not (isinstance(address, str) and address):
+            raise RecipeError(f"address: must be None, 'auto' or 'host:port'; got {self.address!r}.")
+        count("cpus_per_worker", self.cpus_per_worker, 1)
+        if self.object_store_memory is not None:
+            count("object_store_memory", self.object_store_memory, LEAST_STORE)
+        positive("timeout", self.timeout)
+
+    def check(self, fit: Any) -> None:
+        """Refuse a fit that cannot be sent. Its data can; its recipe may hold functions and objects of the user."""
+        check_sendable(fit)
+
+    def start(self, fit: Any, machine: Any, workers: int) -> Any:
+        """See ``engine.EngineKind``."""
+        from gpuboost.execution.ray_engine import RayEngine
+
+        return RayEngine(self, fit, machine, workers)
+
+
+class Connection:
+    """A Ray that is there. ``close`` ends it if it was started, or connected to, by us.
+
+    Raises
+    ------
+    DeviceError
+        If nothing answers at the address within the time allowed, or Ray does not start.
+    """
+
+    def __init__(self, kind: Ray, cpus: int) -> None:
+        import ray
+
+        self.ray, self.kind = ray, kind
+        self.ours = not ray.is_initialized()
+        if not self.ours:
+            return
+        address = kind.address or os.environ.get("RAY_ADDRESS") or "local"
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+        if address == "local":
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            room = kind.object_store_memory
+            started_with: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": room}
+        else:
+            reach(address, kind.timeout)
+            started_with = {}
+        try:
+            ray.init(address=address, **started_with, **quiet)
+        except (ConnectionError, OSError, RuntimeError, ValueError, TimeoutError) as error:
+            where = "on this machine" if address == "local" else f"at {address!r}"
+            raise DeviceError(f"engine: Ray cannot be started or reached {where}: {error}") from error
+
+    def hire(self, cls: type, size: int, *args: Any) -> list[Any]:
+        """So many actors of a class, none of them waited for. One that dies is not started again by Ray."""
+        remote = self.ray.remote(num_cpus=self.kind.cpus_per_worker, max_restarts=0, max_task_retries=0)(cls)
+        return [remote.remote(*args) for _ in range(size)]
+
+    def greet(self, actors: Sequence[Any]) -> None:
+        """Wait until all are there. Raises DeviceError if they are not in time, or run another version."""
+        ready = [actor.version.remote() for actor in actors]
+        done, waiting = self.ray.wait(ready, num_returns=len(ready), timeout=self.kind.timeout)
+        if waiting:
+            cpus = self.ray.cluster_resources().get("CPU", 0.0)
+            raise DeviceError(
+                f"engine: {len(done)} of {len(ready)} workers started within {self.kind.timeout:g} s; each asks for "
+                f"{self.kind.cpus_per_worker} CPUs, and the cluster has {cpus:g}, free or not. Ask for fewer workers, "
+                "or raise Ray(timeout=)."
+            )
+        try:
+            versions = set(self.ray.get(done))
+        except self.ray.exceptions.RayError as error:
+            raise DeviceError(f"engine: a worker did not start: {error}") from error
+        if versions != {__version__}:
+            raise DeviceError(
+                f"engine: gpuboost {__version__} is here, and {', '.join(sorted(versions))} with the workers. Install "
+                "the same on every machine of the cluster."
+            )
+
+    def dismiss(self, actors: Sequence[Any]) -> None:
+        """End these workers at once, if they have not ended yet."""
+        for actor in actors:
+            if self.ray.is_initialized():
+                self.ray.kill(actor)
+
+    def close(self) -> None:
+        if self.ours and self.ray.is_initialized():
+            self.ray.shutdown()
+
+
+def reach(address: str, timeout: float) -> None:
+    """Raise DeviceError unless something listens there. Ray itself would try for minutes, and end the process."""
+    if address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host:
+        host, port = port, str(DEFAULT_PORT)
+    if not port.isdecimal():
+        raise DeviceError(f"address: must be 'auto' or 'host:port'; got {address!r}.")
+    try:
+        socket.create_connection((host, int(port)), timeout=timeout).close()
+    except (OSError, OverflowError) as error:
+        raise DeviceError(
+            f"address: no Ray cluster answers at {address!r} within {timeout:g} s: {error}. Check host and port (that "
+            "of `ray start --head`), firewalls, and that the head is running."
+        ) from error
+
+
+def check_sendable(record: Any) -> None:
+    """Refuse a record whose parts, its data apart, cannot be pickled.
+
+    Raises
+    ------
+    RecipeError
+        Naming the part.
+    """
+    from ray import cloudpickle
+
+    for one in fields(record) if is_dataclass(record) else ():
+        part = getattr(record, one.name)
+        if isinstance(part, TrainingSet):
+            continue
+        if is_dataclass(part) and not isinstance(part, type) and one.name == "recipe":
+            check_sendable(part)
+            continue
+        try:
+            cloudpickle.dumps(part)
+        except Exception as error:
+            raise RecipeError(
+                f"{one.name}: workers of engine='ray' are sent it, and it cannot be pickled: {error}. Let it hold no "
+                f"locks, files, connections or the like; got {type(part).__name__}."
+            ) from error
+
+
+def plain(error: BaseException) -> str:
+    """A worker's traceback, without the colours that Ray gives it."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+
+
+class _Lent:
+    """Memory that a kernel may have as if it could be written to."""
+
+    def __init__(self, array: Any) -> None:
+        self.owner = array
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+
+
+def lent(record: Any) -> Any:
+    """The record with arrays in the object store's memory, marked read-only, seen as ordinary ones.
+
+    Kernels never write to what they are given to read, but are compiled again for arrays that say so.
+    """
+    if isinstance(record, np.ndarray):
+        return record if record.flags.writeable or not record.size else np.asarray(_Lent(record))
+    if isinstance(record, tuple) and type(record) is tuple:
+        return tuple(map(lent, record))
+    if is_dataclass(record) and not isinstance(record, type) and type(record).__module__.startswith("gpuboost.types"):
+        parts = {one.name: getattr(record, one.name) for one in fields(record) if one.init}
+        changed = {name: seen for name, part in parts.items() if (seen := lent(part)) is not part}
+        return replace(record, **changed) if changed else record
+    return record

@@ -1,0 +1,106 @@
+"""Shards as actors of a Ray cluster: each holds its rows, and answers the driver through the object store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpuboost._version import __version__
+from gpuboost.backends.sharded.crew import Message
+from gpuboost.backends.sharded.shard import Piece, Shard, Source
+from gpuboost.errors import DeviceError, GpuBoostError, WorkerError
+from gpuboost.execution.ray_cluster import Connection, Ray, lent, plain
+
+KEPT = ("y", "weight", "multiplicity", "query_start")  # of a piece
+TOLD = 256  # messages that nobody waited for, before the next one is
+
+
+class ShardLostError(WorkerError):
+    """A shard is no longer there, and with it its rows."""
+
+
+class ShardActor:
+    """The actor."""
+
+    def __init__(self, threads: int) -> None:
+        self._shard = Shard(threads)
+
+    def version(self) -> str:
+        return __version__
+
+    def do(self, message: Message) -> Any:
+        args = tuple(map(lent, message.args))
+        if message.method == "hold":
+            args = (partial(_with_own_labels, args[0]), *args[1:])
+        return self._shard.do(Message(message.method, args, message.keep, message.drop))
+
+
+def _with_own_labels(source: Source) -> Piece:
+    """The piece, of which nothing that is kept lies in the object store's memory; features are binned and forgotten."""
+    piece = source()
+    own = {name: np.array(held) for name in KEPT if (held := getattr(piece, name)) is not None}
+    return replace(piece, x=lent(piece.x), **own)
+
+
+class RayCrew:
+    """See ``sharded.crew.Crew``."""
+
+    def __init__(self, kind: Ray, size: int) -> None:
+        self._connection = Connection(kind, size * kind.cpus_per_worker)
+        self._ray = self._connection.ray
+        self._told: list[Any] = []
+        self._actors: list[Any] = []
+        try:
+            self._actors = self._connection.hire(ShardActor, size, kind.cpus_per_worker)
+            self._connection.greet(self._actors)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def size(self) -> int:
+        return len(self._actors)
+
+    def ask(self, messages: Sequence[Message]) -> list[Any]:
+        asked = self._send(messages)
+        told, self._told = self._told, []
+        return self._received([*told, *asked])[len(told) :]
+
+    def tell(self, messages: Sequence[Message]) -> None:
+        self._told = [*self._told, *self._send(messages)]
+        if len(self._told) >= TOLD:
+            told, self._told = self._told, []
+            self._received(told)
+
+    def narrow(self, size: int) -> None:
+        self._connection.dismiss(self._actors[size:])
+        self._actors = self._actors[:size]
+
+    def stop(self) -> None:
+        self._connection.dismiss(self._actors)
+        self._actors, self._told = [], []
+        self._connection.close()
+
+    def _send(self, messages: Sequence[Message]) -> list[Any]:
+        return [actor.do.remote(message) for actor, message in zip(self._actors, messages, strict=True)]
+
+    def _received(self, answers: list[Any]) -> list[Any]:
+        errors = self._ray.exceptions
+        try:
+            found: list[Any] = self._ray.get(answers)
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, GpuBoostError):
+                raise error.cause from error
+            raise WorkerError(f"execution: a shard failed:\n{plain(error)}") from error
+        except errors.ObjectStoreFullError as error:
+            raise DeviceError(
+                "execution: Ray's object store is full; it holds each shard's rows until they are binned, and "
+                "histograms. Give it more (object_store_memory), or more shards."
+            ) from error
+        except errors.RayError as error:
+            raise ShardLostError(f"execution: a shard was lost, and with it its rows: {error}") from error
+        return found

@@ -1,0 +1,145 @@
+"""Workers of an asynchronous run as actors of a Ray cluster.
+
+The data are put into the object store once and mapped by every worker of a node; a worker's machine sees them there
+without a copy. A pull carries the target, a push brings the trees back and is answered by the next pull.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from gpuboost._version import __version__
+from gpuboost.errors import DeviceError
+from gpuboost.execution.messages import Failure, Fit, Machine, Pull, Push
+from gpuboost.execution.ray_cluster import Connection, Ray, lent, plain
+from gpuboost.types import Structure, Target
+
+TICK = 1.0  # seconds after which it is looked whether workers that are waited for have started at all
+FULL = (
+    "engine: Ray's object store is full: it must hold the data once a node, and a target for each worker. Give it more "
+    "(Ray(object_store_memory=), or --object-store-memory of `ray start`; in a container, more of /dev/shm)."
+)
+
+
+class Builder:
+    """The actor: blind to the scores, to the model and to other workers."""
+
+    def __init__(self, fit: Any, machine: Machine) -> None:
+        data = getattr(fit, "data", None)
+        self._fit = fit if data is None else replace(fit, data=lent(data))
+        self._backend = machine()
+
+    def version(self) -> str:
+        return __version__
+
+    def build(self, target: Target, ticket: int) -> tuple[tuple[Structure, ...], float]:
+        """The round's trees, and how long they took."""
+        began = perf_counter()
+        structures = self._fit(self._backend, lent(target), ticket)
+        return structures, perf_counter() - began
+
+
+class RayEngine:
+    """See ``engine.Engine``."""
+
+    def __init__(self, kind: Ray, fit: Fit, machine: Machine, workers: int) -> None:
+        self._connection = Connection(kind, workers * kind.cpus_per_worker)
+        self._ray = self._connection.ray
+        self._start = perf_counter()
+        self._tickets: dict[Any, tuple[int, int]] = {}  # what is under way: (worker, ticket)
+        self._sent: tuple[Target, Any] | None = None
+        self._actors: list[Any] = []
+        try:
+            self._about = self._ray.put(fit), machine
+            self._actors = self._connection.hire(Builder, workers, *self._about)
+            self._connection.greet(self._actors)
+        except self._ray.exceptions.ObjectStoreFullError as error:
+            self.stop()
+            raise DeviceError(FULL) from error
+        except BaseException:
+            self.stop()
+            raise
+        self._hired = [perf_counter()] * workers
+        self._unseen: dict[int, Any] = {}  # replacements that have not reported yet
+
+    def submit(self, worker: int, pull: Pull) -> None:
+        if self._sent is None or self._sent[0] is not pull.target:
+            self._sent = pull.target, self._ray.put(pull.target)
+        under_way = self._actors[worker].build.remote(self._sent[1], pull.ticket)
+        self._tickets[under_way] = worker, pull.ticket
+
+    def wait(self) -> Push | Failure:
+        while True:
+            waiting = list(self._tickets)
+            done = self._ray.wait(waiting, num_returns=len(waiting), timeout=0.0)[0]
+            done = done or self._ray.wait(waiting, num_returns=1, timeout=TICK)[0]
+            if done:  # the oldest first: Ray prefers some, and a worker that is always passed over is none
+                return self._report(next(one for one in waiting if one in done))
+            for under_way, (worker, ticket) in self._tickets.items():
+                if self._homeless(worker):
+                    del self._tickets[under_way]
+                    allowed = self._connection.kind.timeout
+                    return Failure(
+                        worker, ticket, f"The cluster had no place for worker {worker} within {allowed:g} s."
+                    )
+
+    def replace(self, worker: int) -> bool:
+        """Not waited for: a cluster that lost a node may have no place for it."""
+        if self._homeless(worker):
+            return False
+        self._connection.dismiss([self._actors[worker]])
+        self._actors[worker] = self._connection.hire(Builder, 1, *self._about)[0]
+        self._hired[worker] = perf_counter()
+        self._unseen[worker] = self._actors[worker].version.remote()
+        return True
+
+    def now(self) -> float:
+        return perf_counter() - self._start
+
+    def stop(self) -> None:
+        self._connection.dismiss(self._actors)
+        self._actors, self._tickets, self._sent = [], {}, None
+        self._connection.close()
+
+    def _homeless(self, worker: int) -> bool:
+        """Whether this replacement has been waiting for a place for longer than is allowed."""
+        unseen = self._unseen.get(worker)
+        if unseen is None:
+            return False
+        if self._ray.wait([unseen], timeout=0.0)[0]:
+            del self._unseen[worker]
+            return False
+        return perf_counter() - self._hired[worker] > self._connection.kind.timeout
+
+    def _report(self, under_way: Any) -> Push | Failure:
+        worker, ticket = self._tickets.pop(under_way)
+        errors = self._ray.exceptions
+        try:
+            structures, seconds = self._ray.get(under_way)
+        except errors.ObjectStoreFullError as error:
+            raise DeviceError(FULL) from error
+        except errors.RayTaskError as error:
+            return Failure(worker, ticket, plain(error), error.cause)
+        except errors.RayError:  # a worker, a node, or an object that was on one, is no longer there
+            return Failure(worker, ticket, f"Worker {worker} was lost.\n{traceback.format_exc()}")
+        return Push(worker, ticket, tuple(map(_ours, structures)), seconds)
+
+
+def _ours(structure: Structure) -> Structure:
+    """In our own memory, so that the object store need not keep what came through it."""
+    nodes = replace(structure.nodes, **{name: np.array(getattr(structure.nodes, name)) for name in _NODES})
+    leaf, sums = structure.leaf_of_row, structure.sums
+    return replace(
+        structure,
+        nodes=nodes,
+        leaf_of_row=None if leaf is None else np.array(leaf),
+        sums=None if sums is None else (np.array(sums[0]), np.array(sums[1])),
+    )
+
+
+_NODES = ("feature", "bin", "missing_left", "left", "right", "gain", "cover", "count", "left_set")

@@ -1,0 +1,93 @@
+"""A run done again by its log, to the last bit: what was built from which version is known, so nothing is left open."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.execution.log import Log
+from gpuboost.execution.messages import Answer, Fit
+from gpuboost.execution.protocol import Arrival, Past, Workers
+from gpuboost.execution.server import refuse_gpu
+from gpuboost.types import Built, Sample, Structure, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Do a logged run again, in one thread.
+
+    With the same data, parameters and seed the model is the same to the last bit, whatever the workers were.
+
+    Parameters
+    ----------
+    log : gb.Log or path
+        ``fit_report_.log`` of the run, or a file that ``log.save`` wrote.
+
+    Raises
+    ------
+    RecipeError
+        If it is neither.
+    InputError
+        If the file is no log.
+    """
+
+    log: Log
+    leaf_values: str = field(init=False)
+    sample_at: str = field(init=False)
+    allow_unproven: bool = field(init=False, default=True, repr=False)  # it was asked for when it was run
+
+    def __post_init__(self) -> None:
+        given: object = self.log
+        if isinstance(given, (str, os.PathLike)):
+            object.__setattr__(self, "log", Log.load(given))
+        elif not isinstance(given, Log):
+            raise RecipeError(f"log: must be a gb.Log, or the path of one; got {given!r}.")
+        object.__setattr__(self, "leaf_values", self.log.leaf_values)
+        object.__setattr__(self, "sample_at", self.log.sample_at)
+
+    @property
+    def workers(self) -> int:
+        return self.log.workers
+
+    @contextmanager
+    def open(self, fit: Fit, backend: Backend, past: Past) -> Iterator[Workers]:
+        refuse_gpu(backend)
+        by_round = {line.applied: line for line in self.log.applied}
+        for line in by_round.values():
+            if line.applied is not None and line.pulled < past.rounds <= line.applied:
+                raise RecipeError(
+                    f"execution: round {line.applied} of this log was built from version {line.pulled}, and the model "
+                    f"to continue has {past.rounds} rounds. Replay it from the start."
+                )
+        yield _Replayed(self, by_round, fit, backend)
+
+
+class _Replayed:
+    def __init__(self, rules: Replay, by_round: dict[int | None, Built], fit: Fit, backend: Backend) -> None:
+        self._rules, self._by_round, self._fit, self._backend = rules, by_round, fit, backend
+        self._pulled_at: dict[int, list[Built]] = defaultdict(list)
+        for line in by_round.values():
+            self._pulled_at[line.pulled].append(line)
+        self._built: dict[int, tuple[tuple[Structure, ...], Target, Sample]] = {}  # by ticket
+        self._version = 0
+
+    def publish(self, version: int, answer: Answer) -> None:
+        """Build all that was pulled at this version, and keep it until its round."""
+        self._version = version
+        if version not in self._by_round:
+            known = len(self._by_round)
+            raise RecipeError(f"n_estimators: the log to replay knows {known} rounds; round {version} is not there.")
+        for line in self._pulled_at[version]:
+            target, sample = answer(line.ticket if self._rules.sample_at == "pull" else version)
+            self._built[line.ticket] = self._fit(self._backend, target, line.ticket), target, sample
+
+    def receive(self) -> Arrival:
+        line = self._by_round[self._version]
+        structures, target, sample = self._built.pop(line.ticket)
+        leaves_at = self._version if self._rules.leaf_values == "server" else line.pulled
+        return Arrival(structures, target, sample, leaves_at, line.share, (line,))

@@ -1,0 +1,174 @@
+"""A cluster that is not there: the real algorithm, on a clock of its own.
+
+Trees are really built, each on the gradients that its worker would have seen, and come in when they would have. So a
+thousand workers can be studied on one core, the same every time, and the model is the one that such a cluster makes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from itertools import count
+from time import thread_time
+from typing import Any
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.execution.messages import Failure, Fit, Machine, Pull, Push
+from gpuboost.execution.protocol import Past, Workers
+from gpuboost.execution.rules import Rules, positive
+from gpuboost.execution.server import serve
+from gpuboost.execution.times import time, uniform
+from gpuboost.keys import Key
+from gpuboost.types import Structure
+
+MEASURED = "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedWorkers(Rules):
+    """``Asynchronous`` on a simulated cluster. The log, and with it staleness and speed-up, is in simulated seconds.
+
+    With times that are given, a simulation is the same every time, to the last bit of the model. With measured ones
+    they are those of this machine, and the order in which trees come in may differ from run to run.
+
+    Parameters
+    ----------
+    workers, leaf_values, sample_at, staleness, max_staleness, damping, max_failures, allow_unproven
+        As for ``Asynchronous``.
+    build_time : "measured", seconds, or a distribution of ``gb.times``
+        T_b: how long a worker takes to build one round's trees. "measured": what it takes here, on one core.
+    server_time : "measured", seconds, or a distribution
+        T_s: how long the server is busy with one round. It does one thing at a time.
+    network : seconds, or a distribution
+        How long a message is under way, in each direction.
+    failures : float
+        Probability that a worker dies while it builds a tree. A fresh one takes its place at once; such failures are
+        in the log, and are not counted for ``max_failures``.
+    speeds : tuple of numbers, or None
+        How fast each worker is, 1 being usual.
+    seed : int
+        Of the times and failures; the model's own random numbers are those of ``random_state``.
+
+    Raises
+    ------
+    RecipeError
+        If a parameter is out of its range.
+    """
+
+    build_time: Any = MEASURED
+    server_time: Any = MEASURED
+    network: Any = 0.0
+    failures: float = 0.0
+    speeds: tuple[float, ...] | None = None
+    seed: int = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        Rules.__post_init__(self)
+        for name in ("build_time", "server_time"):
+            if not isinstance(getattr(self, name), str) or getattr(self, name) != MEASURED:
+                time(name, getattr(self, name))
+        time("network", self.network)
+        if positive("failures", self.failures, or_zero=True) >= 1.0:
+            raise RecipeError(f"failures: a probability below 1 lets some worker finish; got {self.failures!r}.")
+        if self.speeds is not None:
+            given: object = self.speeds
+            if not (isinstance(given, (list, tuple)) and len(given) == self.workers):
+                raise RecipeError(
+                    f"speeds: must be one number for each of {self.workers} workers; got {self.speeds!r}."
+                )
+            object.__setattr__(self, "speeds", tuple(positive("speeds", speed) for speed in self.speeds))
+
+    @property
+    def simulated(self) -> bool:
+        return True
+
+    def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
+        return serve(self, self, fit, backend, past)
+
+    def check(self, fit: Fit) -> None:
+        """Nothing is sent anywhere."""
+
+    def start(self, fit: Fit, machine: Machine, workers: int) -> SimulatedEngine:
+        return SimulatedEngine(self, fit, machine())
+
+
+@dataclass(frozen=True, slots=True)
+class _Coming:
+    """What will arrive at the server."""
+
+    worker: int
+    pull: Pull
+    seconds: float  # of building
+    structures: tuple[Structure, ...] | None  # None until they are asked for
+    fails: bool
+
+
+class SimulatedEngine:
+    """An event-driven simulation; see ``engine.Engine``."""
+
+    def __init__(self, rules: SimulatedWorkers, fit: Fit, machine: Backend) -> None:
+        self._rules, self._fit, self._machine = rules, fit, machine
+        self._root = Key.root(rules.seed)
+        self._clock = 0.0
+        self._busy: float | None = None  # what the server owes the clock, or since when it is measured
+        self._coming: list[tuple[float, int, _Coming]] = []  # a heap: when, in order of departure
+        self._numbers = count()
+
+    def submit(self, worker: int, pull: Pull) -> None:
+        self._charge()
+        number = next(self._numbers)
+        structures, seconds = self._build(worker, pull, number)
+        fails = uniform(self._root / "fails" / number) < self._rules.failures
+        if fails:
+            seconds *= uniform(self._root / "how far it came" / number)
+        there, back = (self._draw(self._rules.network, f"network {way}", number) for way in ("there", "back"))
+        coming = _Coming(worker, pull, seconds, structures, fails)
+        heapq.heappush(self._coming, (self._clock + there + seconds + back, number, coming))
+        self._resume()
+
+    def wait(self) -> Push | Failure:
+        self._charge()
+        when, number, coming = heapq.heappop(self._coming)
+        self._clock = max(self._clock, when)
+        ticket = coming.pull.ticket
+        if coming.fails:
+            return Failure(coming.worker, ticket, "a failure of the simulation", expected=True)
+        structures = coming.structures or self._fit(self._machine, coming.pull.target, ticket)
+        given = self._rules.server_time
+        self._busy = thread_time() if given == MEASURED else self._draw(given, "server", number)
+        return Push(coming.worker, ticket, structures, coming.seconds)
+
+    def replace(self, worker: int) -> bool:
+        return True
+
+    def now(self) -> float:
+        return self._clock
+
+    def stop(self) -> None:
+        self._coming.clear()
+
+    def _build(self, worker: int, pull: Pull, number: int) -> tuple[tuple[Structure, ...] | None, float]:
+        """Now, if it is to be measured; else when the trees are asked for, as not all of them are."""
+        speed = 1.0 if self._rules.speeds is None else self._rules.speeds[worker]
+        if self._rules.build_time != MEASURED:
+            return None, self._draw(self._rules.build_time, "build", number) / speed
+        began = thread_time()
+        structures = self._fit(self._machine, pull.target, pull.ticket)
+        return structures, (thread_time() - began) / speed
+
+    def _draw(self, given: Any, name: str, number: int) -> float:
+        return time(name, given).seconds(self._root / name / number)
+
+    def _charge(self) -> None:
+        """Let the clock go on by what the server has been doing."""
+        if self._busy is not None:
+            measured = self._rules.server_time == MEASURED
+            self._clock += thread_time() - self._busy if measured else self._busy
+            self._busy = None
+
+    def _resume(self) -> None:
+        """The server goes on, with what is measured if it is; a given time has been charged for the whole round."""
+        if self._rules.server_time == MEASURED:
+            self._busy = thread_time()

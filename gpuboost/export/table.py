@@ -1,0 +1,68 @@
+"""The additive form of a model as a table that anybody can add up: in a spreadsheet, or in SQL."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpuboost.effects import Effect, effects
+from gpuboost.types import Cuts, Ensemble
+
+COLUMNS = ("output", "feature", "above", "up_to", "category", "feature_2", "above_2", "up_to_2", "effect")
+
+
+def to_table(model: Any) -> dict[str, list[Any]]:
+    """Columns of a table whose rows are to be added: a score is the sum of ``effect`` over the rows that apply.
+
+    A row applies to a numeric value x if above < x <= up_to, None standing for no end; to a category if it is that one;
+    to a missing value, and to a category that was not there in training, if all three are None and ``feature`` is not.
+    The row without a feature, the start value, applies always. Rows of ``feature_2`` ask for both. ``output`` is the
+    class of more than two, or None. ``pandas.DataFrame(to_table(model))`` is a frame of it.
+
+    Raises:
+        InputError: if the model is not additive.
+    """
+    found = effects(model)
+    ensemble: Ensemble = model if isinstance(model, Ensemble) else model.ensemble_
+    rows: list[dict[str, Any]] = []
+    for output, bias in enumerate(ensemble.bias.tolist()):
+        rows.append({"output": _class(model, output, ensemble), "effect": bias})
+    for one in found:
+        rows += _rows(one, model, ensemble)
+    return {name: [row.get(name) for row in rows] for name in COLUMNS}
+
+
+def _rows(effect: Effect, model: Any, ensemble: Ensemble) -> list[dict[str, Any]]:
+    which = _class(model, effect.output, ensemble)
+    places = [_places(model, feature, ensemble.cuts) for feature in effect.features]
+    if len(places) == 1:
+        values = effect.values.tolist()
+        return [{"output": which, **place, "effect": v} for place, v in zip(places[0], values, strict=True)]
+    return [
+        {"output": which, **first, **{f"{k}_2": v for k, v in second.items()}, "effect": float(effect.values[i, j])}
+        for i, first in enumerate(places[0])
+        for j, second in enumerate(places[1])
+    ]
+
+
+def _places(model: Any, feature: int, cuts: Cuts) -> list[dict[str, Any]]:
+    """Of each bin of the feature, and of a missing value: what a row asks for."""
+    column = int(cuts.columns[feature])
+    names = getattr(model, "feature_names_in_", None)
+    head = {"feature": column if names is None else str(names[column])}
+    codes = cuts.categories[feature]
+    if codes is not None:
+        known = getattr(getattr(model, "columns_", None), "categories", None)
+        labels = codes.tolist() if known is None else [known[column][code] for code in codes.tolist()]
+        return [*({**head, "category": label} for label in labels), head]
+    ends = [None, *cuts.thresholds[feature].tolist(), None]
+    return [*({**head, "above": low, "up_to": high} for low, high in pairwise(ends)), head]
+
+
+def _class(model: Any, output: int, ensemble: Ensemble) -> Any:
+    if ensemble.n_outputs == 1:
+        return None
+    classes = getattr(model, "classes_", None)
+    return output if classes is None else np.asarray(classes)[output].item()

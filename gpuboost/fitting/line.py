@@ -1,0 +1,81 @@
+"""How far to go along a direction f, one number a row: F <- F + rho f.
+
+For a sigma-smooth loss and any f with <r, f> > 0, r being the negative gradient, rho = <r, f> / (sigma |f|^2) lowers
+the loss by at least e^2 |r|^2 / (2 sigma), e = cos(f, r) being the edge (specification 4.2 of functional gradient
+descent). A Newton step has the loss's own second derivatives in place of sigma; both are one formula here, since
+``Gradients.h`` holds what the step rule puts there. Sums are exact, so they have no order.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends import line_search
+from gpuboost.backends.protocol import Backend
+from gpuboost.fitting.protocol import Now
+from gpuboost.losses.averages import exact_sum
+from gpuboost.types import Gradients, TrainingSet
+
+LEAST_EDGE = 1e-7
+"""A direction that is closer to a right angle than that is no way down: gradients are float32."""
+
+Vector = NDArray[np.float64]
+
+
+def vectors(gradients: Gradients, output: int) -> tuple[Vector, Vector]:
+    """(n,) float64 g and h of one output, times the multiplicity of the rows."""
+    g, h = (np.asarray(part[output], np.float64) for part in (gradients.g, gradients.h))
+    m = gradients.multiplicity
+    return (g, h) if m is None else (g * m, h * m)
+
+
+def edge(gradients: Gradients, output: int, f: Vector) -> float:
+    """cos(-g, f), 0 if one of them is 0."""
+    g, _ = vectors(gradients, output)
+    size = sqrt(exact_sum(g * g)) * sqrt(exact_sum(f * f))
+    return -exact_sum(g * f) / size if size > 0.0 else 0.0
+
+
+def length(backend: Backend, now: Now, output: int, f: Vector) -> float:
+    """rho on all rows, as the step rule has it; 0 if f is no way down."""
+    if not edge(now.gradients, output, f) > LEAST_EDGE:
+        return 0.0
+    g, h = vectors(now.gradients, output)
+    slope, curvature = -exact_sum(g * f), exact_sum(h * f * f)
+    rho = slope / curvature if curvature > 0.0 else 0.0
+    return searched(backend, now, output, rho * f) * rho if getattr(now.step, "searches", False) else rho
+
+
+def searched(backend: Backend, now: Now, output: int, f: Vector) -> float:
+    """The rho >= 0 that lowers the loss of all rows most; f is about as long as it should be."""
+    loss, data, scores = now.loss, now.data, np.asarray(now.running.scores, np.float64)
+    if loss.leaf_quantile is not None:
+        return line_search.pinball(data.y - scores[output], f, data.row_weight(), loss.leaf_quantile)
+
+    def slopes(rho: Vector) -> tuple[Vector, Vector]:
+        trial = scores.copy()
+        trial[output] += rho[0] * f
+        g, h = vectors(backend.gradients(loss, trial, data, None), output)
+        with np.errstate(all="ignore"):
+            return np.array([_total(g * f)]), np.array([_total(h * f * f)])
+
+    return float(line_search.minimise(slopes, np.ones(1))[0])
+
+
+def _total(x: Vector) -> float:
+    """Exact; NaN where it is not finite, which a search takes for too far."""
+    return exact_sum(x) if np.isfinite(x).all() else float("nan")
+
+
+def is_flat(data: TrainingSet) -> bool:
+    """Whether all rows weigh the same."""
+    return data.weight is None and data.multiplicity is None
+
+
+def seed_words(words: tuple[int, ...], *more: Any) -> bytes:
+    """Bytes that name a stream, for a hash."""
+    return b"".join(int(word).to_bytes(4, "little") for word in words) + "".join(f"/{one}" for one in more).encode()

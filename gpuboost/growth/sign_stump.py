@@ -1,0 +1,28 @@
+"""The stump of RGBM's theory: b(x) = +1 where x <= cut, -1 beyond (Lu and Mazumder 2020, equation 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.growth.depthwise import DepthWise
+from gpuboost.types import Candidates, Limits, Structure, Target, TrainingSet
+
+
+@dataclass(frozen=True, slots=True)
+class SignStump:
+    """One split, one number: its leaves are -(G_L - G_R) / (H + lambda) and the negative of that.
+
+    The split with the largest (G_L - G_R)^2 is taken: among normalised vectors of +1 and -1, the one most parallel to
+    the gradient. Where none beats the constant vector, the stump is that. Other limits than its single split hold.
+    """
+
+    limits: Limits
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", replace(self.limits, max_depth=1, max_leaves=2, signed=True))
+
+    def structure(
+        self, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
+    ) -> Structure:
+        return DepthWise(self.limits).structure(backend, data, target, output, candidates)

@@ -1,0 +1,57 @@
+"""What a run may claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuboost.errors import InputError
+from gpuboost.theory.rates import linear_bound, sublinear_bound
+
+Kind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """The strongest statement whose assumptions a composition meets, and why it is not a stronger one.
+
+    "linear rate": theorem 4.1 of RGBM, E(L_M - L*) <= (1 - (2 nu - nu^2) (mu / sigma) Xi)^M (L_0 - L*). "sublinear
+    rate": theorem 4.2. "monotone descent": no round can raise the training loss. "stationary law": Langevin boosting.
+    """
+
+    kind: Kind
+    statement: str
+    assumptions: tuple[str, ...] = ()  # that were used
+    missing: tuple[str, ...] = ()  # of a stronger statement
+    sigma: float | None = None
+    mu: float = 0.0
+    nu: float = 1.0  # the step, in units of 1 / sigma
+
+    def bound(self, rounds: int, gap: float, *, xi: float | None = None, dist: float | None = None) -> float:
+        """Of E(L - L*) after so many rounds from L_0 - L* = ``gap``, in the units of the gap.
+
+        Parameters
+        ----------
+        rounds : int
+        gap : float
+        xi : float, for a linear rate
+            Xi of the learners under the selection rule: ``smallest_expected_edge(B, norm).lower``, or Theta^2.
+        dist : float, for a sublinear rate
+            Of the level set, see ``sublinear_bound``.
+
+        Raises
+        ------
+        InputError
+            If what the theorem needs is not given, or there is no rate.
+        """
+        if self.sigma is not None and self.kind == "linear rate" and xi is not None:
+            return linear_bound(gap, rounds, self.sigma, self.mu, xi, self.nu)
+        if self.sigma is not None and self.kind == "sublinear rate" and dist is not None:
+            return sublinear_bound(gap, rounds, self.sigma, dist, self.nu)
+        needed = {"linear rate": "xi", "sublinear rate": "dist"}.get(self.kind)
+        if needed is None:
+            raise InputError(f"guarantee: there is no rate to be had of {self.kind!r}.")
+        raise InputError(f"{needed}: the bound of a {self.kind} needs it; see gpuboost.theory.")
+
+    def __str__(self) -> str:
+        return self.statement + "".join(f" Not more: {why}" for why in self.missing[:1])

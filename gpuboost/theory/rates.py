@@ -1,0 +1,65 @@
+"""Closed forms, and the theorems as numbers."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from gpuboost.errors import InputError
+
+
+def step_share(nu: float) -> float:
+    """2 nu - nu^2: the part of a full step's progress that nu / sigma makes for sure. InputError outside (0, 2)."""
+    if not 0.0 < nu < 2.0:
+        raise InputError(f"nu: a step goes down for sure only between 0 and 2 times 1 / sigma; got {nu!r}.")
+    return 2.0 * nu - nu * nu
+
+
+def descent(projection: float, sigma: float, nu: float = 1.0) -> float:
+    """How much the summed loss falls at least in a round: (nu - nu^2 / 2) / sigma |P r|^2.
+
+    projection: |P r|^2, the squared length of the negative gradient within the learner that was taken. Holds for any
+    learner that is a projection, however it was chosen, with leaf values of all rows.
+    """
+    return 0.5 * step_share(nu) / sigma * projection
+
+
+def linear_factor(sigma: float, mu: float, xi: float, nu: float = 1.0) -> float:
+    """Theorem 4.1: E(L - L*) is multiplied by at most 1 - (2 nu - nu^2) (mu / sigma) Xi a round. Xi may be Theta^2."""
+    return 1.0 - step_share(nu) * (mu / sigma) * xi
+
+
+def linear_bound(gap: float, rounds: int, sigma: float, mu: float, xi: float, nu: float = 1.0) -> float:
+    """Theorem 4.1: E(L - L*) after so many rounds, from L - L* = gap."""
+    return float(gap * linear_factor(sigma, mu, xi, nu) ** rounds)
+
+
+def sublinear_bound(gap: float, rounds: int, sigma: float, dist: float, nu: float = 1.0) -> float:
+    """Theorem 4.2: 1 / (1 / gap + M (2 nu - nu^2) / (2 sigma Dist^2)) after M rounds.
+
+    For a loss that is smooth and convex and whose level set {L <= L_0} is bounded: Dist is its largest distance to the
+    minimum, in the dual of the selection rule's norm. Plain logistic loss has no such set.
+    """
+    return 1.0 / (1.0 / gap + rounds * step_share(nu) / (2.0 * sigma * dist * dist)) if gap > 0.0 else 0.0
+
+
+def orthonormal_angle(p: int, t: int | None = None) -> float:
+    """Theta of p orthonormal learners, t of them drawn (equation 18): min(t / p, 1 / sqrt(p)) exactly."""
+    return min((p if t is None else t) / p, 1.0 / sqrt(p))
+
+
+def orthonormal_edge(p: int) -> float:
+    """Xi of p orthonormal learners: 1 / p, however many are drawn."""
+    return 1.0 / p
+
+
+def ternary_angle(p: int) -> float:
+    """Theta of all vectors of -1, 0 and 1 in p dimensions but 0 (equation 20), all of which compete."""
+    return 1.0 / sqrt(sum((sqrt(i) - sqrt(i - 1)) ** 2 for i in range(1, p + 1)))
+
+
+def huber_distance(loss: float, delta: float, n: int) -> float:
+    """Dist of theorem 4.2 for the Huber loss on n rows, B the identity and all of it competing: L_0 / d + n d / 2.
+
+    For a summed loss L_0 of at least n d^2 / 2; distances are sums of absolute values.
+    """
+    return loss / delta + 0.5 * n * delta

@@ -1,0 +1,41 @@
+"""The weak learners of RGBM's theory as a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.data.dataset import Dataset
+
+
+def sign_stumps(X: Any, *, max_bins: int = 255, constant: bool = True) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """+1 where a feature is at most a cut, -1 beyond, divided by sqrt(n), for all features and cuts of a Dataset of X.
+
+    The stumps of ``growth="sign_stump"``. Stumps of two values contain them, so their angles are no smaller.
+
+    Parameters
+    ----------
+    X : (n, d) array of numbers without NaN
+    max_bins : int
+        As for ``Dataset``.
+    constant : bool
+        Whether the constant learner stands, once, at the end.
+
+    Returns
+    -------
+    B, feature : (n, K) float64 and (K,) int32
+        Learners, and the feature of each, -1 for the constant.
+    """
+    x = np.asarray(X, np.float64)
+    cuts = Dataset(x, max_bins=max_bins).cuts
+    columns, features = [], []
+    for f, thresholds in enumerate(cuts.thresholds):
+        for threshold in thresholds:
+            columns.append(np.where(x[:, f] <= threshold, 1.0, -1.0))
+            features.append(f)
+    if constant or not columns:
+        columns.append(np.ones(len(x)))
+        features.append(-1)
+    return np.stack(columns, axis=1) / np.sqrt(len(x)), np.array(features, np.int32)

@@ -1,0 +1,80 @@
+"""Devices whose blocks have 64 KB of shared memory (compute capability 7.5): the same models, in two passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import model_bytes, random_case
+from cuda_compiler import resources
+from cuda_modules import name_of
+from emulator import FakeCupy, require_compiler
+
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.reference import Reference
+from gpuboost.boosting import boost
+from gpuboost.growth import DepthWise, LeafWise, Oblivious
+from gpuboost.losses import SquaredError
+from gpuboost.recipe import Recipe
+from gpuboost.types import Limits
+
+BLOCK = 64 << 10
+GROWTHS = {
+    "depth-wise": DepthWise(Limits(8, 3)),
+    "leaf-wise, rows counted": LeafWise(Limits(6, 5, 3)),
+    "oblivious": Oblivious(Limits(8, 3)),
+}
+
+
+class Noting:
+    """A runtime that writes down how much shared memory kernels are launched with."""
+
+    def __init__(self, runtime: CupyRuntime) -> None:
+        self._runtime = runtime
+        self.most: dict[tuple[str, str], int] = {}  # (text, kernel) -> bytes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime, name)
+
+    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Any:
+        launch = self._runtime.kernel(source, name, shared_limit=shared_limit)
+
+        def noted(grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:
+            self.most[source, name] = max(shared_mem, self.most.get((source, name), 0))
+            launch(grid, block, args, shared_mem)
+
+        return noted
+
+
+@pytest.fixture
+def runtime() -> Noting:
+    require_compiler()
+    return Noting(CupyRuntime(FakeCupy(shared_memory=BLOCK), name="emulated"))
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize(("most_cuts", "passes"), [(254, 2), (100, 1)])
+def test_the_same_model(runtime: Noting, growth: str, most_cuts: int, passes: int) -> None:
+    case = random_case(2, 700, 35, most_cuts=most_cuts, full=True, categorical=0.1 if passes == 2 else 0.0)
+    recipe, backend = Recipe(SquaredError(), 3, 0.5, GROWTHS[growth]), Cuda(runtime)
+    found, expected = boost(recipe, case.data, backend), boost(recipe, case.data, Reference())
+    assert model_bytes(found) == model_bytes(expected)
+    assert backend.predict(found, case.x).tobytes() == Reference().predict(expected, case.x).tobytes()
+    split = [tree.nodes.bin[~tree.nodes.is_leaf] for tree in expected.trees]
+    assert (np.concatenate(split) >= 128).any() == (passes == 2)  # bins of the second pass decide
+    names = {name_of(text) for text, _ in runtime.most}
+    assert {f"PASSES {passes}" in macros for file, macros in names if file == "histogram.cu"} == {True}
+
+
+def test_every_kernel_fits_into_a_block(runtime: Noting) -> None:
+    """What is asked for at launch, and what the kernel has besides, as the compiler for that device says."""
+    case = random_case(2, 300, 35, most_cuts=254, full=True, categorical=0.0)
+    for limits in (Limits(4, 2), Limits(4, 2, 3)):
+        backend = Cuda(runtime)
+        backend.predict(boost(Recipe(SquaredError(), 1, 0.5, DepthWise(limits)), case.data, backend), case.x)
+    assert max(runtime.most.values()) > 32 << 10
+    for (text, kernel), asked in runtime.most.items():
+        taken = resources(text, 75)[kernel]
+        assert taken.shared + asked <= BLOCK, (name_of(text), kernel, taken.shared, asked)

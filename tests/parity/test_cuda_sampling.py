@@ -1,0 +1,491 @@
+"""Rows drawn by their scores on the emulated device: Reference's rows, weights and models, byte for byte."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import GRADIENT_KINDS, model_bytes, random_case, random_gradients
+from emulator import ORDERS, emulated_runtime
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuboost import losses
+from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cuda import draws, importance
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.runtime import CupyRuntime, source
+from gpuboost.backends.cuda.tree import STATE, as_records
+from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.reference import Reference
+from gpuboost.boosting import boost
+from gpuboost.errors import InputError
+from gpuboost.growth import DepthWise, LeafWise, Oblivious
+from gpuboost.keys import Key
+from gpuboost.learners import RandomGroups
+from gpuboost.losses import Loss
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import (
+    GOSS,
+    MVS,
+    EveryRow,
+    ImportanceSampling,
+    Sampling,
+    UniformSampling,
+    WeightTrimming,
+    smart_first_order,
+    smart_second_order,
+)
+from gpuboost.steps import GradientStep, QuantileStep
+from gpuboost.types import Array, Gradients, Limits, Progress, Sample, TrainingSet
+
+KEY = Key.root(3) / "rows" / 5
+KAPPAS = [0.0, 0.1, 30.0, inf]
+ODDS: list[Odds] = [
+    Proportional(rate=0.1, floor=0.01),
+    Proportional(rate=0.4),
+    Proportional(rate=0.9, floor=0.3),
+    Proportional(rate=0.5, floor=0.5),
+    Proportional(rate=1.0, floor=0.1),
+    Proportional(rho=0.7),
+    Proportional(rho=3.0, floor=0.2),
+    TopAndOthers(0.2, 0.1),
+    TopAndOthers(0.05, 0.95),
+    Heaviest(0.8),
+    Heaviest(0.05),
+    Heaviest(1.0),
+]
+RULES: list[Sampling] = [
+    ImportanceSampling(0.3),
+    ImportanceSampling(0.3, score="gradient", floor=0.2),
+    ImportanceSampling(0.3, score="hessian", floor=0.0),
+    ImportanceSampling(0.3, score="loss"),
+    ImportanceSampling(0.3, score=5.0, variance_control="none"),
+    ImportanceSampling(1.0),
+    ImportanceSampling(rho=0.9, floor=0.05),
+    ImportanceSampling(0.3, variance_control="node"),
+    ImportanceSampling(0.3, variance_control="node", lag=2, eta=0.5),
+    ImportanceSampling(0.3, variance_control="previous_leaf", lag=2, eta=0.7),
+    ImportanceSampling(1.0, variance_control="node"),
+    smart_first_order(rho=0.8, paper=True),
+    smart_second_order(0.3),
+    smart_second_order(0.3, variance_control="previous_leaf"),
+    smart_second_order(1.0, variance_control="previous_leaf"),
+    GOSS(0.2, 0.2),
+    GOSS(variance_control="none"),
+    MVS(0.2),
+    WeightTrimming(0.8),
+    WeightTrimming(0.7, "gradient", "none"),
+]
+
+
+@cache
+def machines() -> dict[str, tuple[CupyRuntime, Cuda]]:
+    runtimes = {order: emulated_runtime(order) for order in ORDERS}
+    return {order: (runtime, Cuda(runtime)) for order, runtime in runtimes.items()}
+
+
+def device(order: str = "forward") -> CupyRuntime:
+    return machines()[order][0]
+
+
+def cuda(order: str = "forward") -> Cuda:
+    return machines()[order][1]
+
+
+def host(array: Any) -> Array:
+    return device().download(array)
+
+
+def states_of(array: Any) -> Array:
+    """(k,) STATE"""
+    return as_records(host(array), STATE)
+
+
+def several(seed: int, n: int, k: int, kind: str, whole: bool = False) -> Gradients:
+    rng = np.random.default_rng(seed)
+    m = rng.integers(1, 5, n).astype(np.int32) if whole else None
+    parts = [random_gradients(rng, n, kind) for _ in range(k)]
+    return Gradients(np.concatenate([p.g for p in parts]), np.concatenate([p.h for p in parts]), m)
+
+
+def sample_bytes(sample: Any) -> tuple[bytes, bytes]:
+    rows, by = sample.rows, sample.inverse_probability
+    if not isinstance(rows, np.ndarray):
+        count = int(host(sample.m)[0])
+        assert host(sample.lost)[0] == 0
+        rows, by = host(rows)[:count], host(by)[:count]
+    assert (rows.dtype, by.dtype) == (np.int32, np.float32)
+    return rows.tobytes(), by.tobytes()
+
+
+def assert_same_rows(
+    gradients: Gradients, kappa: float, odds: Odds, prices: Array | None = None, order: str = "forward"
+) -> Sample:
+    expected = Reference().draw(gradients, kappa, odds, KEY, prices)
+    assert sample_bytes(cuda(order).draw(gradients, kappa, odds, KEY, prices)) == sample_bytes(expected)
+    return expected
+
+
+# the draw
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 2, 15, 16, 17, 511, 512, 513, 4095, 4097, 9000]),
+    st.sampled_from([1, 1, 3]),
+    st.sampled_from(GRADIENT_KINDS),
+    st.booleans(),
+    st.sampled_from(KAPPAS),
+    st.sampled_from(ODDS),
+    st.sampled_from(["forward", "random"]),
+)
+def test_the_same_rows_with_the_same_weights(
+    seed: int, n: int, k: int, kind: str, whole: bool, kappa: float, odds: Odds, order: str
+) -> None:
+    assert_same_rows(several(seed, n, k, kind, whole), kappa, odds, order=order)
+
+
+@pytest.mark.parametrize("odds", ODDS, ids=repr)
+def test_losses_in_place_of_gradients(odds: Odds) -> None:
+    gradients, rng = several(1, 2000, 1, "plain", whole=True), np.random.default_rng(2)
+    prices = rng.normal(size=2000) * 10.0 ** rng.integers(-50, 50, 2000)  # negative, denormal and infinite as float32
+    assert_same_rows(gradients, 0.0, odds, prices)
+
+
+def full_blocks(kind: str) -> Gradients:
+    """Scores whose lower bits are all set: the sums of 16,384 of them in one bucket just fit into 32 bits."""
+    rng, n, full = np.random.default_rng(7), 70_001, 0x3F8FFFFF
+    lower = full - (1 << 20)
+    bits = {
+        "equal": np.full(n, full),
+        "two values": np.where(rng.random(n) < 0.3, full, lower),
+        "one bit": full - rng.integers(0, 2, n),
+        "stretches": np.where(np.arange(n) < 20_000, full, lower),
+        "log-normal": np.exp(3.0 * rng.normal(size=n)).astype(np.float32).view(np.uint32),
+    }[kind]
+    scores = bits.astype(np.uint32).view(np.float32)[None]
+    return Gradients(scores, np.zeros_like(scores))
+
+
+def margin() -> Heaviest:
+    """A little less than the first of the two stretches holds: sums that are wrong by 0.5 % take both."""
+    first, second = np.unique(full_blocks("stretches").g.astype(np.float64))[::-1] * (20_000, 50_001)
+    return Heaviest(float(0.999 * first / (first + second)))
+
+
+@cache
+def one_multiprocessor() -> Cuda:
+    """Blocks take as many rows as they may."""
+    runtime = emulated_runtime()
+    runtime.sm_count = 1
+    return Cuda(runtime)
+
+
+def same_on(backend: Cuda, gradients: Gradients, odds: Odds) -> bool:
+    expected, found = Reference().draw(gradients, 0.0, odds, KEY), backend.draw(gradients, 0.0, odds, KEY)
+    count = int(backend.to_host(found.m)[0])
+    drawn = (backend.to_host(x)[:count].tobytes() for x in (found.rows, found.inverse_probability))
+    return tuple(drawn) == sample_bytes(expected)
+
+
+@pytest.mark.parametrize("odds", [*ODDS, margin()], ids=repr)
+@pytest.mark.parametrize("kind", ["equal", "two values", "one bit", "stretches", "log-normal"])
+def test_blocks_that_hold_as_many_rows_as_they_may(odds: Odds, kind: str) -> None:
+    assert same_on(one_multiprocessor(), full_blocks(kind), odds)
+
+
+@pytest.mark.parametrize("odds", [ODDS[0], ODDS[5], ODDS[7], ODDS[9]], ids=repr)
+def test_rows_without_a_score(odds: Odds) -> None:
+    zero = np.zeros((2, 777), np.float32)
+    assert_same_rows(Gradients(zero, zero), 0.1, odds)
+    some = zero.copy()
+    some[0, ::100] = 1e-30
+    assert_same_rows(Gradients(some, zero), 0.1, odds)
+
+
+def test_there_is_room_for_every_sample_of_odds_whose_sum_is_known() -> None:
+    n = 100_000
+    for odds in ODDS:
+        room = importance.room_for(odds, n)
+        if odds in (Proportional(rate=0.1, floor=0.01), TopAndOthers(0.2, 0.1)):
+            share = 0.1 if isinstance(odds, Proportional) else 0.3
+            assert share * n < room < 1.15 * share * n
+    assert importance.room_for(Heaviest(0.05), n) >= n
+    assert importance.room_for(Proportional(rho=1e-9), n) >= n
+
+
+# what follows from it
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("odds", [None, ODDS[0], ODDS[7], ODDS[9]], ids=repr)
+def test_weighed_gradients(odds: Odds | None, whole: bool) -> None:
+    gradients = several(4, 9_000, 2, "plain", whole)
+    expected, found = samples(gradients, odds)
+    drawn, weighed = Reference().weigh(gradients, expected), cuda().weigh(gradients, found)
+    assert_same_gradients(weighed, drawn, len(expected.rows))
+
+
+def samples(gradients: Gradients, odds: Odds | None) -> tuple[Sample, Sample]:
+    """Of Reference and of the device; None: every row with the same probability."""
+    if odds is None:
+        n = gradients.g.shape[1]
+        return Reference().sample(0.3, n, KEY), cuda().sample(0.3, n, KEY)
+    return Reference().draw(gradients, 0.1, odds, KEY), cuda().draw(gradients, 0.1, odds, KEY)
+
+
+def assert_same_gradients(found: Any, expected: Gradients, count: int) -> None:
+    """And what is known of their sizes."""
+    assert host(found.g)[:, :count].tobytes() == expected.g.tobytes()
+    assert host(found.h)[:, :count].tobytes() == expected.h.tobytes()
+    if expected.multiplicity is not None:
+        assert host(found.multiplicity)[:count].tobytes() == expected.multiplicity.tobytes()
+    measured = states_of(cuda()._targets.given(expected).states)
+    for name in ("scale_g", "scale_h", "unit_g", "unit_h", "weight", "m", "wide", "error"):
+        assert states_of(found.states)[name].tobytes() == measured[name].tobytes(), name
+
+
+@pytest.mark.parametrize("odds", [None, "all", ODDS[0], ODDS[1], ODDS[7]], ids=repr)
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("n", [1, 700, 9_000])
+@pytest.mark.parametrize("nodes", [9, 8_000])
+def test_control_variates(odds: Any, whole: bool, n: int, nodes: int) -> None:
+    k, rng = 2, np.random.default_rng(n)
+    gradients = several(4, n, k, "heavy", whole)
+    before = replace(several(5, n, k, "plain"), multiplicity=gradients.multiplicity)
+    expected, found = (Sample(), Sample()) if odds == "all" else samples(gradients, odds)
+    controlled = Reference().node_control(gradients, expected, before, 0.7)
+    assert_same_gradients(cuda().node_control(gradients, found, before, 0.7), controlled, n)
+    leaves = tuple(rng.integers(0, nodes, n).astype(np.int32) for _ in range(k))
+    of_leaves = gradients, expected, before, 0.7, leaves, (nodes,) * k
+    controlled = Reference().leaf_control(*of_leaves)
+    count = n if odds == "all" else len(expected.rows)
+    assert_same_gradients(cuda().leaf_control(gradients, found, *of_leaves[2:]), controlled, count)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_gradients_are_kept_for_as_many_rounds_as_asked(rounds: int) -> None:
+    """Those of a round take the place of those before: launched twice, then replayed."""
+    backend, kept = Cuda(device()), list[Any]()
+    all_of_them = [backend._targets.given(several(i, 50, 2, "plain")) for i in range(7)]
+    now = backend._targets.given(several(0, 50, 2, "plain"))
+    expected = [(host(one.g).tobytes(), host(one.states).tobytes()) for one in all_of_them]
+    for number, one in enumerate(all_of_them):
+        device().copy(now.g, one.g)
+        device().copy(now.states, one.states)
+        if number >= rounds:
+            before = kept[number - rounds]
+            assert (host(before.g).tobytes(), host(before.states).tobytes()) == expected[number - rounds]
+        with backend.recorded(number):
+            kept.append(backend.keep(now, rounds))
+    assert device().cp.counts["graph"] > 0
+    assert host(backend.keep(all_of_them[3], rounds).g).tobytes() == expected[3][0]
+
+
+@pytest.mark.parametrize("loss", [losses.Logistic(), losses.Softmax(3), losses.Tweedie()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("weights", ["none", "real", "whole"])
+def test_the_loss_of_each_row(loss: Loss, weights: str) -> None:
+    target = {"binary": "binary", "multiclass": "3", "regression": "positive"}[loss.task]
+    data = random_case(4, 300, 3, target=target, weights=weights).data
+    scores = np.random.default_rng(0).normal(size=(loss.n_outputs, 300))
+    found = cuda().losses(loss, device().upload(scores), data)
+    assert host(found).tobytes() == Reference().losses(loss, scores, data).tobytes()
+
+
+# models
+
+
+def assert_parity(recipe: Recipe, data: TrainingSet, order: str = "forward", seed: int = 7) -> None:
+    """Reference, Cpu and Cuda: the same models, and the same scores after every round."""
+    found: list[tuple[bytes, list[bytes]]] = []
+    for backend in (Reference(), Cpu(2), Cuda(device(order))):
+        scores: list[bytes] = []
+
+        def watch(progress: Progress, backend: Any = backend, scores: list[bytes] = scores) -> bool:
+            scores.append(backend.to_host(progress.scores).tobytes())
+            return False
+
+        found.append((model_bytes(boost(recipe, data, backend, seed=seed, watch=watch)), scores))
+    assert found[1] == found[0]
+    assert found[2] == found[0]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize(
+    ("loss", "target", "weights"),
+    [
+        (losses.Logistic(), "binary", "none"),
+        (losses.Logistic(), "binary", "whole"),
+        (losses.Softmax(3), "3", "real"),
+        (losses.LogitBoost(), "binary", "whole"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_models_are_equal_whatever_the_rule(rule: Sampling, loss: Loss, target: str, weights: str) -> None:
+    """Six rounds: the first ones are launched verb by verb, the others replayed."""
+    data = random_case(11, 400, 4, target=target, weights=weights).data
+    assert_parity(Recipe(loss, 6, 0.5, DepthWise(Limits(12, 4)), rule), data, order="random")
+
+
+@pytest.mark.parametrize("growth", [LeafWise(Limits(9, 5)), Oblivious(Limits(8, 3)), DepthWise(Limits(16, 4, 4))])
+@pytest.mark.parametrize("rule", [MVS(0.3), smart_second_order(0.3), GOSS(variance_control="none")], ids=repr)
+def test_models_are_equal_whatever_the_growth(growth: Any, rule: Sampling) -> None:
+    assert_parity(Recipe(losses.Logistic(), 4, 0.5, growth, rule), random_case(12, 500, 5, target="binary").data)
+
+
+def test_models_are_equal_whatever_the_step() -> None:
+    data = random_case(12, 500, 5).data
+    absolute = Recipe(losses.AbsoluteError(), 5, 0.5, DepthWise(Limits(8, 3)), MVS(0.3), step=QuantileStep())
+    assert_parity(absolute, data)
+    assert_parity(replace(absolute, loss=losses.Huber(0.5), step=GradientStep(), learners=RandomGroups(0.5)), data)
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 2, 3, 100, 700, 5_000]),
+    st.sampled_from([1, 4, 9, 33]),
+    st.sampled_from(RULES),
+    st.sampled_from(["none", "real", "whole"]),
+    st.sampled_from(["forward", "reverse", "random"]),
+)
+def test_shapes(seed: int, n: int, d: int, rule: Sampling, weights: str, order: str) -> None:
+    data = random_case(seed, n, d, target="binary", weights=weights).data
+    assert_parity(Recipe(losses.Logistic(), 3, 0.5, DepthWise(Limits(8, 3)), rule), data, order)
+
+
+# rounds
+
+
+def counted(recipe: Recipe, data: TrainingSet, rounds: int) -> list[Counter[str]]:
+    """What each round submitted."""
+    runtime = emulated_runtime()
+    counts: list[Counter[str]] = []
+    before = Counter[str]()
+
+    def watch(_: Progress) -> bool:
+        nonlocal before
+        counts.append(runtime.cp.counts - before)
+        before = runtime.cp.counts.copy()
+        return False
+
+    boost(replace(recipe, rounds=rounds), data, Cuda(runtime), watch=watch)
+    return counts
+
+
+EVENLY, OWN_LEAVES = UniformSampling(0.3), ImportanceSampling(0.3, variance_control="none")
+
+
+@pytest.mark.parametrize(
+    ("rule", "beside", "nodes", "after"),
+    [
+        (MVS(0.3), EVENLY, 5, 2),  # scores, and four steps of the search
+        (ImportanceSampling(rho=0.5), EVENLY, 1, 2),
+        (GOSS(0.2, 0.1), EVENLY, 3, 2),
+        (WeightTrimming(0.8), EVENLY, 3, 2),
+        (ImportanceSampling(0.3, score="loss"), EVENLY, 6, 2),
+        (smart_second_order(0.3), EveryRow(), 10, 3),  # the draw and its list, the gradients, and two copies of them
+        (ImportanceSampling(0.3, variance_control="node", lag=2), EveryRow(), 12, 5),
+        (smart_second_order(0.3, variance_control="previous_leaf"), OWN_LEAVES, 4, 3),
+    ],
+    ids=repr,
+)
+def test_a_round_is_one_graph_that_waits_for_nothing(rule: Sampling, beside: Sampling, nodes: int, after: int) -> None:
+    data = random_case(1, 800, 6, target="binary").data
+    recipe = Recipe(losses.Logistic(), 1, 0.3, DepthWise(Limits(8, 3)), rule)
+    plain = counted(replace(recipe, sampling=beside), data, 6)[-1]
+    for one in counted(recipe, data, 9)[after:]:
+        assert one["graph"] == 1
+        assert one["sync"] == 0
+        assert set(one) <= {"graph", "graph nodes", "H2D"}
+        assert one["graph nodes"] == plain["graph nodes"] + nodes
+
+
+def test_memory_is_allocated_in_the_first_rounds_only() -> None:
+    runtime, used = emulated_runtime(), []
+    recipe = Recipe(losses.Logistic(), 7, 0.3, DepthWise(Limits(8, 3)), smart_second_order(0.4))
+    data = random_case(1, 800, 6, target="binary").data
+    boost(recipe, data, Cuda(runtime), watch=lambda _: used.append(runtime.cp.used()))  # type: ignore[func-returns-value]
+    assert set(used[2:]) == {min(used[1:])}
+
+
+@pytest.mark.parametrize("rule", [MVS(0.5), ImportanceSampling(0.5, variance_control="node")], ids=repr)
+def test_gradients_that_are_no_numbers_are_an_error_when_the_host_looks(rule: Sampling) -> None:
+    broken = losses.custom(lambda y, f: 0.0, lambda y, f: (f - y) * 1e300 * 1e300, None, name="broken")
+    data = random_case(3, 200, 3).data
+    with pytest.raises(InputError, match="gradients must be finite"):
+        boost(Recipe(broken, 3, 0.3, step=GradientStep(), sampling=rule), data, Cuda(device()))
+
+
+def test_so_are_losses_that_are_no_numbers() -> None:
+    broken = losses.custom(lambda y, f: (f - y) * 1e300 * 1e300 * 0.0, lambda y, f: f - y, None, name="broken")
+    data, rule = random_case(3, 200, 3).data, ImportanceSampling(0.5, score="loss")
+    for backend in (Reference(), Cuda(device())):
+        with pytest.raises(InputError, match="gradients must be finite"):
+            boost(Recipe(broken, 3, 0.3, step=GradientStep(), sampling=rule), data, backend)
+
+
+def test_what_was_drawn_is_noted_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Round by round, whether launched or replayed; of a long training the last rounds."""
+    data = random_case(6, 500, 4, target="binary").data
+    for rule, places in (
+        (MVS(0.3), 64),
+        (WeightTrimming(0.7), 64),
+        (UniformSampling(0.2), 4),
+        (smart_first_order(rho=0.8, paper=True), 3),
+    ):
+        monkeypatch.setattr(draws, "PLACES", places)
+        noted: list[tuple[int, int, float]] = []
+        backend, last = Cuda(device()), list[Any]()
+
+        def host_watch(progress: Progress, noted: Any = noted) -> bool:
+            sample = progress.drawn.sample
+            noted.append((len(sample.rows), sample.never, float(sample.inverse_probability.max())))
+            return False
+
+        def device_watch(progress: Progress, last: Any = last) -> bool:
+            last[:] = [progress.drawn.sample]
+            return False
+
+        recipe = Recipe(losses.Logistic(), 7, 0.5, DepthWise(Limits(8, 3)), rule)
+        boost(recipe, data, Reference(), watch=host_watch)
+        boost(recipe, data, backend, watch=device_watch)
+        found = last[0].log.read(backend.to_host)
+        assert [tuple(one)[:3] for one in found.tolist()] == noted[-places:]
+
+
+# Tests of the tests
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("COUNT_ROWS = 1 << 14", ""),  # blocks that count more rows than they may
+        ("below += there && under", "below += under"),  # what lies behind the last row is counted
+        ("rows * least + rest", "rows * least"),
+        ("sum = sum + x[j * GROUP + GROUP - 1]", "sum = sum + x[j * GROUP]"),
+        ("room + (1.0 - room) * threshold->below", "room"),  # of rows that tie at the border
+    ],
+)
+def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
+    def planted(*files: str) -> str:
+        text = source(*files)
+        assert right in text
+        return text.replace(right, wrong) if wrong else text
+
+    monkeypatch.setattr(importance, "source", planted)
+    if not wrong:
+        monkeypatch.setattr(importance, "COUNT_ROWS", 1 << 17)
+    runtime = emulated_runtime()
+    runtime.sm_count = 1
+    backend, many = Cuda(runtime), several(2, 300_001, 1, "heavy")
+    odds = [Proportional(rate=0.3, floor=0.15), Proportional(rate=0.1), TopAndOthers(0.2, 0.1), margin()]
+    cases = [(gradients, one) for gradients in (many, full_blocks("equal"), full_blocks("stretches")) for one in odds]
+    assert not all(same_on(backend, gradients, one) for gradients, one in cases)

@@ -1,0 +1,83 @@
+"""Sums next to a threshold from counts: the same integers as a pass over every row."""
+
+from __future__ import annotations
+
+from math import frexp, ldexp
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuboost.backends.cpu_border import Border
+from gpuboost.backends.reference_sampling import counts_of
+from gpuboost.backends.team import Team
+from gpuboost.kernels import sampling
+
+Array = np.ndarray
+TEAMS = [Team(1), Team(3)]
+KINDS = ("uniform", "wide", "very wide", "ties", "few values", "half zero")
+
+
+def scores_of(kind: str, n: int, seed: int) -> Array:
+    rng = np.random.default_rng(seed)
+    made = {
+        "uniform": lambda: rng.random(n),
+        "wide": lambda: np.exp(6.0 * rng.standard_normal(n)),
+        "very wide": lambda: np.exp(30.0 * rng.standard_normal(n)),
+        "ties": lambda: np.ones(n),
+        "few values": lambda: rng.integers(0, 4, n).astype(float),
+        "half zero": lambda: np.where(rng.random(n) < 0.5, 0.0, rng.random(n)),
+    }[kind]()
+    return np.where(made >= 2.0**-126, np.minimum(made, 3e38), 0.0).astype(np.float32)
+
+
+def scale_for(mu: float, n: int) -> float:
+    """That of ``threshold.proportional``."""
+    return ldexp(1.0, 62 - n.bit_length() - frexp(mu)[1])
+
+
+def by_every_row(scores: Array, mu: float, low: float, scale: float) -> tuple[int, ...]:
+    s = scores.astype(np.float64)
+    above, below = s >= mu, s < low
+    between = np.rint(s[~above & ~below] * scale).astype(np.int64)
+    return int(above.sum()), int(below.sum()), int(between.sum())
+
+
+@settings(max_examples=150)
+@given(
+    kind=st.sampled_from(KINDS),
+    n=st.integers(1, 700),
+    seed=st.integers(0, 10**6),
+    mus=st.lists(st.floats(1e-44, 3e38) | st.floats(1e-3, 10.0), min_size=1, max_size=3),
+    floor=st.sampled_from([0.0, 1e-6, 0.01, 0.5, 1.0]),
+)
+def test_sums_are_those_of_every_row(kind: str, n: int, seed: int, mus: list[float], floor: float) -> None:
+    scores = scores_of(kind, n, seed)
+    border = Border(scores, counts_of(scores), TEAMS[0], np.empty(n, np.float32))
+    for mu in [*mus, max(float(np.median(scores)), 1e-3)]:  # one after the other, as Newton's steps are
+        scale = scale_for(mu, n)
+        assert border.three_sums(mu, floor * mu, scale) == by_every_row(scores, mu, floor * mu, scale)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("floor", [0.0, 0.01])
+def test_threads_share_the_rows(kind: str, floor: float) -> None:
+    n = 40_003
+    scores = scores_of(kind, n, 1)
+    counts = counts_of(scores)
+    for mu in (0.9, 0.03):
+        scale = scale_for(mu, n)
+        for team in TEAMS:
+            found = Border(scores, counts, team, np.empty(n, np.float32)).three_sums(mu, floor * mu, scale)
+            assert found == by_every_row(scores, mu, floor * mu, scale)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 1000), (3, 67), (5, 5), (936, 1000)])
+def test_buckets_are_taken_in_order_of_rows(start: int, stop: int) -> None:
+    scores = scores_of("few values", 1000, 0)
+    one, two = (int(np.float32(x).view(np.uint32) >> 20) for x in (1.0, 2.0))
+    out = np.empty(1000, np.float32)
+    count = sampling.take_buckets(scores, start, stop, one, two, out)
+    part = scores[start:stop]
+    assert np.array_equal(out[:count], part[(part == 1.0) | (part == 2.0)])
