@@ -29,7 +29,12 @@ def learner_findings(
     selection: Selection, limits: Limits, step: Step, langevin: Dynamics, *, trees: bool = True
 ) -> tuple[Finding, ...]:
     """Nothing if the rule changes nothing that is known of the recipe. ``trees``: whether these are boosted."""
-    parts = (_refused(selection, limits, trees), _rates(selection, limits), _of_sign_stumps(limits, step, langevin))
+    parts = (
+        _refused(selection, limits, trees),
+        _rates(selection, limits),
+        _of_sign_stumps(limits, step, langevin),
+        _of_random_shapes(selection, langevin),
+    )
     return tuple(finding for part in parts for finding in part)
 
 
@@ -48,19 +53,23 @@ def not_enumerable(limits: Limits, features: int, cuts: int) -> str:
 
 
 def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
-    root = getattr(selection, "groups", None) == "root"
     if isinstance(selection, RandomLearners) and trees and not is_stump(limits):
         why = "selection Type1 needs an enumerable set of weak learners, and trees with several splits are too many. "
         yield Finding("refused", f"learners: {why}Use RandomGroups(t), or stumps: max_depth=1.")
-    if (isinstance(selection, (RandomLearners, RandomByNode)) or root) and not trees:
+    if _is_of_nodes(selection) and not trees:
         why = "draws cuts or features of nodes, and base_learner is no tree. Use RandomGroups(t)."
         yield Finding("refused", f"learners: {selection!r} {why}")
-    elif (isinstance(selection, (RandomLearners, RandomByNode)) or root) and limits.symmetric:
+    elif _is_of_nodes(selection) and limits.symmetric:
         why = "treats one node unlike others, and all nodes of a level of an oblivious tree share a split."
         yield Finding("refused", f"learners: {selection!r} {why} Use growth='depthwise', or RandomGroups(t).")
     if isinstance(selection, CyclicGroups) and trees and not is_stump(limits):
         why = "a tree with several splits of one group at a time never joins features of two groups. "
         yield Finding("refused", f"learners: {selection!r} is for stumps: {why}Use RandomGroups(t), or max_depth=1.")
+
+
+def _is_of_nodes(selection: Any) -> bool:
+    """Whether it draws cuts, or features of one node: ``Candidates.root`` or ``by_node``."""
+    return isinstance(selection, (RandomLearners, RandomByNode)) or getattr(selection, "groups", None) == "root"
 
 
 def _rates(selection: Any, limits: Limits) -> Iterator[Finding]:
@@ -77,3 +86,9 @@ def _of_sign_stumps(limits: Limits, step: Step, langevin: Dynamics) -> Iterator[
     if limits.signed and isinstance(langevin, Langevin):
         why = "Langevin boosting needs leaves with noise of their own, and those of growth='sign_stump' share a value. "
         yield Finding("refused", f"growth: {why}Use max_depth=1.")
+
+
+def _of_random_shapes(selection: Any, langevin: Dynamics) -> Iterator[Finding]:
+    if getattr(langevin, "random_from", None) is not None and _is_of_nodes(selection):
+        why = "draws cuts or features of nodes, and random shapes take any cut of a tree's features at every node. "
+        yield Finding("refused", f"random_from: {selection!r} {why}Leave it out, or use RandomGroups(t).")

@@ -147,32 +147,10 @@ class LineSearchStep:
             raise DeviceError(f"step: a line search is for the CPU; got {backend.name}. Pass device='cpu'.")
         if loss.leaf_quantile is not None and self.per == "leaf":
             return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
+        each = (leaf_of_row, len(tree.value)) if self.per == "leaf" else (None, 1)
         along = tree.value[leaf_of_row]
-        if loss.leaf_quantile is not None:
-            rho = line_search.pinball(data.y - scores[tree.output], along, data.row_weight(), loss.leaf_quantile)
-            return replace(tree, value=rho * tree.value)
-        leaves = len(tree.value)
-        group = leaf_of_row if self.per == "leaf" else np.zeros(len(along), np.int32)
-        slopes = _slopes(backend, loss, scores, tree.output, along, group, leaves if self.per == "leaf" else 1, data)
-        lengths = line_search.minimise(slopes, np.ones(leaves if self.per == "leaf" else 1))
+        lengths = line_search.lengths(backend, loss, scores, tree.output, along, data, *each)
         return replace(tree, value=lengths * tree.value + 0.0)  # + 0.0: no negative zero
-
-
-def _slopes(
-    backend: Backend, loss: Loss, scores: Array, output: int, along: Array, group: Array, groups: int, data: TrainingSet
-) -> line_search.Slopes:
-    """Derivatives of the summed loss by the length, for the rows of each group; sums are in the order of rows."""
-
-    def slopes(rho: line_search.Vector) -> tuple[line_search.Vector, line_search.Vector]:
-        trial = scores.copy()
-        trial[output] += rho[group] * along
-        gradients = backend.gradients(loss, trial, data, None)
-        by = along if gradients.multiplicity is None else along * gradients.multiplicity
-        first: line_search.Vector = np.bincount(group, gradients.g[output] * by, groups).astype(np.float64)
-        second = np.bincount(group, gradients.h[output] * (by * along), groups).astype(np.float64)
-        return first, second
-
-    return slopes
 
 
 def automatic(loss: Loss) -> Step:

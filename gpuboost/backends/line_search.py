@@ -12,6 +12,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.protocol import Backend
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import Array, TrainingSet
+
 MOST = 20  # evaluations
 TOLERANCE = 1e-6  # relative change of the length at which it is good enough
 
@@ -19,6 +23,41 @@ Vector: TypeAlias = NDArray[np.float64]
 
 Slopes: TypeAlias = Callable[[Vector], tuple[Vector, Vector]]
 """(m,) lengths -> (m,) first and (m,) second derivatives there, which need not be finite"""
+
+
+def lengths(
+    backend: Backend, loss: Loss, scores: Array, output: int, along: Vector, data: TrainingSet,
+    group: Array | None = None, groups: int = 1,
+) -> Vector:  # fmt: skip
+    """(groups,) lengths >= 0 that lower the loss of all rows most: F <- F + length[group] * along, of one output.
+
+    scores (k, n); along (n,), about as long as it should be; group (n,) int, None for one length of all rows, which is
+    all that there is of the absolute and the quantile loss: of these the leaves have ``Backend.leaf_quantiles``.
+    """
+    if loss.leaf_quantile is not None:
+        assert group is None
+        return np.array([pinball(data.y - scores[output], along, data.row_weight(), loss.leaf_quantile)])
+    of_row = np.zeros(len(along), np.int32) if group is None else group
+    return minimise(_slopes(backend, loss, scores, output, along, of_row, groups, data), np.ones(groups))
+
+
+def _slopes(
+    backend: Backend, loss: Loss, scores: Array, output: int, along: Vector, group: Array, groups: int,
+    data: TrainingSet,
+) -> Slopes:  # fmt: skip
+    """Derivatives of the summed loss by the length, for the rows of each group; sums are in the order of rows."""
+
+    def slopes(rho: Vector) -> tuple[Vector, Vector]:
+        trial = scores.copy()
+        trial[output] += rho[group] * along
+        gradients = backend.gradients(loss, trial, data, None)
+        by = along if gradients.multiplicity is None else along * gradients.multiplicity
+        with np.errstate(all="ignore"):  # too far may be where the loss is no number
+            first: Vector = np.bincount(group, gradients.g[output] * by, groups).astype(np.float64)
+            second = np.bincount(group, gradients.h[output] * (by * along), groups).astype(np.float64)
+        return first, second
+
+    return slopes
 
 
 def minimise(slopes: Slopes, start: Vector) -> Vector:

@@ -3,7 +3,8 @@
 For a sigma-smooth loss and any f with <r, f> > 0, r being the negative gradient, rho = <r, f> / (sigma |f|^2) lowers
 the loss by at least e^2 |r|^2 / (2 sigma), e = cos(f, r) being the edge (specification 4.2 of functional gradient
 descent). A Newton step has the loss's own second derivatives in place of sigma; both are one formula here, since
-``Gradients.h`` holds what the step rule puts there. Sums are exact, so they have no order.
+``Gradients.h`` holds what the step rule puts there. Sums are exact, so they have no order. A step that searches starts
+from there, and is the one of trees: ``backends.line_search``.
 """
 
 from __future__ import annotations
@@ -47,28 +48,10 @@ def length(backend: Backend, now: Now, output: int, f: Vector) -> float:
     g, h = vectors(now.gradients, output)
     slope, curvature = -exact_sum(g * f), exact_sum(h * f * f)
     rho = slope / curvature if curvature > 0.0 else 0.0
-    return searched(backend, now, output, rho * f) * rho if getattr(now.step, "searches", False) else rho
-
-
-def searched(backend: Backend, now: Now, output: int, f: Vector) -> float:
-    """The rho >= 0 that lowers the loss of all rows most; f is about as long as it should be."""
-    loss, data, scores = now.loss, now.data, np.asarray(now.running.scores, np.float64)
-    if loss.leaf_quantile is not None:
-        return line_search.pinball(data.y - scores[output], f, data.row_weight(), loss.leaf_quantile)
-
-    def slopes(rho: Vector) -> tuple[Vector, Vector]:
-        trial = scores.copy()
-        trial[output] += rho[0] * f
-        g, h = vectors(backend.gradients(loss, trial, data, None), output)
-        with np.errstate(all="ignore"):
-            return np.array([_total(g * f)]), np.array([_total(h * f * f)])
-
-    return float(line_search.minimise(slopes, np.ones(1))[0])
-
-
-def _total(x: Vector) -> float:
-    """Exact; NaN where it is not finite, which a search takes for too far."""
-    return exact_sum(x) if np.isfinite(x).all() else float("nan")
+    if not getattr(now.step, "searches", False):
+        return rho
+    scores = np.asarray(now.running.scores, np.float64)
+    return float(line_search.lengths(backend, now.loss, scores, output, rho * f, now.data)[0]) * rho
 
 
 def is_flat(data: TrainingSet) -> bool:

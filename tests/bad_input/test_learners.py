@@ -66,6 +66,31 @@ def test_policies(make: Any, text: str) -> None:
         ({"step": "line_search", "langevin": gb.Langevin()}, "step: Langevin boosting needs leaves whose noise"),
         ({"growth": "sign_stump", "langevin": gb.Langevin()}, "growth: Langevin boosting needs leaves with noise"),
         (
+            {"growth": "sign_stump", "langevin": gb.Langevin(random_from=3)},
+            "growth: Langevin boosting needs leaves with noise",
+        ),
+        (
+            {"learners": gb.RandomByNode(2), "langevin": gb.Langevin(random_from=3)},
+            "random_from: RandomByNode(t=2) draws cuts or features of nodes, and random shapes take any cut of a "
+            "tree's features at every node. Leave it out, or use RandomGroups(t).",
+        ),
+        (
+            {"learners": gb.RandomGroups(2, "root"), "langevin": gb.Langevin(random_from=0)},
+            "random_from: RandomGroups(t=2, groups='root') draws cuts or features of nodes",
+        ),
+        (
+            {"learners": gb.RandomGroup("root"), "langevin": gb.Langevin(random_from=0)},
+            "random_from: RandomGroup(groups='root') draws cuts or features of nodes",
+        ),
+        (
+            {"learners": gb.RandomLearners(3), "max_depth": 1, "langevin": gb.Langevin(random_from=0)},
+            "random_from: RandomLearners(t=3) draws cuts or features of nodes",
+        ),
+        (
+            {"base_learner": [gb.learners.Linear()], "langevin": gb.Langevin(random_from=3)},
+            "random_from: shapes are those of trees; leave it out, or leave base_learner out.",
+        ),
+        (
             {"step": "line_search", "loss": gb.losses.SmoothedZeroOne(0.5)},
             "step: a line search looks for the one minimum of a convex loss; loss 'smoothed_zero_one' is not convex.",
         ),
@@ -80,6 +105,16 @@ def test_compositions(params: dict[str, Any], text: str) -> None:
     found = model.check(X, Y)
     assert found.kind == "refused"
     assert text in str(found)
+
+
+@pytest.mark.parametrize("langevin", [gb.Langevin(), gb.Langevin(random_from=0)], ids=repr)
+def test_random_shapes_of_drawn_features_are_as_sound_as_others(langevin: gb.Langevin) -> None:
+    """Whole features of a tree are drawn there as anywhere, and cuts of nodes only where shapes are searched."""
+    settings = {"step": "gradient", "reg_lambda": 0.0, "langevin": langevin}
+    for learners in (gb.RandomGroups(2), gb.RandomGroup([0, 0, 1, 1, 1]), gb.RandomGroups(2, "root")):
+        refused = langevin.random_from is not None and learners.groups == "root"
+        found = gb.GradientBoostingClassifier(learners=learners, **settings).check(X, Y)
+        assert (found.kind == "refused") == refused
 
 
 def test_pairs_of_categories_are_refused() -> None:

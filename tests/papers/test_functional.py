@@ -226,6 +226,16 @@ def test_tf7_it_is_what_a_component_of_the_absolute_loss_is_scaled_by() -> None:
     assert np.abs(residual - one.coefficient * f).sum() == pytest.approx(min(losses), abs=1e-9)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson", "absolute_error"])
+def test_tf7_a_tree_goes_as_far_as_somebodys_estimator_of_the_same_shape(loss: str) -> None:
+    x, y = rows()
+    y = np.exp(y) if loss == "poisson" else y
+    given = {"loss": loss, "n_estimators": 6, "learning_rate": 0.5, "step": "line_search"}
+    trees = gb.GradientBoostingRegressor(max_depth=3, reg_lambda=0.0, min_child_weight=0.0, **given).fit(x, y)
+    wrapped = gb.GradientBoostingRegressor(base_learner=OneTree(), **given).fit(x, y)
+    np.testing.assert_allclose(wrapped.predict(x), trees.predict(x), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])
 def test_tf8_what_is_added_up_predicts_what_its_rounds_do(loss: str) -> None:
     x, y = rows()

@@ -12,15 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharding import csr, even, place
 
+import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference import fixed_order_sum
 from gpuboost.backends.sharded import ordered
+from gpuboost.backends.sharded.crew import LocalCrew
 from gpuboost.boosting import boost
-from gpuboost.errors import InputError
-from gpuboost.growth import DepthWise, LeafWise, Oblivious
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
+from gpuboost.learners import AllLearners, RandomByNode, RandomGroups, RandomLearners, Selection
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, EveryRow, ImportanceSampling, Sampling, UniformSampling, WeightTrimming
@@ -121,6 +124,90 @@ def test_langevin_noise_is_that_of_the_row_and_not_of_the_shard(langevin: Langev
     growth = DepthWise(Limits(8, 3, reg_lambda=0.0))
     recipe = Recipe(losses.Logistic(), 3, 0.1, growth, sampling, step=GradientStep(), langevin=dynamics)
     assert_one_machine(recipe, case, [117, 350], even(350, 4))
+
+
+DRAWN: list[tuple[Selection, Growth, bool]] = [  # and whether features may be categorical
+    (RandomLearners(7), DepthWise(Limits(2, 1)), False),
+    (RandomGroups(1, "root"), DepthWise(Limits(12, 4, 3)), True),
+    (RandomGroups(1, "root"), LeafWise(Limits(9, 6)), True),
+    (RandomByNode(2), DepthWise(Limits(12, 4)), True),
+    (RandomByNode(2), LeafWise(Limits(9, 6, 3)), True),
+    (AllLearners(), SignStump(Limits(2, 1)), True),
+    (RandomLearners(7), SignStump(Limits(2, 1, 4)), False),
+    (AllLearners(), DepthWise(Limits(12, 4, 3, random_strength=1.0)), True),
+    (RandomByNode(3), LeafWise(Limits(9, 6, random_strength=0.5)), True),
+    (AllLearners(), Oblivious(Limits(16, 4, random_strength=1.0)), True),
+]
+
+
+PLAIN = {"signed": False, "random_strength": 0.0}
+
+
+@pytest.mark.parametrize(("learners", "growth", "categories"), DRAWN, ids=str)
+@pytest.mark.parametrize("weights", ["none", "real", "whole"])
+def test_which_splits_compete_is_drawn_by_the_driver(
+    learners: Selection, growth: Growth, categories: bool, weights: str
+) -> None:
+    """``Candidates.root`` and ``by_node``, ``Limits.signed`` and ``random_strength``."""
+    case = random_case(5, 400, 5, target="binary", weights=weights, categorical=0.4 if categories else 0.0)
+    for sampling in (EveryRow(), UniformSampling(0.6), ImportanceSampling(rate=0.5)):
+        recipe = Recipe(losses.Logistic(), 4, 0.5, growth, sampling, learners)
+        assert_one_machine(recipe, case, [400], [130, 400], even(400, 3), threads=2)
+        kind = DepthWise if isinstance(growth, SignStump) else type(growth)
+        plain = replace(recipe, learners=AllLearners(), growth=kind(replace(growth.limits, **PLAIN)))
+        assert run(plain, case.data, Cpu(1)) != run(recipe, case.data, Cpu(1)), "it has to matter"
+
+
+@pytest.mark.parametrize("growth", [DepthWise, LeafWise, Oblivious])
+@pytest.mark.parametrize("begin", [0, 2])
+def test_random_shapes_of_every_growth(growth: type, begin: int) -> None:
+    case = random_case(9, 300, 5, categorical=0.4, weights="whole")
+    limits = Limits(8, 3, reg_lambda=0.0, random_strength=1.0)
+    for learners in (AllLearners(), RandomGroups(2)):
+        pieces = {"learners": learners, "step": GradientStep(), "langevin": Langevin(shrinkage=0.1, random_from=begin)}
+        recipe = Recipe(losses.SquaredError(), 4, 0.3, growth(limits), **pieces)
+        assert_one_machine(recipe, case, [300], [7, 300], even(300, 3))
+
+
+ESTIMATORS: list[dict[str, object]] = [
+    {"learners": gb.RandomLearners(9), "max_depth": 1},
+    {"learners": gb.RandomGroups(2, "root")},
+    {"learners": gb.RandomByNode(2), "growth": "leafwise"},
+    {"growth": "sign_stump"},
+    {"random_strength": 1.0},
+    {"growth": "oblivious", "random_strength": 1.0},
+    {"growth": "oblivious", "langevin": gb.Langevin(shrinkage=0.1, random_from=1), "step": "gradient"},
+]
+
+
+@pytest.mark.parametrize("params", ESTIMATORS, ids=str)
+def test_estimators_that_draw_are_one_machine(params: dict[str, object]) -> None:
+    case = random_case(1, 300, 4, target="binary", categorical=0.0)
+    found = []
+    for execution in (None, gb.DataParallel(1), gb.DataParallel(2), gb.DataParallel(3, threads_per_shard=2)):
+        model = gb.GradientBoostingClassifier(n_estimators=4, random_state=3, execution=execution, **params)
+        found.append(model_bytes(model.fit(case.x, case.data.y).ensemble_))
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"learners": gb.RandomByNode(2), "growth": "oblivious"}, "learners: .* treats one node unlike others"),
+        ({"learners": gb.RandomGroups(2, "root"), "growth": "oblivious"}, "learners: .* treats one node unlike others"),
+        ({"learners": gb.RandomByNode(2), "langevin": gb.Langevin(random_from=0)}, "random_from: RandomByNode"),
+        ({"growth": "sign_stump", "langevin": gb.Langevin(random_from=0)}, "growth: Langevin boosting needs leaves"),
+    ],
+)
+def test_what_is_refused_on_one_machine_starts_no_shard(
+    params: dict[str, object], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(LocalCrew, "__init__", lambda *given: started.append(given))
+    case = random_case(1, 50, 4, target="binary", categorical=0.0)
+    with pytest.raises(RecipeError, match=text):
+        gb.GradientBoostingClassifier(execution=gb.DataParallel(2), step="gradient", **params).fit(case.x, case.data.y)
+    assert not started
 
 
 def test_lists_stay_whole() -> None:
