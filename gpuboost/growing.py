@@ -16,15 +16,18 @@ class Growing:
         self._start, self._scales = ensemble, list(ensemble.scales)
         self._trees, self._components = list(ensemble.trees), list(ensemble.components)
         self._factors = list(ensemble.factors)
+        self._last: Ensemble | None = ensemble  # what it is now, once somebody asked
 
     def shrink(self, by: float) -> None:
         """The bias apart; what is added afterwards is not shrunk."""
         if by != 1.0:
+            self._last = None
             self._remember_scales()
             self.scale *= by
 
     def add(self, weak: tuple[Any, ...], factor: float) -> None:
         """One round: trees, or components, one per output."""
+        self._last = None
         self._factors += [factor / self.scale] * len(weak)
         (self._components if isinstance(weak[0], Component) else self._trees).extend(weak)
         if self._scales or self.scale != 1.0:
@@ -34,15 +37,16 @@ class Growing:
 
     def ensemble(self, rounds: int | None = None) -> Ensemble:
         """What it has become, or what it was after so many rounds."""
-        found = replace(
-            self._start,
-            trees=tuple(self._trees),
-            factors=tuple(self._factors),
-            scale=self.scale,
-            scales=tuple(self._scales),
-            components=tuple(self._components),
-        )
-        return found if rounds is None or rounds == self.n_rounds else found.first(rounds)
+        if self._last is None:
+            self._last = replace(
+                self._start,
+                trees=tuple(self._trees),
+                factors=tuple(self._factors),
+                scale=self.scale,
+                scales=tuple(self._scales),
+                components=tuple(self._components),
+            )
+        return self._last if rounds is None or rounds == self.n_rounds else self._last.first(rounds)
 
     def _remember_scales(self) -> None:
         if not self._scales:
