@@ -80,10 +80,13 @@ class Programme:
         return len(self.starts[0]) - 1
 
     def room(self, n: int) -> Array:
-        """(blocks, s, width) uint8 for the codes of at most n rows, fewer if they would leave the cache."""
-        s = len(self.features)
+        """(blocks, s, width) uint8 for the codes of at most n rows, fewer if they would leave the cache.
+
+        At least one line: trees that ask nothing read it too, and do not heed it.
+        """
+        s = max(len(self.features), 1)
         width = min(WIDTH, max(1, -(-n // 64)) * 64)
-        blocks = max(1, min(-(-n // width), _CODES // (width * max(s, 1))))
+        blocks = max(1, min(-(-n // width), _CODES // (width * s)))
         return np.empty((blocks, s, width), np.uint8)
 
     def _arguments(self, codes: Array) -> tuple[Array, ...]:
