@@ -24,7 +24,7 @@ def _emulates(path: Path) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """CUDA kernels on the emulator run last: native code without bounds, whose stray write would be blamed on others."""
+    """CUDA kernels on the emulator run last: native code, whose stray write other tests would be blamed for."""
     items.sort(key=lambda item: _emulates(item.path))
 
 
