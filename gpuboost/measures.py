@@ -36,6 +36,7 @@ def loss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 
 def logloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Weighted mean of -log of the probability of the class that was seen, two classes; y is 0 or 1."""
     zero_or_one(y, "logloss")
     if loss.task == "binary":
         f = _log_odds(loss, scores[0])
@@ -45,6 +46,7 @@ def logloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 
 def mlogloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """The same for several classes; y (n,) is the class, scores (k, n)."""
     top = np.max(scores, axis=0)
     total = np.zeros_like(top)
     for score in scores:  # in this order on every machine
@@ -54,6 +56,7 @@ def mlogloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float
 
 
 def accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Share of the weight whose class is the likeliest one."""
     if loss.task == "multiclass":
         found = np.argmax(scores, axis=0)
     elif loss.task == "binary":
@@ -64,6 +67,7 @@ def accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float
 
 
 def error(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """1 - accuracy."""
     return 1.0 - accuracy(y, scores, weight, loss)
 
 
@@ -84,14 +88,17 @@ def auc(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 
 def mse(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Weighted mean of the squared difference of prediction and y."""
     return _mean(np.square(loss.inverse_link(scores) - y), weight)
 
 
 def rmse(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Its root, in units of y."""
     return math.sqrt(mse(y, scores, weight, loss))
 
 
 def mae(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Weighted mean of the absolute difference, in units of y."""
     return _mean(np.abs(loss.inverse_link(scores) - y), weight)
 
 
@@ -102,28 +109,33 @@ def r2(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 
 def quantile(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
+    """Pinball loss at level a: a for each unit that a prediction is too low, 1 - a for each that it is too high."""
     r = loss.inverse_link(scores) - y
     return _mean(np.where(r < 0.0, -a * r, (1.0 - a) * r), weight)
 
 
 def huber(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
+    """Half the square of a difference of at most a, and a straight line beyond."""
     r = np.abs(loss.inverse_link(scores) - y)
     return _mean(np.where(r <= a, 0.5 * r * r, a * (r - 0.5 * a)), weight)
 
 
 def poisson_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """2 mean(y log(y / m) - y + m), m the prediction. Raises InputError unless y >= 0."""
     mean = _means(loss, scores, "poisson_deviance")
     require(y >= 0.0, y, "poisson_deviance needs numbers that are not negative", "Use rmse.")
     return 2.0 * _mean(y * (log_array(np.where(y > 0.0, y, 1.0)) - log_array(mean)) - y + mean, weight)
 
 
 def gamma_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """2 mean(log(m / y) + y / m - 1), m the prediction. Raises InputError unless y > 0."""
     mean = _means(loss, scores, "gamma_deviance")
     require(y > 0.0, y, "gamma_deviance needs positive numbers", "Use tweedie_deviance or rmse.")
     return 2.0 * _mean(log_array(mean) - log_array(y) + y / mean - 1.0, weight)
 
 
 def tweedie_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
+    """Unit deviance of the Tweedie family with variance power a, 1 < a < 2. Raises InputError unless y >= 0."""
     mean = _means(loss, scores, "tweedie_deviance")
     require(y >= 0.0, y, "tweedie_deviance needs numbers that are not negative", "Use rmse.")
     log_mean, rising, falling = log_array(mean), 2.0 - a, 1.0 - a
@@ -133,6 +145,7 @@ def tweedie_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss, 
 
 
 def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """What a function of the user says of y and predictions. Raises InputError unless it is a number."""
     prediction = loss.inverse_link(scores)
     if weight_as == "third":
         found = function(y, prediction, weight)
