@@ -6,7 +6,6 @@ Hypothesis draws the same examples in every run; ``pytest --hypothesis-profile=e
 from __future__ import annotations
 
 import os
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,19 +15,6 @@ from hypothesis import settings
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("steady")
-
-
-@cache
-def _emulates(path: Path) -> bool:
-    return any(name in path.read_text() for name in ("emulator", "growing_on_device", "cuda_compiler"))
-
-
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what runs CUDA kernels on the emulator: native code, which has a process of its own in CI and the README."""
-    for item in items:
-        if _emulates(item.path):
-            item.add_marker("emulated")
 
 
 @pytest.fixture

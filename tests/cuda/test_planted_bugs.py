@@ -6,7 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emulator import CompileError, KernelError, Module, OutOfBoundsError, Schedule, emulated_runtime, require_compiler
+from emulator import (
+    CompileError,
+    KernelError,
+    Module,
+    OutOfBoundsError,
+    Schedule,
+    emulated_runtime,
+    launch,
+    require_compiler,
+)
 
 PLANTED = (Path(__file__).parent / "planted.cu").read_text()
 ORDERS = ("forward", "reverse", "random")
@@ -120,6 +129,14 @@ def test_traps_name_the_thread_and_python_lives_on(kernel, arguments, words):
     with pytest.raises(KernelError, match=words):
         run(kernel, 64 if kernel == "null_store" else 1, zeros(), *arguments)
     assert (run("missing_barrier", 256, zeros(), fixed=True) == np.arange(256)[::-1]).all()
+
+
+def test_a_frame_larger_than_the_guard_page_does_not_step_over_it():
+    """What lies below the lowest stack is somebody else's: often another thread's own record, and it dies later."""
+    with pytest.raises(KernelError, match="illegal memory access at address") as caught:
+        run("deep_stack", 1, zeros(), I32(1))
+    address = int(str(caught.value).rpartition(" ")[2], 16)
+    assert any(0 <= address - stacks.address < stacks.GUARD for stacks in launch._free_stacks)
 
 
 # A product and a sum become one rounding when contracted

@@ -24,6 +24,7 @@ FLAGS = (
     "-ffp-contract=off",  # a * b + c rounds twice: what --fmad=false asks of NVRTC
     "-fno-strict-aliasing",
     "-fno-gnu-unique",  # else copies of one library share the static variables of templates
+    "-fstack-clash-protection",  # a frame larger than the page that guards a stack must not step over it
     "-Wall",
     "-Wno-unknown-pragmas",
     "-Wno-attributes",

@@ -194,7 +194,7 @@ class Kernel:
     @contextmanager
     def _traps(self) -> Iterator[None]:
         """Illegal addresses inside a kernel are that kernel's error, not the end of Python. Not for several workers:
-        signals are the whole process's, and a trap beside threads that are being made has been seen to end it."""
+        signals are the whole process's."""
         self._libraries[0].cuda_emulator_traps(1)
         try:
             yield
