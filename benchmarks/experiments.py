@@ -92,16 +92,21 @@ def destination(where: str, experiment: Experiment) -> Path:
 
 def write(path: Path, experiment: Experiment, command: str, options: Options, findings: Mapping[str, Finding]) -> None:
     """One JSON object; parts that were not run again stay."""
+    about = {"suite": experiment.name, "machine": machine.describe()}
+    parts: dict[str, Any] = json.loads(path.read_text())["parts"] if path.exists() else {}
     size = "small" if options.small else "full"
-    about = {"suite": experiment.name, "size": size, "threads": options.threads, "machine": machine.describe()}
-    parts: dict[str, Any] = {}
-    if path.exists():
-        old = json.loads(path.read_text())
-        if all(old.get(key) == about[key] for key in ("suite", "size", "threads")):
-            parts = old["parts"]
-    stamp = {"date": time.strftime("%Y-%m-%d"), "command": command, "repeats": options.repeats}
-    parts |= {name: {**stamp, **asdict(finding)} for name, finding in findings.items()}
+    stamp = {"date": time.strftime("%Y-%m-%d"), "command": command}
+    stamp |= {"size": size, "threads": options.threads, "repeats": options.repeats}
+    parts |= {name: {**stamp, **_plain(finding)} for name, finding in findings.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         json.dumps({**about, "parts": {name: parts[name] for name in experiment.parts if name in parts}}, indent=1)
     )
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    """What a file keeps: cells without their colours."""
+    from rich.text import Text
+
+    rows = [[Text.from_markup(cell).plain for cell in row] for row in finding.rows]
+    return {**asdict(finding), "rows": rows}
