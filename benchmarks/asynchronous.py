@@ -7,9 +7,6 @@ fitted to, and when it comes in, are those of such a cluster. Every table says w
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
-import time
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,51 +15,13 @@ from typing import Any
 import numpy as np
 
 import gpuboost as gb
+from gpuboost.benchmarks.async_shapes import Shape, shape_of
+from gpuboost.benchmarks.async_threads import threads
 from gpuboost.benchmarks.experiments import Experiment, Finding, Options, Part
-from gpuboost.benchmarks.store import Data
-from gpuboost.benchmarks.synthetic import higgs_like, text_like
 from gpuboost.errors import OutsideTheoryWarning
 
 WORKERS = (1, 4, 16, 32)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A data set like one of the paper's, and its trees."""
-
-    title: str
-    rows: int
-    test: int
-    columns: int
-    per_row: int  # stored entries; 0 if dense
-    leaves: int
-    trees: int
-
-    def data(self) -> Data:
-        if self.per_row:
-            return text_like(self.rows, self.test, seed=1, d=self.columns, per_row=self.per_row)
-        return higgs_like(self.rows, self.test, seed=1)
-
-    def params(self, threads: int) -> dict[str, Any]:
-        """The paper's: 80 % of the features, gradient steps."""
-        return {
-            "max_depth": 8, "max_leaves": self.leaves, "learners": 0.8, "step": "gradient", "min_child_weight": 0.0,
-            "random_state": 0, "n_jobs": threads, "device": "cpu",
-        }  # fmt: skip
-
-
-REAL_SIM = Shape("real-sim-shaped", 72_000, 8000, 20_958, 52, 100, 100)
-HIGGS = Shape("higgs-shaped", 200_000, 50_000, 28, 0, 20, 100)
-E2006 = Shape("E2006-log1p-shaped, a tenth of its columns", 16_087, 1000, 427_000, 600, 400, 0)
-SMALL = {
-    "real-sim": Shape("small real-sim-shaped", 4000, 1000, 2000, 20, 31, 30),
-    "higgs": Shape("small higgs-shaped", 4000, 1000, 28, 0, 20, 30),
-    "e2006": Shape("small E2006-shaped", 1500, 200, 10_000, 60, 31, 0),
-}
-
-
-def _shape(options: Options, name: str) -> Shape:
-    return SMALL[name] if options.small else {"real-sim": REAL_SIM, "higgs": HIGGS, "e2006": E2006}[name]
+MANY = WORKERS[-1]
 
 
 def _fit(rows: Any, held_out: Any, params: dict[str, Any]) -> Any:
@@ -116,7 +75,7 @@ def rates(options: Options) -> Finding:
     """Figures 7 to 9: sampling rates from 0.8 down to a tiny one, at 1, 4 and 16 workers."""
     table, numbers = [], {}
     for name in ("real-sim", "higgs"):
-        shape = _shape(options, name)
+        shape = shape_of(options, name)
         data, threads = shape.data(), options.threads
         rows, held_out = gb.Dataset(data.X, data.y, n_jobs=threads), {"test": (data.X_test, data.y_test)}
         for rate in (0.8, 0.6, 0.4, 0.2, 100.0 / shape.rows):
@@ -141,6 +100,13 @@ class Times:
     build: tuple[float, ...]
     server: tuple[float, ...]
 
+    @classmethod
+    def of(cls, log: gb.Log) -> Times:
+        """Of a run by one worker. Not of its first tree, which also sorts the columns."""
+        lines = log.lines[1:]
+        server = tuple(after.began - before.ended for before, after in pairwise(lines))
+        return cls(tuple(line.built - line.began for line in lines), server)
+
     @property
     def saturation(self) -> float:
         return 1.0 + statistics.median(self.build) / statistics.median(self.server)
@@ -158,16 +124,14 @@ def _measured(options: Options, shape: Shape) -> Times:
         "max_leaves": 31 if options.small else 400,
     }
     run |= {"learning_rate": 0.01, "sampling": 0.8, "n_jobs": 1, "execution": gb.SimulatedWorkers(1)}
-    lines = _fit(rows, None, shape.params(1) | run).log_.lines[1:]  # the first one also sorts the columns
-    server = tuple(after.began - before.ended for before, after in pairwise(lines))
-    return Times(tuple(line.built - line.began for line in lines), server)
+    return Times.of(_fit(rows, None, shape.params(1) | run).log_)
 
 
 def times(options: Options) -> Finding:
     """T_b and T_s as measured, the bound 1 + T_b / T_s, and the speed-up of up to 32 workers with such times."""
     table, numbers = [], {}
     for name in ("real-sim", "e2006", "higgs"):
-        shape = _shape(options, name)
+        shape = shape_of(options, name)
         options.tell(f"{shape.title}: measuring")
         found = _measured(options, shape)
         cells = [f"{_speed_up(found, workers):.1f}" for workers in (4, 8, 16, 32)]
@@ -184,78 +148,47 @@ def times(options: Options) -> Finding:
     return Finding("times and speed-up", columns, tuple(table), notes, numbers)
 
 
+def _law(found: Times) -> tuple[gb.times.LogNormal, float]:
+    """For a simulation: build times as they scatter, and the server's median."""
+    spread = max(float(np.std(np.log(found.build))), 0.05)
+    return gb.times.LogNormal(statistics.median(found.build), spread), statistics.median(found.server)
+
+
 def _speed_up(found: Times, workers: int) -> float:
     """Of a queue with these times, by trees that cost nothing themselves."""
-    spread = float(np.std(np.log(found.build)))
-    build = gb.times.LogNormal(statistics.median(found.build), max(spread, 0.05))
-    execution = gb.SimulatedWorkers(workers, build_time=build, server_time=statistics.median(found.server))
+    build, server = _law(found)
+    execution = gb.SimulatedWorkers(workers, build_time=build, server_time=server)
     x = np.arange(8.0)[:, None]
     model = gb.GradientBoostingRegressor(n_estimators=400, max_depth=1, execution=execution, n_jobs=1)
     return float(model.fit(x, x[:, 0]).log_.speed_up)
 
 
-def threads(options: Options) -> Finding:
-    """Trees a second: threads of one process, against as many processes that know nothing of each other."""
-    shape, cores = _shape(options, "real-sim"), options.threads
-    repeats = options.repeats or (1 if options.small else 3)
-    found: dict[str, list[float]] = {"one process, one worker": [], f"{cores} processes": [], f"{cores} threads": []}
-    for repeat in range(repeats):
-        for name, (processes, workers) in zip(found, ((1, 1), (cores, 1), (1, cores)), strict=True):
-            options.tell(f"{shape.title}: {name}, repeat {repeat + 1} of {repeats}")
-            found[name].append(_trees_a_second(options.small, processes, workers))
-    if options.peers:
-        for used in (1, cores):
-            options.tell(f"{shape.title}: LightGBM, {used} threads")
-            found[f"LightGBM, {used} threads, column-wise"] = [_lightgbm(shape, used) for _ in range(repeats)]
-    best = f"{cores} processes"
-    medians = {name: statistics.median(several) for name, several in found.items()}
-    table = tuple((name, f"{rate:.2f}", f"{rate / medians[best]:.2f}") for name, rate in medians.items())
-    columns = ("what runs", "trees a second", f"of {best}")
-    return Finding(f"{shape.title}: measured on {cores} cores", columns, table, ("aim: 0.85 by threads",), found)
-
-
-def _trees_a_second(small: bool, processes: int, workers: int) -> float:
-    """Of all processes together. Each waits until all of them are ready."""
-    call = f"from gpuboost.benchmarks.asynchronous import lone; lone({small}, {workers})"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen([sys.executable, "-c", call], **pipes) for _ in range(processes)]
-    for one in running:
-        assert one.stdout.readline() == "ready\n"
-    for one in running:
-        one.stdin.write("go\n")
-        one.stdin.flush()
-    return sum(float(one.communicate()[0]) for one in running)
-
-
-def lone(small: bool, workers: int) -> None:
-    """The part of one process: says that it is ready, waits for a line, and says how many trees a second it made."""
-    shape = SMALL["real-sim"] if small else REAL_SIM
-    data = shape.data()
-    rows = gb.Dataset(data.X, data.y, n_jobs=1)
-    stamps: list[float] = []
-    trees = 60 if small else 40
-    execution = gb.Asynchronous(workers) if workers > 1 else None
-    params = shape.params(1) | {"learning_rate": 0.05, "sampling": 0.6, "execution": execution}
-    gb.GradientBoostingClassifier(n_estimators=4, **params).fit(rows)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    after = [lambda _: stamps.append(time.perf_counter())]
-    gb.GradientBoostingClassifier(n_estimators=trees * workers, callbacks=after, **params).fit(rows)
-    skip = len(stamps) // 5  # while the first trees are under way nothing comes in, and columns are sorted
-    print((len(stamps) - 1 - skip) / (stamps[-1] - stamps[skip]), flush=True)
-
-
-def _lightgbm(shape: Shape, used: int) -> float:
-    import lightgbm
-
-    data = shape.data()
-    params = {"objective": "binary", "num_leaves": shape.leaves, "max_depth": 8, "learning_rate": 0.05, "verbose": -1,
-              "num_threads": used, "force_col_wise": True, "feature_fraction": 0.8, "bagging_fraction": 0.6,
-              "bagging_freq": 1, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0.0}  # fmt: skip
-    rows, stamps = lightgbm.Dataset(data.X, data.y, params=params).construct(), []
-    after = [lambda _: stamps.append(time.perf_counter())]
-    lightgbm.train(params, rows, 40, callbacks=after)
-    return (len(stamps) - 1) / (stamps[-1] - stamps[0])
+def cluster(options: Options) -> Finding:
+    """Figure 10 with its losses: 32 workers against one, at the same number of trees, with times measured here."""
+    table, numbers = [], {}
+    for name in ("real-sim", "e2006", "higgs"):
+        shape, threads = shape_of(options, name), options.threads
+        data = shape.data()
+        rows, held_out = gb.Dataset(data.X, data.y, n_jobs=threads), {"train": (data.X, data.y)}
+        run = shape.params(1) | {"n_estimators": shape.trees, "learning_rate": 0.05, "sampling": 0.8}
+        options.tell(f"{shape.title}: one worker, measured")
+        alone = _fit(rows, held_out, run | {"execution": gb.SimulatedWorkers(1)})
+        build, server = _law(Times.of(alone.log_))
+        options.tell(f"{shape.title}: {MANY} workers, simulated")
+        execution = gb.SimulatedWorkers(MANY, build_time=build, server_time=server)
+        many = _fit(rows, held_out, run | {"execution": execution, "n_jobs": threads})
+        losses = [next(iter(model.evals_result_["train"].values())) for model in (alone, many)]
+        (one, last), rises = (loss[-1] for loss in losses), int(np.sum(np.diff(losses[1]) > 0.0))
+        times = f"{1000.0 * build.median:.1f}", f"{1000.0 * server:.2f}", f"{many.log_.speed_up:.1f}"
+        table.append((shape.title, *times, f"{one:.4f}", f"{last:.4f}", f"{last / one - 1.0:+.2%}", str(rises)))
+        numbers[name] = {"speed-up": many.log_.speed_up, "one": losses[0], "many": losses[1]}
+    columns = ("set", "T_b ms", "T_s ms", f"speed-up of {MANY}", "loss of one", f"of {MANY}", "above it", "rises")
+    notes = (
+        f"{shape_of(options, 'real-sim').trees} trees, rate 0.05, 80 % of rows and features; training loss.",
+        "T_b, T_s: CPU time of one core, measured here; speed-up: simulated with them, by trees that are really built.",
+        "aim: 14 (real-sim) and 20 (E2006), within 1 % of one worker's loss.",
+    )
+    return Finding(f"{MANY} workers against one", columns, tuple(table), notes, numbers)
 
 
 EXPERIMENT = Experiment(
@@ -264,14 +197,15 @@ EXPERIMENT = Experiment(
     {
         "real-sim": Part(
             "72,000 x 20,958 sparse: loss by trees, workers and who finds the leaf values; simulated",
-            lambda options: _curves(options, _shape(options, "real-sim")),
+            lambda options: _curves(options, shape_of(options, "real-sim")),
         ),
         "higgs": Part(
             "200,000 x 28 dense: the same",
-            lambda options: _curves(options, _shape(options, "higgs")),
+            lambda options: _curves(options, shape_of(options, "higgs")),
         ),
         "rates": Part("sampling rates 0.8 to 0.2 and a tiny one, 1, 4 and 16 workers; simulated", rates),
         "times": Part("time to build a tree and of the server, measured; speed-up of 32 workers, simulated", times),
+        "cluster": Part("32 workers with times measured here against one: speed-up, simulated, and loss", cluster),
         "threads": Part("trees a second by threads, against independent processes; measured", threads),
     },
 )

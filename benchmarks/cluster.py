@@ -97,10 +97,10 @@ def recovery(options: Options) -> Finding:
     """One of three workers is killed in mid-run (SIGKILL)."""
     rows: list[tuple[str, ...]] = []
     numbers: list[dict[str, float]] = []
-    with _ray(4):
+    with _ray(4) as ray:
         for repeat in range(options.repeats or (1 if options.small else 5)):
             options.tell(f"repeat {repeat + 1}")
-            found = _killed(60 if options.small else 240)
+            found = _killed(ray, 60 if options.small else 240)
             numbers.append(found)
             rows.append((str(repeat + 1), *(f"{found[key]:.3f}" for key in ("noticed", "replaced", "gap"))))
     return Finding(
@@ -212,15 +212,21 @@ def _run(workers: int, trees: int, n: int) -> float:
     return taken
 
 
-def _killed(trees: int) -> dict[str, float]:
-    workers = 3
+def _killed(ray: Any, trees: int) -> dict[str, float]:
+    workers, ticket, lost = 3, 0, -1
     engine = _engine(1_000, BUILD, workers)
-    for worker in range(workers):
-        engine.submit(worker, Pull(worker, 0, _target(1_000, worker), Sample()))
+    victim = ray.get(engine._actors[0].__ray_call__.remote(lambda _: os.getpid()))
     times: list[float] = []
     killed = noticed = replaced = 0.0
-    lost = -1
-    for ticket in range(workers, trees + workers):
+
+    def order(worker: int) -> None:
+        nonlocal ticket
+        engine.submit(worker, Pull(ticket, 0, _target(1_000, ticket), Sample()))
+        ticket += 1
+
+    for worker in range(workers):
+        order(worker)
+    while len(times) < trees or not replaced:  # the fresh one comes up while the others go on
         message = engine.wait()
         now = time.perf_counter()
         if isinstance(message, Failure):
@@ -229,31 +235,13 @@ def _killed(trees: int) -> dict[str, float]:
         else:
             times.append(now)
             replaced = replaced or (now if message.worker == lost else 0.0)
-        engine.submit(message.worker, Pull(ticket, 0, _target(1_000, ticket), Sample()))
+        order(message.worker)
         if len(times) == trees // 3 and not killed:
             killed = time.perf_counter()
-            os.kill(_pid_of_a_builder(), signal.SIGKILL)
-    while not replaced:  # the fresh one comes up while the others go on
-        message = engine.wait()
-        times.append(time.perf_counter())
-        replaced = times[-1] if message.worker == lost else 0.0
-        engine.submit(message.worker, Pull(len(times) + trees, 0, _target(1_000, 0), Sample()))
+            os.kill(victim, signal.SIGKILL)
     engine.stop()
     gap = max(b - a for a, b in pairwise(times) if b > killed)
     return {"noticed": noticed - killed, "replaced": replaced - killed, "gap": gap}
-
-
-def _pid_of_a_builder() -> int:
-    """Ray names the processes of its actors."""
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as line:
-                    if line.read().startswith(b"ray::Builder"):
-                        return int(name)
-            except OSError:  # it has ended meanwhile
-                continue
-    raise InputError("SUITE: no worker's process was found; the case needs Linux.")
 
 
 def _target(n: int, seed: int) -> Target:

@@ -90,6 +90,8 @@ class Connection:
         import ray
 
         self.ray, self.kind = ray, kind
+        # The store moves what it has no room for to the disk, so it is full only when the disk is.
+        self.full = ray.exceptions.ObjectStoreFullError, ray.exceptions.OutOfDiskError
         self.ours = not ray.is_initialized()
         if not self.ours:
             return
@@ -161,6 +163,15 @@ def reach(address: str, timeout: float) -> None:
             f"address: no Ray cluster answers at {address!r} within {timeout:g} s: {error}. Check host and port (that "
             "of `ray start --head`), firewalls, and that the head is running."
         ) from error
+
+
+def no_room(argument: str, holds: str) -> str:
+    """What to say of a full object store."""
+    return (
+        f"{argument}: Ray's object store is full, and so is the disk that it moves objects to; it holds {holds}. Give "
+        "it more memory (Ray(object_store_memory=), or --object-store-memory of `ray start`; in a container, more of "
+        "/dev/shm), or more room in Ray's temporary folder."
+    )
 
 
 def check_sendable(record: Any) -> None:

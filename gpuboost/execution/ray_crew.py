@@ -13,9 +13,10 @@ from gpuboost._version import __version__
 from gpuboost.backends.sharded.crew import Message
 from gpuboost.backends.sharded.shard import Piece, Shard, Source
 from gpuboost.errors import DeviceError, GpuBoostError, WorkerError
-from gpuboost.execution.ray_cluster import Connection, Ray, lent, plain
+from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
 
 KEPT = ("y", "weight", "multiplicity", "query_start")  # of a piece
+NO_ROOM = no_room("execution", "each shard's rows until they are binned, and histograms")
 TOLD = 256  # messages that nobody waited for, before the next one is
 
 
@@ -86,21 +87,21 @@ class RayCrew:
         self._connection.close()
 
     def _send(self, messages: Sequence[Message]) -> list[Any]:
-        return [actor.do.remote(message) for actor, message in zip(self._actors, messages, strict=True)]
+        try:
+            return [actor.do.remote(message) for actor, message in zip(self._actors, messages, strict=True)]
+        except self._connection.full as error:
+            raise DeviceError(NO_ROOM) from error
 
     def _received(self, answers: list[Any]) -> list[Any]:
         errors = self._ray.exceptions
         try:
             found: list[Any] = self._ray.get(answers)
+        except self._connection.full as error:  # here, or with a shard
+            raise DeviceError(NO_ROOM) from error
         except errors.RayTaskError as error:
             if isinstance(error.cause, GpuBoostError):
                 raise error.cause from error
             raise WorkerError(f"execution: a shard failed:\n{plain(error)}") from error
-        except errors.ObjectStoreFullError as error:
-            raise DeviceError(
-                "execution: Ray's object store is full; it holds each shard's rows until they are binned, and "
-                "histograms. Give it more (object_store_memory), or more shards."
-            ) from error
         except errors.RayError as error:
             raise ShardLostError(f"execution: a shard was lost, and with it its rows: {error}") from error
         return found

@@ -16,14 +16,11 @@ import numpy as np
 from gpuboost._version import __version__
 from gpuboost.errors import DeviceError
 from gpuboost.execution.messages import Failure, Fit, Machine, Pull, Push
-from gpuboost.execution.ray_cluster import Connection, Ray, lent, plain
+from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
 from gpuboost.types import Structure, Target
 
 TICK = 1.0  # seconds after which it is looked whether workers that are waited for have started at all
-FULL = (
-    "engine: Ray's object store is full: it must hold the data once a node, and a target for each worker. Give it more "
-    "(Ray(object_store_memory=), or --object-store-memory of `ray start`; in a container, more of /dev/shm)."
-)
+NO_ROOM = no_room("engine", "the data once a node, and a target for each worker")
 
 
 class Builder:
@@ -58,9 +55,9 @@ class RayEngine:
             self._about = self._ray.put(fit), machine
             self._actors = self._connection.hire(Builder, workers, *self._about)
             self._connection.greet(self._actors)
-        except self._ray.exceptions.ObjectStoreFullError as error:
+        except self._connection.full as error:
             self.stop()
-            raise DeviceError(FULL) from error
+            raise DeviceError(NO_ROOM) from error
         except BaseException:
             self.stop()
             raise
@@ -69,7 +66,10 @@ class RayEngine:
 
     def submit(self, worker: int, pull: Pull) -> None:
         if self._sent is None or self._sent[0] is not pull.target:
-            self._sent = pull.target, self._ray.put(pull.target)
+            try:
+                self._sent = pull.target, self._ray.put(pull.target)
+            except self._connection.full as error:
+                raise DeviceError(NO_ROOM) from error
         under_way = self._actors[worker].build.remote(self._sent[1], pull.ticket)
         self._tickets[under_way] = worker, pull.ticket
 
@@ -121,8 +121,8 @@ class RayEngine:
         errors = self._ray.exceptions
         try:
             structures, seconds = self._ray.get(under_way)
-        except errors.ObjectStoreFullError as error:
-            raise DeviceError(FULL) from error
+        except self._connection.full as error:  # here, or there with what it was to answer
+            raise DeviceError(NO_ROOM) from error
         except errors.RayTaskError as error:
             return Failure(worker, ticket, plain(error), error.cause)
         except errors.RayError:  # a worker, a node, or an object that was on one, is no longer there

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuboost.benchmarks import asynchronous
+from gpuboost.benchmarks import async_shapes, async_threads
+from gpuboost.benchmarks.experiments import Options
 from gpuboost.cli import main
 
 
@@ -25,7 +26,7 @@ def test_curves_say_who_finds_the_leaf_values(tmp_path: Path, capsys: pytest.Cap
     assert {row[-1] for row in found["rows"] if row[2] == "server"} == {"0"}  # never rises
     for row in found["rows"]:
         curve = found["numbers"][f"{row[0]}, {row[1]}, {row[2]}"]
-        assert len(curve["train"]) == len(curve["test"]) == asynchronous.SMALL["higgs"].trees
+        assert len(curve["train"]) == len(curve["test"]) == async_shapes.SMALL["higgs"].trees
 
 
 def test_times_are_measured_and_speed_up_is_simulated(tmp_path: Path) -> None:
@@ -38,6 +39,20 @@ def test_times_are_measured_and_speed_up_is_simulated(tmp_path: Path) -> None:
             assert 0.7 * min(workers, saturation) < speed < 1.2 * min(workers, saturation)
 
 
-def test_threads_and_processes_are_counted_alike() -> None:
-    assert asynchronous._trees_a_second(small=True, processes=1, workers=2) > 0.0
-    assert asynchronous._trees_a_second(small=True, processes=2, workers=1) > 0.0
+def test_many_workers_lose_little_to_one(tmp_path: Path) -> None:
+    found = small("cluster", tmp_path)
+    assert [row[0].split()[1] for row in found["rows"]] == ["real-sim-shaped", "E2006-shaped", "higgs-shaped"]
+    for row, numbers in zip(found["rows"], found["numbers"].values(), strict=True):
+        assert len(numbers["one"]) == len(numbers["many"]) == 30
+        assert float(row[3]) == pytest.approx(numbers["speed-up"], abs=0.06)
+        assert row[6] == f"{numbers['many'][-1] / numbers['one'][-1] - 1.0:+.2%}"
+        assert row[7] == "0"  # never rises
+
+
+@pytest.mark.slow  # three processes, each with data and kernels of its own
+def test_threads_and_processes_take_turns() -> None:
+    found = async_threads.threads(Options(True, False, 2, 2, lambda _: None))
+    assert set(found.numbers) == {"one process, one worker", "2 processes", "2 threads"}
+    assert all(len(rates) == 2 and min(rates) > 0.0 for rates in found.numbers.values())
+    assert [row[3] for row in found.rows][1] == "1.00"
+    assert all(float(row[4]) > 0.0 for row in found.rows)

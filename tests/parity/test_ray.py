@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ray_workers import actors, all_gone, ray_here
 
 import gpuboost as gb
 from gpuboost import losses
@@ -38,10 +39,8 @@ def data() -> Data:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A Ray with four CPUs that this process is connected to; fits use it and leave it alone."""
-    options = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
-    yield ray.init(num_cpus=4, object_store_memory=200 * 2**20, **options)
-    ray.shutdown()
+    with ray_here() as found:
+        yield found
 
 
 def fitted(data: Data, **params: Any) -> gb.GradientBoostingRegressor:
@@ -49,26 +48,18 @@ def fitted(data: Data, **params: Any) -> gb.GradientBoostingRegressor:
     return gb.GradientBoostingRegressor(**given).fit(*data)
 
 
-def actors(name: str) -> list[int]:
-    """Processes of actors of a class. Ray names them so."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            try:
-                line = (folder / "cmdline").read_bytes()
-            except OSError:  # it has ended meanwhile
-                continue
-            if line.startswith(f"ray::{name}".encode()):
-                found.append(int(folder.name))
-    return sorted(found)
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> list[Push | Failure]:
+    """What workers have reported so far."""
+    found: list[Push | Failure] = []
+    wait = RayEngine.wait
 
+    def noted(self: RayEngine) -> Push | Failure:
+        found.append(wait(self))
+        return found[-1]
 
-def all_gone(name: str) -> bool:
-    """Whether they are, within some seconds: Ray ends a process when it gets to it."""
-    until = time.perf_counter() + 20.0
-    while actors(name) and time.perf_counter() < until:
-        time.sleep(0.05)
-    return not actors(name)
+    monkeypatch.setattr(RayEngine, "wait", noted)
+    return found
 
 
 class BoomError(Exception):
@@ -190,14 +181,8 @@ def test_functions_of_the_user_are_sent(cluster: Any, data: Data) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_killed_in_mid_run(cluster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_killed_in_mid_run(cluster: Any, data: Data, reports: list[Push | Failure]) -> None:
     """TA-12: it costs one tree at most; the run completes, and its log gives the same bytes again (TA-8)."""
-    reports: list[Push | Failure] = []
-    wait = RayEngine.wait
-
-    def noted(self: RayEngine) -> Push | Failure:
-        reports.append(wait(self))
-        return reports[-1]
 
     def watch(record: Any) -> bool:
         """Kill a worker once all four have built a tree, and stop when a fresh one has built one in its place."""
@@ -208,7 +193,6 @@ def test_a_worker_killed_in_mid_run(cluster: Any, data: Data, monkeypatch: pytes
             os.kill(killed[0], signal.SIGKILL)
         return bool(failed) and any(one.worker == reports[failed[0]].worker for one in reports[failed[0] + 1 :])
 
-    monkeypatch.setattr(RayEngine, "wait", noted)
     assert all_gone("Builder")
     killed: list[int] = []
     with pytest.warns(RuntimeWarning, match=r"failed while it built tree \d+; a fresh one takes its place"):
@@ -222,16 +206,23 @@ def test_a_worker_killed_in_mid_run(cluster: Any, data: Data, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_a_worker_that_raises(cluster: Any, data: Data, tmp_path: Path) -> None:
+def test_a_worker_that_raises(cluster: Any, data: Data, tmp_path: Path, reports: list[Push | Failure]) -> None:
+    def heard(record: Any) -> bool:
+        """Stop once it is known; the other worker would build the few trees of the other tests before."""
+        time.sleep(0.02)
+        return any(isinstance(one, Failure) for one in reports)
+
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     try:
         policy = RaisesOnce(str(tmp_path / "mark"))
         with pytest.warns(RuntimeWarning, match="the tree of ticket 5"):
-            model = fitted(data, learners=policy, execution=gb.Asynchronous(2, "ray"))
+            model = fitted(
+                data, n_estimators=3_000, learners=policy, execution=gb.Asynchronous(2, "ray"), callbacks=[heard]
+            )
         assert [line.outcome for line in model.fit_report_.log.lines].count("failed") == 1
         (tmp_path / "mark").unlink()
         with pytest.raises(WorkerError, match=r"(?s)test_ray.py.*in draw.*the tree of ticket 5"):
-            fitted(data, learners=policy, execution=gb.Asynchronous(2, "ray", max_failures=0))
+            fitted(data, n_estimators=3_000, learners=policy, execution=gb.Asynchronous(2, "ray", max_failures=0))
     finally:
         ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     assert all_gone("Builder")
@@ -283,7 +274,7 @@ def test_two_nodes_one_of_which_is_lost(data: Data) -> None:
         def lose(record: Any) -> bool:
             time.sleep(0.1)
             if record.round == 5:
-                nodes.remove_node(pair[1], allow_graceful=False)
+                nodes.remove_node(pair.pop(), allow_graceful=False)
             return False
 
         with pytest.warns(RuntimeWarning, match="was lost"):
@@ -292,6 +283,11 @@ def test_two_nodes_one_of_which_is_lost(data: Data) -> None:
         assert 1 <= [line.outcome for line in log.lines].count("failed") <= 4
         again = fitted(data, n_estimators=40, execution=gb.Replay(log))
         assert again.predict(data[0]).tobytes() == model.predict(data[0]).tobytes()
+
+        pair.append(nodes.add_node(num_cpus=2, object_store_memory=150 * 2**20))  # shards are not replaced
+        execution = gb.DataParallel(4, "ray", nodes.address)
+        with pytest.raises(WorkerError, match="a shard was lost, and with it its rows"):
+            fitted(data, n_estimators=40, execution=execution, callbacks=[lose])
     finally:
         ray.shutdown()
         nodes.shutdown()
