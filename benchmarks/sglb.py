@@ -14,7 +14,8 @@ import numpy as np
 import gpuboost as gb
 from gpuboost.benchmarks.borders import binned
 from gpuboost.benchmarks.experiments import Experiment, Finding, Options, Part
-from gpuboost.benchmarks.sglb_posterior import coverage, ood
+from gpuboost.benchmarks.sglb_ood import ood
+from gpuboost.benchmarks.sglb_posterior import coverage
 from gpuboost.benchmarks.sglb_real import SETS, tables_2_and_3
 from gpuboost.benchmarks.store import Array
 from gpuboost.benchmarks.synthetic import higgs_like

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpuboost.api.chains import chains
     from gpuboost.api.cv import cv
     from gpuboost.api.memory import estimate_memory
+    from gpuboost.api.posterior_fit import PosteriorFit, fit_posterior
     from gpuboost.backends.devices import devices
     from gpuboost.data.dataset import Dataset
     from gpuboost.errors import DeviceError, GpuBoostError, InputError, OutsideTheoryWarning, RecipeError
@@ -62,6 +63,7 @@ _HOME = {
     "LineSearchStep": "gpuboost.steps",
     "NewtonStep": "gpuboost.steps",
     "OutsideTheoryWarning": "gpuboost.errors",
+    "PosteriorFit": "gpuboost.api.posterior_fit",
     "RandomByNode": "gpuboost.learners",
     "RandomGroup": "gpuboost.learners",
     "RandomGroups": "gpuboost.learners",
@@ -80,6 +82,7 @@ _HOME = {
     "devices": "gpuboost.backends.devices",
     "estimate_memory": "gpuboost.api.memory",
     "export": "gpuboost",
+    "fit_posterior": "gpuboost.api.posterior_fit",
     "learners": "gpuboost",
     "load_model": "gpuboost.api",
     "losses": "gpuboost",
@@ -114,6 +117,7 @@ __all__ = [
     "Log",
     "NewtonStep",
     "OutsideTheoryWarning",
+    "PosteriorFit",
     "RandomByNode",
     "RandomGroup",
     "RandomGroups",
@@ -133,6 +137,7 @@ __all__ = [
     "devices",
     "estimate_memory",
     "export",
+    "fit_posterior",
     "learners",
     "load_model",
     "losses",

@@ -144,8 +144,7 @@ class Langevin:
         is colder. None: N, at which scores are draws from the Bayes posterior if the loss is a negative log-likelihood.
     shrinkage : float or None
         gamma: each round first shrinks the model, except for its start value, to ``1 - gamma eps`` of itself. None:
-        L / beta for trees of at most L leaves, so that scores have a variance of about 1 before they see data (and no
-        more than 1 / (2 eps)). It is a prior; choose it by held-out data.
+        L / (beta v) for trees of at most L leaves, v being ``prior_variance`` (and no more than 1 / (2 eps)).
     temperature : float or None
         T = beta / N, another way to say ``inverse_temperature``: the number that CatBoost calls
         ``diffusion_temperature`` (the inverse temperature, in fact, of the *summed* loss; larger is colder there too).
@@ -162,11 +161,15 @@ class Langevin:
         Start from 0, as the paper has it, and not from the loss's best constant.
     allow_unproven : bool
         Run compositions that no theorem covers, such as Newton steps.
+    prior_variance : float or None
+        v, about the variance that scores have before they see data, another way to say ``shrinkage`` that keeps its
+        meaning whatever N, depth and temperature are. None: 1. ``gb.fit_posterior`` chooses it by held-out data.
 
     Raises
     ------
     RecipeError
-        If a number is out of its range, or inverse_temperature and temperature are both given.
+        If a number is out of its range, or two that say the same are both given: inverse_temperature and temperature,
+        shrinkage and prior_variance.
     """
 
     inverse_temperature: float | None = None
@@ -177,12 +180,14 @@ class Langevin:
     leaf_noise: bool = True
     paper: bool = False
     allow_unproven: bool = False
+    prior_variance: float | None = None
 
     def __post_init__(self) -> None:
         for name, least in (
             ("inverse_temperature", "above 0"),
             ("shrinkage", "of at least 0"),
             ("temperature", "above 0"),
+            ("prior_variance", "above 0"),
         ):
             value = getattr(self, name)
             if value is not None and not _is_number(value, positive=least == "above 0"):
@@ -198,6 +203,11 @@ class Langevin:
                 "temperature: it is inverse_temperature / N, so one of the two says it all; got "
                 f"temperature={self.temperature!r} and inverse_temperature={self.inverse_temperature!r}."
             )
+        if self.shrinkage is not None and self.prior_variance is not None:
+            raise RecipeError(
+                "prior_variance: it is leaves / (beta shrinkage), so one of the two says it all; got "
+                f"prior_variance={self.prior_variance!r} and shrinkage={self.shrinkage!r}."
+            )
 
     def check(self, rate: float, curvature: float | None, rounds: int) -> None:
         if self.shrinkage is not None:
@@ -212,7 +222,8 @@ class Langevin:
         beta = self.beta(total)
         deviation, eps = sqrt(2.0 * total / (rate * beta)), rate / (curvature or 1.0)
         leaves = min(limits.max_leaves, 2 ** min(limits.max_depth, 30), data.n_rows)
-        gamma = min(leaves / beta, 0.5 / eps) if self.shrinkage is None else self.shrinkage
+        variance = 1.0 if self.prior_variance is None else float(self.prior_variance)
+        gamma = min(leaves / (beta * variance), 0.5 / eps) if self.shrinkage is None else self.shrinkage
         return Chain(
             shrink=1.0 - gamma * eps,
             structure=deviation if self.structure_noise else 0.0,

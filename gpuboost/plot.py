@@ -10,14 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuboost.axes import axes as _axes
+from gpuboost.axes import names_of as _names
 from gpuboost.effects import effects
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
-from gpuboost.posterior import diagnose
+from gpuboost.plot_posterior import autocorrelation, calibration, trace, uncertainty
 from gpuboost.types import EVERY_VALUE, Cuts, Nodes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+__all__ = [
+    "autocorrelation",
+    "calibration",
+    "importance",
+    "metrics",
+    "partial_effect",
+    "staleness",
+    "timeline",
+    "trace",
+    "tree",
+    "uncertainty",
+]
 
 MOST_CATEGORIES = 4
 """A set of categories longer than this is shown by its size."""
@@ -110,58 +125,6 @@ def partial_effect(model: Any, feature: int | str, output: int = 0, *, ax: Axes 
     if any(one.has_missing for one in own):
         ax.axhline(values[-1], linestyle="--", color="grey", label="missing")
         ax.legend()
-    return ax
-
-
-def uncertainty(
-    model: Any, X: Any, feature: int = 0, *, coverage: float = 0.9, samples: int | None = None, ax: Axes | None = None
-) -> Axes:
-    """A regressor's posterior mean along one feature, with the interval of the mean and, around it, of observations.
-
-    Every row of X is drawn where it stands; give rows that differ in this feature only to see one section. Without a
-    known noise (``Uncertainty.data`` is NaN) there is no outer band. Of a classifier: the probability of its second
-    class, and knowledge uncertainty.
-    """
-    found = model.predict_uncertainty(X, samples)
-    column = np.asarray(X, dtype=np.float64)[:, feature]
-    order = np.argsort(column, kind="stable")
-    ax = _axes(ax)
-    if found.mean.ndim == 2:
-        (line,) = ax.plot(column[order], found.mean[order, 1], label=f"P({model.classes_[1]})")
-        ax.plot(column[order], found.knowledge[order], linestyle="--", label="knowledge uncertainty (nats)")
-    else:
-        (line,) = ax.plot(column[order], found.mean[order], label="mean")
-        bands = {"mean": 0.3} if np.isnan(found.data).any() else {"observation": 0.15, "mean": 0.3}
-        for kind, alpha in bands.items():
-            low, high = model.predict_interval(X, coverage, kind, samples)[order].T
-            name = f"{coverage:.0%} interval of the {kind}"
-            ax.fill_between(column[order], low, high, color=line.get_color(), alpha=alpha, linewidth=0, label=name)
-    ax.set_xlabel(_names(model)[feature])
-    ax.legend()
-    return ax
-
-
-def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:
-    """Scores by round, one line a chain: of ``gb.chains(...).traces(X)`` or ``model.trace(X)``, of the first row.
-
-    Chains that have mixed are hard to tell apart to the right of the line, where the burn-in ends; the title says what
-    R-hat and the effective sample size make of it.
-    """
-    x = np.asarray(traces, dtype=np.float64)
-    if x.ndim not in (3, 4):
-        raise InputError(f"traces: must be (rounds, k, n) or (chains, rounds, k, n); the shape is {x.shape}.")
-    x = x[:, :, 0, 0] if x.ndim == 4 else x[None, :, 0, 0]
-    first = int(burn_in * x.shape[1])
-    found = diagnose(x[:, first:])
-    ax = _axes(ax)
-    for number, chain in enumerate(x):
-        ax.plot(np.arange(1, len(chain) + 1), chain, linewidth=0.7, label=f"chain {number + 1}")
-    ax.axvline(first, linestyle=":", color="grey", label="end of burn-in")
-    size = float(found.effective_sample_size)
-    ax.set_title(f"R-hat {float(found.r_hat):.3f}, effective sample size {size:.0f}", fontsize="medium")
-    ax.set_xlabel("round")
-    ax.set_ylabel("score")
-    ax.legend(fontsize="small")
     return ax
 
 
@@ -275,18 +238,3 @@ def _rule(nodes: Nodes, node: int, model: Any, names: Sequence[str]) -> str:
     chosen = [labels[code] for c, code in enumerate(codes) if nodes.left_set[node, c // 32] >> np.uint32(c % 32) & 1]
     listed = ", ".join(map(str, chosen)) if len(chosen) <= MOST_CATEGORIES else f"{len(chosen)} categories"
     return f"{names[column]} in {{{listed}}}{missing}"
-
-
-def _names(model: Any) -> list[str]:
-    known = getattr(model, "feature_names_in_", None)
-    return [f"x{f}" for f in range(model.n_features_in_)] if known is None else [str(name) for name in known]
-
-
-def _axes(ax: Axes | None, *, width: float = 6.4, height: float = 4.0) -> Axes:
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("gpuboost.plot needs matplotlib: pip install gpuboost[plot]") from error
-    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]

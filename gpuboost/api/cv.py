@@ -87,7 +87,7 @@ def cv(
     if model.validation_fraction is not None:
         raise RecipeError("validation_fraction: cross-validation watches the held-out rows; set it to None.")
     integer("n_estimators", model.n_estimators, 1)
-    rows = _dataset(model, data, y, sample_weight, group)
+    rows = dataset_of(model, data, y, sample_weight, group)
     classify = bool(is_classifier(model))
     answers: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
     fitted: list[GradientBoosting] = []
@@ -102,7 +102,8 @@ def cv(
     return CvResult(*_out_of_fold(len(rows), answers), mean, std, best, tuple(fitted), final)
 
 
-def _dataset(model: GradientBoosting, data: Any, y: Any, sample_weight: Any, group: Any) -> Dataset:
+def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = None, group: Any = None) -> Dataset:
+    """A Dataset as it is, or one of X, target, weights and queries that is cut as the model asks."""
     if isinstance(data, Dataset):
         if y is not None or sample_weight is not None or group is not None or data.y is None:
             raise InputError(

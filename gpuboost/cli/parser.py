@@ -94,6 +94,7 @@ def _add_langevin(group: Any) -> None:
     add("--inverse-temperature", float, "beta, of the mean loss; the number of rows by default")
     add("--temperature", float, "beta / N, another way to say it; 1 is the posterior")
     add("--shrinkage", float, "gamma: a round leaves 1 - gamma * learning rate of the model")
+    add("--prior-variance", float, "of scores before they see data, another way to say it; 1 by default")
     add("--random-from", int, "round from which on the shapes of trees are drawn at random")
     add("--posterior-samples", int, "draws that predict --uncertainty takes from the chain")
 

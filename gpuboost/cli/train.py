@@ -45,7 +45,7 @@ PARAMETERS = (
 )
 """Options that are parameters of the estimators, by the same name."""
 
-LANGEVIN = ("inverse_temperature", "temperature", "shrinkage", "random_from")
+LANGEVIN = ("inverse_temperature", "temperature", "shrinkage", "prior_variance", "random_from")
 """Those of ``gb.Langevin``."""
 
 

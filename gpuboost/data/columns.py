@@ -184,21 +184,21 @@ def _wanted(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
                 f"categorical_features: a mask needs one entry for each of {d} columns; got {len(listed)}."
             )
         return listed
-    wanted[[_place(item, table) for item in listed.tolist()]] = True
+    wanted[[column_number(item, table.names, d, "categorical_features") for item in listed.tolist()]] = True
     return wanted
 
 
-def _place(item: Any, table: Table) -> int:
-    d = table.shape[1]
+def column_number(item: Any, names: tuple[str, ...] | None, n_features: int, argument: str) -> int:
+    """The number of the column that ``item``, a name or a number, stands for; InputError on ``argument`` if none."""
     if isinstance(item, str):
-        if table.names is None:
-            raise InputError(f"categorical_features: X has no column names to find {item!r} in; give indices.")
-        if item not in table.names:
-            raise InputError(f"categorical_features: X has no column {item!r}{_hint(item, table.names)}.")
-        return table.names.index(item)
-    if not isinstance(item, int) or not 0 <= item < d:
-        raise InputError(f"categorical_features: an index must be an integer from 0 to {d - 1}; got {item!r}.")
-    return item
+        if names is None:
+            raise InputError(f"{argument}: X has no column names to find {item!r} in; give indices.")
+        if item not in names:
+            raise InputError(f"{argument}: X has no column {item!r}{_hint(item, names)}.")
+        return names.index(item)
+    if isinstance(item, bool) or not isinstance(item, (int, np.integer)) or not 0 <= item < n_features:
+        raise InputError(f"{argument}: an index must be an integer from 0 to {n_features - 1}; got {item!r}.")
+    return int(item)
 
 
 def _hint(name: str, names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
+from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.queries import check_group, query_start, weight_of_rows
 from gpuboost.data.tables import as_table
 from gpuboost.data.targets import as_numbers, check_target
@@ -36,6 +37,11 @@ class Dataset:
         Most bins of a feature, not counting the one for missing values.
     categorical_features : "from_dtype", None, mask, indices or names
         "from_dtype" takes the columns of pandas dtype ``category``.
+    cuts : mapping, sequence or the ``cuts`` of another Dataset, optional
+        Thresholds of numeric columns that are not to be chosen from the data: ``{column: thresholds}`` by name or
+        number, or an entry for each column, None where they are to be chosen. x falls into the bin of the first
+        threshold t with x <= t, into the last bin if there is none. At most ``max_bins`` - 1, increasing; an empty
+        list keeps the column out of every tree.
     n_jobs : int, optional
         Threads to choose cuts with; None for all that there are. The result does not depend on it.
 
@@ -65,6 +71,7 @@ class Dataset:
         group: Any = None,
         max_bins: int = MOST_BINS,
         categorical_features: Any = FROM_DTYPE,
+        cuts: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         check_max_bins(max_bins)
@@ -75,9 +82,13 @@ class Dataset:
         queries = check_group(group, n)
         checked_weight = check_weight(weight_of_rows(weight, queries), n, "weight")
         columns = Columns.learn(table, categorical_features)
+        given = check_cuts(cuts, columns, int(max_bins))
         x = columns.encode(table)
-        cuts = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
-        self._set(columns, cuts, x, target, checked_weight, queries, int(max_bins))
+        if len(given) == columns.n_features:
+            chosen = Cuts(tuple(given[f] for f in range(len(given))), (None,) * len(given))
+        else:
+            chosen = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
+        self._set(columns, replaced(chosen, given), x, target, checked_weight, queries, int(max_bins))
 
     def _set(self, *values: Any) -> None:
         names = ("columns", "cuts", "x", "y", "weight", "group", "max_bins")
@@ -102,6 +113,7 @@ class Dataset:
         group: str | None = None,
         features: Sequence[str] | None = None,
         max_bins: int = MOST_BINS,
+        cuts: Any = None,
     ) -> Dataset:
         """Rows of Parquet files, in the order of the files; the features stay there until they are needed.
 
@@ -119,6 +131,8 @@ class Dataset:
         features : list of str, optional
             Columns to learn from, all numbers; None for all others. Nulls are missing values.
         max_bins : int, 2 to 255
+        cuts : optional
+            As for ``Dataset``.
 
         Raises
         ------
@@ -127,7 +141,7 @@ class Dataset:
         """
         from gpuboost.data.parquet import from_parquet
 
-        return from_parquet(paths, target, weight, group, features, max_bins)
+        return from_parquet(paths, target, weight, group, features, max_bins, cuts)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gpuboost.data.columns import Columns
 from gpuboost.data.cuts import check_max_bins, choose_cuts
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight
@@ -122,7 +123,7 @@ class _Sampled:
 
 def from_parquet(
     paths: Paths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
-    max_bins: int,
+    max_bins: int, given: Any = None,
 ) -> ParquetDataset:  # fmt: skip
     """See ``Dataset.from_parquet``."""
     check_max_bins(max_bins)
@@ -143,12 +144,13 @@ def from_parquet(
             f"features: columns of Parquet files that stay there must be numbers, since categories would have to be "
             f"counted in all files first; {name!r} is not. Encode it, or read the files and pass the table to Dataset."
         )
+    thresholds = check_cuts(given, columns, int(max_bins))
     x = ParquetRows(files, counts, columns)
     held = {role: _column(files, name) for role, name in special.items()}
     y = check_target(held["target"], x.shape[0]) if "target" in held else None
     queries = check_group(held.get("group"), x.shape[0])
     weights = check_weight(weight_of_rows(held.get("weight"), queries), x.shape[0], "weight")
-    cuts = choose_cuts(_Sampled(x), weights, max_bins)
+    cuts = replaced(choose_cuts(_Sampled(x), weights, max_bins), thresholds)
     made = object.__new__(ParquetDataset)
     made._set(columns, cuts, x, y, weights, queries, int(max_bins))
     return made

@@ -1,17 +1,29 @@
 """What the draws of a Langevin chain tell: uncertainty of predictions, and whether the chain has mixed."""
 
-from gpuboost.posterior.diagnostics import Diagnostics, autocorrelation_time, diagnose, effective_sample_size, r_hat
+from gpuboost.posterior.calibration import Calibration, calibration, separation
+from gpuboost.posterior.diagnostics import (
+    Diagnostics,
+    autocorrelation_time,
+    autocorrelations,
+    diagnose,
+    effective_sample_size,
+    r_hat,
+)
 from gpuboost.posterior.members import member_rounds
 from gpuboost.posterior.uncertainty import Uncertainty, interval, uncertainty
 
 __all__ = [
+    "Calibration",
     "Diagnostics",
     "Uncertainty",
     "autocorrelation_time",
+    "autocorrelations",
+    "calibration",
     "diagnose",
     "effective_sample_size",
     "interval",
     "member_rounds",
     "r_hat",
+    "separation",
     "uncertainty",
 ]

@@ -61,22 +61,29 @@ def r_hat(traces: Any) -> Floats:
     return np.asarray(np.where(pooled == 0.0, 1.0, np.sqrt(ratio)))
 
 
-def autocorrelation_time(traces: Any) -> Floats:
-    """1 + 2 sum of the autocorrelations, cut where pairs of them end to be positive (Geyer 1992)."""
+def autocorrelations(traces: Any) -> Floats:
+    """(draws, ...) of every lag, of all chains about their common mean; 1 at lag 0, and throughout if nothing moves."""
     x = _checked(traces)
     draws = x.shape[1]
     covariance = _autocovariance(x).mean(axis=0)
     within = covariance[0] * draws / (draws - 1.0)
     between = x.mean(axis=1).var(axis=0, ddof=1) if len(x) > 1 else np.zeros(within.shape)
     pooled = within * (draws - 1.0) / draws + between
-    safe = np.where(pooled > 0.0, pooled, 1.0)
-    rho = 1.0 - (within - covariance) / safe
+    rho = 1.0 - (within - covariance) / np.where(pooled > 0.0, pooled, 1.0)
     rho[0] = 1.0
+    return np.asarray(rho)
+
+
+def autocorrelation_time(traces: Any) -> Floats:
+    """1 + 2 sum of the autocorrelations, cut where pairs of them end to be positive (Geyer 1992)."""
+    x = _checked(traces)
+    draws, rho = x.shape[1], autocorrelations(x)
     pairs = rho[: draws // 2 * 2].reshape(draws // 2, 2, *rho.shape[1:]).sum(axis=1)
     positive = np.cumprod(pairs > 0.0, axis=0)
     falling = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
-    time = -1.0 + 2.0 * falling.sum(axis=0)
-    return np.asarray(np.where(pooled > 0.0, np.maximum(time, 1.0 / np.log10(len(x) * draws + 10.0)), 1.0))
+    time = np.maximum(-1.0 + 2.0 * falling.sum(axis=0), 1.0 / np.log10(len(x) * draws + 10.0))
+    still = (x == x[:1, :1]).all(axis=(0, 1))
+    return np.asarray(np.where(still, 1.0, time))
 
 
 def effective_sample_size(traces: Any) -> Floats:

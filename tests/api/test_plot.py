@@ -139,6 +139,28 @@ def test_trace_has_a_line_for_each_chain_and_says_whether_they_mixed(regression_
         gb.plot.trace(np.zeros((5, 2)))
 
 
+def test_autocorrelation_ends_where_it_is_asked_to_and_marks_its_time(regression_data: Data) -> None:
+    x, y = regression_data
+    traces = gb.chains(gb.GradientBoostingRegressor(**chain()), x, y, n_chains=2).traces(x[:1])
+    ax = gb.plot.autocorrelation(traces, lags=5)
+    drawn = ax.lines[0].get_ydata()
+    np.testing.assert_array_equal(drawn, gb.posterior.autocorrelations(traces[:, 30:, 0, 0])[:6])
+    time = float(gb.posterior.autocorrelation_time(traces[:, 30:, 0, 0]))
+    assert ax.lines[2].get_xdata()[0] == time
+    assert len(gb.plot.autocorrelation(traces[0]).lines) == 3
+    with pytest.raises(gb.InputError, match="traces: must be"):
+        gb.plot.autocorrelation(np.zeros((5, 2)))
+
+
+def test_calibration_is_drawn_against_the_diagonal(regression_data: Data) -> None:
+    x, y = regression_data
+    model = gb.GradientBoostingRegressor(**chain()).fit(x, y)
+    found = gb.posterior.calibration(model.predict_uncertainty(x), y)
+    ax = gb.plot.calibration(found)
+    np.testing.assert_array_equal(ax.lines[1].get_xdata(), found.promised)
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), found.found)
+
+
 def test_staleness_is_a_bar_for_each_and_a_line_at_the_mean(regression_data: Data) -> None:
     execution = gb.SimulatedWorkers(4, build_time=1.0, server_time=0.1, failures=0.1)
     model = gb.GradientBoostingRegressor(n_estimators=20, execution=execution).fit(*regression_data)

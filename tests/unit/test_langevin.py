@@ -79,6 +79,16 @@ def test_the_default_shrinkage_makes_the_prior_variance_about_1_and_is_bounded()
     assert Langevin(temperature=1e-6).chain(unlisted(), 0.1, 1.0, LIMITS).shrink == 0.5
 
 
+def test_a_prior_variance_is_another_way_to_say_the_shrinkage() -> None:
+    data = unlisted()
+    for policy in (Langevin(prior_variance=4.0), Langevin(temperature=2.0, prior_variance=2.0)):
+        assert policy.chain(data, 0.1, 1.0, LIMITS).shrink == pytest.approx(1.0 - 0.1 * 16 / (400 * 4.0))
+    assert Langevin(prior_variance=1.0).chain(data, 0.1, 1.0, LIMITS) == Langevin().chain(data, 0.1, 1.0, LIMITS)
+    assert Langevin(prior_variance=1e-9).chain(data, 0.1, 1.0, LIMITS).shrink == 0.5
+    with pytest.raises(RecipeError, match=r"prior_variance: it is leaves / \(beta shrinkage"):
+        Langevin(shrinkage=0.1, prior_variance=1.0)
+
+
 def test_a_constant_curvature_divides_the_step_so_shrinkage_goes_with_it() -> None:
     policy = Langevin(shrinkage=0.02)
     assert policy.chain(unlisted(), 0.1, 0.25, LIMITS).shrink == pytest.approx(1.0 - 0.02 * 0.4)
@@ -108,15 +118,15 @@ def test_an_empty_leaf_has_no_noise() -> None:
 # bad input
 
 
-@pytest.mark.parametrize("name", ["inverse_temperature", "shrinkage", "temperature"])
+@pytest.mark.parametrize("name", ["inverse_temperature", "shrinkage", "temperature", "prior_variance"])
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, "hot", True, [1.0]])
 def test_numbers_out_of_range_are_refused(name: str, value: object) -> None:
     with pytest.raises(RecipeError, match=rf"{name}: Langevin needs None or a finite number"):
         Langevin(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["inverse_temperature", "temperature"])
-def test_a_temperature_of_0_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["inverse_temperature", "temperature", "prior_variance"])
+def test_a_temperature_or_a_prior_of_0_is_refused(name: str) -> None:
     with pytest.raises(RecipeError, match=f"{name}: Langevin needs None or a finite number above 0; got 0"):
         Langevin(**{name: 0})
 

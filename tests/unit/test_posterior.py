@@ -14,11 +14,14 @@ from gpuboost.errors import InputError
 from gpuboost.losses import GaussianNLL, Logistic, Poisson, Softmax, SquaredError
 from gpuboost.posterior import (
     autocorrelation_time,
+    autocorrelations,
+    calibration,
     diagnose,
     effective_sample_size,
     interval,
     member_rounds,
     r_hat,
+    separation,
     uncertainty,
 )
 
@@ -45,6 +48,14 @@ def test_the_autocorrelation_time_of_an_autoregressive_chain_is_known(rho: float
     assert autocorrelation_time(x) == pytest.approx(known, rel=0.15)
     assert effective_sample_size(x) == pytest.approx(80_000 / known, rel=0.15)
     assert r_hat(x) == pytest.approx(1.0, abs=0.01)
+
+
+def test_autocorrelations_of_an_autoregressive_chain_fall_by_a_factor() -> None:
+    found = autocorrelations(autoregressive(0.8, 4, 20_000))
+    np.testing.assert_allclose(found[:8], 0.8 ** np.arange(8), atol=0.05)
+    assert found.shape == (20_000,)
+    assert (autocorrelations(np.full((2, 9), 0.1)) == 1.0).all()
+    assert autocorrelation_time(np.full((2, 9), 0.1)) == 1.0
 
 
 def test_chains_that_have_not_mixed_are_flagged() -> None:
@@ -191,6 +202,65 @@ def test_intervals_of_probabilities_are_probabilities() -> None:
 def test_intervals_that_cannot_be_are_refused(loss: losses.Loss, coverage: float, kind: str, text: str) -> None:
     with pytest.raises(InputError, match=text):
         interval(loss, np.zeros((4, loss.n_outputs, 3)), coverage, kind)
+
+
+# calibration, and rows of another kind
+
+
+def test_a_normal_posterior_is_calibrated_and_one_that_is_too_sure_is_not() -> None:
+    rng = np.random.default_rng(5)
+    n = 20_000
+    truth = rng.normal(size=n)
+    members = (truth + 0.5 * rng.normal(size=n))[None] + 0.5 * rng.normal(size=(100, n))
+    y = truth + rng.normal(size=n)
+    good = calibration(uncertainty(SquaredError(), members[:, None]), y)
+    assert good.error < 0.01
+    assert good.counts.tolist() == [n] * 10
+    sure = calibration(uncertainty(SquaredError(), members[:, None], temperature=16.0), y, coverages=[0.5, 0.9])
+    assert sure.promised.tolist() == [0.5, 0.9]
+    assert (sure.found < [0.3, 0.65]).all()
+    assert str(sure).startswith(f"off by {sure.error:.1%} in the mean")
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_classes_that_come_as_often_as_said_are_calibrated(k: int) -> None:
+    rng = np.random.default_rng(6)
+    scores = 2.0 * rng.normal(size=(1, k, 20_000))
+    found = uncertainty(Softmax(k), scores)
+    drawn = (rng.random(20_000)[:, None] > found.mean.cumsum(axis=1)).sum(axis=1)
+    names = np.array(list("abcd"))[:k]
+    good = calibration(found, names[drawn], names)
+    assert good.counts.sum() == k * 20_000
+    assert good.error < 0.01
+    assert (np.diff(good.promised) > 0.0).all()
+    assert calibration(uncertainty(Softmax(k), 3.0 * scores), names[drawn], names).error > 0.05
+
+
+@given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 30))
+def test_separation_is_the_area_under_the_roc_curve(seed: int, n: int, m: int) -> None:
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(seed)
+    own, strange = rng.integers(0, 6, n).astype(float), rng.integers(2, 9, m).astype(float)
+    expected = roc_auc_score(np.repeat([0, 1], [n, m]), np.concatenate([own, strange]))
+    assert separation(own, strange) == pytest.approx(expected, abs=1e-12)
+
+
+def test_what_cannot_be_held_against_anything_is_refused() -> None:
+    numbers, classes = uncertainty(SquaredError(), np.ones((3, 1, 4))), uncertainty(Softmax(3), np.ones((3, 3, 4)))
+    for found, y, options, text in (
+        (numbers, [1.0], {}, "y: must hold one target for each of 4 rows"),
+        (numbers, [1.0] * 4, {"coverages": [1.0]}, "coverages: must be numbers between 0 and 1"),
+        (uncertainty(losses.Huber(), np.ones((3, 1, 4))), [1.0] * 4, {}, "found: the loss says nothing of the noise"),
+        (classes, [0] * 4, {}, "classes: must be the 3 labels of the columns"),
+        (classes, [0, 1, 7, 2], {"classes": [0, 1, 2]}, "y: must be labels of the training data; row 2 is"),
+    ):
+        with pytest.raises(InputError, match=text):
+            calibration(found, y, **options)
+    with pytest.raises(InputError, match="outside: must be a list of numbers"):
+        separation([1.0], [])
+    with pytest.raises(InputError, match="inside: must be a list of numbers"):
+        separation([math.nan], [1.0])
 
 
 # the loss of mean and variance

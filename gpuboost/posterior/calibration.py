@@ -1,0 +1,105 @@
+"""Are uncertainties what they say? Held against targets of held-out rows, and against rows of another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+from gpuboost.posterior.uncertainty import Uncertainty
+
+Floats = NDArray[np.float64]
+
+COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was promised, what came true, and of how many rows (or answers about a row) each."""
+
+    promised: Floats
+    found: Floats
+    counts: NDArray[np.int64]
+
+    @property
+    def error(self) -> float:
+        """Mean distance of the two, by counts: for classes the expected calibration error (Naeini et al. 2015)."""
+        return float(np.average(np.abs(self.promised - self.found), weights=self.counts))
+
+    def __str__(self) -> str:
+        pairs = ", ".join(f"{a:.0%}: {b:.0%}" for a, b in zip(self.promised, self.found, strict=True))
+        return f"off by {self.error:.1%} in the mean (promised: found) {pairs}"
+
+
+def calibration(found: Uncertainty, y: Any, classes: Any = None, coverages: Sequence[float] = COVERAGES) -> Calibration:
+    """Hold predictions against targets of rows that the model was not trained on.
+
+    Numbers: the share of targets inside the central interval of each coverage, of a normal number with the mean and
+    the total variance of ``found``. Classes: probabilities of all classes, in ten equal steps, against how often the
+    class was the true one (steps that hold no probability are left out).
+
+    Parameters
+    ----------
+    found : Uncertainty
+        ``model.predict_uncertainty(X)``.
+    y : (n,) numbers or labels
+    classes : (K,) labels, for classes
+        ``model.classes_``.
+    coverages : numbers between 0 and 1, for numbers
+
+    Raises
+    ------
+    InputError
+        If y does not fit, a label is none of the classes, or the loss says nothing of the noise.
+    """
+    target = np.asarray(y)
+    if target.shape != (len(found.mean),):
+        raise InputError(f"y: must hold one target for each of {len(found.mean)} rows; the shape is {target.shape}.")
+    if found.mean.ndim == 2:
+        return _of_classes(found.mean, target, classes)
+    if np.isnan(found.total).any():
+        raise InputError("found: the loss says nothing of the noise of targets, so nothing is promised of them.")
+    asked = np.asarray(coverages, dtype=np.float64)
+    if asked.ndim != 1 or not len(asked) or not ((asked > 0.0) & (asked < 1.0)).all():
+        raise InputError(f"coverages: must be numbers between 0 and 1; got {coverages!r}.")
+    from scipy.special import ndtri
+
+    distance = np.abs(target - found.mean) / np.sqrt(found.total)
+    inside = np.array([np.mean(distance < half) for half in ndtri(0.5 + 0.5 * asked)])
+    return Calibration(asked, inside, np.full(len(asked), len(target), np.int64))
+
+
+def separation(inside: Any, outside: Any) -> float:
+    """Out-of-domain check: how likely a row of another kind is the more uncertain of two (area under the ROC curve).
+
+    inside, outside: (n,) and (m,) uncertainties, such as ``knowledge``, of held-out rows of the training data's kind,
+    and of rows of another. 0.5: they cannot be told apart; 1: all of the others are the more uncertain ones.
+
+    Raises:
+        InputError: if one of them is empty or holds NaN.
+    """
+    own, strange = np.asarray(inside, dtype=np.float64), np.asarray(outside, dtype=np.float64)
+    for name, values in (("inside", own), ("outside", strange)):
+        if values.ndim != 1 or not len(values) or np.isnan(values).any():
+            raise InputError(f"{name}: must be a list of numbers, one of them at least; the shape is {values.shape}.")
+    ordered = np.sort(own)
+    below, up_to = np.searchsorted(ordered, strange, "left"), np.searchsorted(ordered, strange, "right")
+    return float((below + up_to).mean() / (2.0 * len(own)))
+
+
+def _of_classes(p: Floats, target: NDArray[Any], classes: Any) -> Calibration:
+    if classes is None or len(classes) != p.shape[1]:
+        raise InputError(f"classes: must be the {p.shape[1]} labels of the columns, model.classes_; got {classes!r}.")
+    true = target[:, None] == np.asarray(classes)[None, :]
+    if not true.any(axis=1).all():
+        row = int(np.argmin(true.any(axis=1)))
+        raise InputError(f"y: must be labels of the training data; row {row} is {target[row]!r}.")
+    step = np.minimum((10.0 * p).astype(np.int64), 9).ravel()
+    counts = np.bincount(step, minlength=10)
+    kept = counts > 0
+    promised, found = np.bincount(step, p.ravel(), 10), np.bincount(step, true.ravel(), 10)
+    return Calibration(promised[kept] / counts[kept], found[kept] / counts[kept], counts[kept].astype(np.int64))
