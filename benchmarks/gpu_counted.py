@@ -18,10 +18,11 @@ import numpy as np
 
 import gpuboost as gb
 from gpuboost.benchmarks.experiments import Finding, Options
-from gpuboost.benchmarks.gpu_model import bytes_per_row, sampled_bytes_per_row, skipped
+from gpuboost.benchmarks.gpu_model import bytes_per_row, sampled_bytes_per_row, searched_bytes_per_row, skipped
 
 FEATURES, DEPTH, ROUNDS, MORE, RATE = 28, 8, 4, 3, 0.1
 FEW, MANY = 6_000, 18_000
+PASSES = 3  # of a line search: at 0, at 1, and where it ends
 COLUMNS = ("kernel", "bytes per row and tree", "shared atomics per row and tree", "launches per tree", "note")
 OF_NODES = (
     "partials",
@@ -36,20 +37,26 @@ ONCE = ("bin", "start", "lay_rows", "lay_defaults", "lay_entries")  # kernels of
 def counted(options: Options) -> Finding:
     """The table. Bytes are those of 32-byte sectors, each counted once a launch, of arrays that grow with the rows."""
     title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error"
-    return _table(title, options, None, bytes_per_row(FEATURES, DEPTH))
+    return _table(title, options, {}, bytes_per_row(FEATURES, DEPTH))
 
 
 def counted_sample(options: Options) -> Finding:
     """The same where a tenth of the rows is drawn by importance."""
     title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error, MVS({RATE})"
-    return _table(title, options, gb.MVS(RATE), sampled_bytes_per_row(FEATURES, DEPTH, RATE))
+    return _table(title, options, {"sampling": gb.MVS(RATE)}, sampled_bytes_per_row(FEATURES, DEPTH, RATE))
 
 
-def _table(title: str, options: Options, sampling: Any, budget: float) -> Finding:
+def counted_search(options: Options) -> Finding:
+    """The same with a line search along every tree: a parabola, of which Newton's method finds the end at once."""
+    title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error, line search"
+    return _table(title, options, {"step": "line_search"}, searched_bytes_per_row(FEATURES, DEPTH, PASSES))
+
+
+def _table(title: str, options: Options, params: dict[str, Any], budget: float) -> Finding:
     if reason := _why_not():
         return skipped(title, COLUMNS, reason)
     few, many, longer = (
-        _spent(n, rounds, options, sampling) for n, rounds in ((FEW, ROUNDS), (MANY, ROUNDS), (FEW, ROUNDS + MORE))
+        _spent(n, rounds, options, params) for n, rounds in ((FEW, ROUNDS), (MANY, ROUNDS), (FEW, ROUNDS + MORE))
     )
     rows = (MANY - FEW) * ROUNDS
     moved = {kernel: (many["bytes"][kernel] - few["bytes"][kernel]) / rows for kernel in many["bytes"]}
@@ -102,7 +109,7 @@ def _on_the_path() -> Iterator[None]:
         sys.path.remove(str(_tests()))
 
 
-def _spent(n: int, rounds: int, options: Options, sampling: Any) -> dict[str, Counter[str]]:
+def _spent(n: int, rounds: int, options: Options, params: dict[str, Any]) -> dict[str, Counter[str]]:
     """By kernel: bytes, atomic operations in shared memory, and runs; and what was submitted, by kind."""
     options.tell(f"counted: {n:,} rows, {rounds} trees")
     with _on_the_path():
@@ -111,8 +118,8 @@ def _spent(n: int, rounds: int, options: Options, sampling: Any) -> dict[str, Co
     x = np.stack([rng.permutation(n) for _ in range(FEATURES)], axis=1).astype(np.float32)
     y = np.sin(6.0 * x[:, 0] / n) + x[:, 1] / n * (x[:, 2] > n // 2) + 0.1 * rng.normal(size=n)
     with emulator.emulated_gpu(build="counts") as cupy:
-        given = {"n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5, "sampling": sampling}
-        gb.GradientBoostingRegressor(device="cuda", **given).fit(x, y)
+        given = {"n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5}
+        gb.GradientBoostingRegressor(device="cuda", **given, **params).fit(x, y)
         traffic, atomics = cupy.traffic(), cupy.shared_atomics()
     moved: Counter[str] = Counter()
     runs: Counter[str] = Counter()

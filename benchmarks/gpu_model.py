@@ -13,6 +13,7 @@ GRADIENTS, ROUTE, LAST_ROUTE = 17.0, 21.0, 14.0  # bytes a row
 LISTED, GATHER_WASTE = 0.4, 1.3  # share of the rows in smaller children; sectors fetched for a row's own
 SCORE, STEPS, DRAW, LOOKED_UP, SUMMED = 12.0, 4, 4.3, 4.0, 12.0  # where rows are drawn by scores: of every row
 APART, SCATTERED = 27.0, 100.0  # gradients and scores where a step is taken apart; sectors for a drawn row's numbers
+PASS = 20.0  # of a line search: target, score and leaf
 
 
 def bytes_per_row(d: int, depth: int) -> float:
@@ -37,6 +38,11 @@ def sampled_bytes_per_row(d: int, depth: int, rate: float) -> float:
     bins = -(-d // width) * width
     of_all = GRADIENTS + APART + SCORE + 4.0 * STEPS + DRAW + bins + LOOKED_UP + SUMMED
     return of_all + rate * (bytes_per_row(d, depth) - GRADIENTS + 2.0 * bins + d + SCATTERED)
+
+
+def searched_bytes_per_row(d: int, depth: int, passes: int) -> float:
+    """The same where the step is a line search along the tree that takes so many passes, the one at 0 among them."""
+    return bytes_per_row(d, depth) + APART + PASS * passes
 
 
 def gpu_or_reason() -> tuple[Any, str]:

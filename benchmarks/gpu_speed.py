@@ -6,15 +6,15 @@ Every figure but those of ``counted`` needs a GPU; without one its table says so
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import gpuboost as gb
 from gpuboost.benchmarks.experiments import Experiment, Finding, Options, Part
-from gpuboost.benchmarks.gpu_counted import counted, counted_sample
+from gpuboost.benchmarks.gpu_counted import counted, counted_sample, counted_search
 from gpuboost.benchmarks.gpu_kernels import kernels
 from gpuboost.benchmarks.gpu_micro import copy_bandwidth, micro
 from gpuboost.benchmarks.gpu_model import bytes_per_row, gpu_or_reason, sampled_bytes_per_row, skipped
@@ -39,10 +39,11 @@ class Shape:
     trees: int = 110
     target: float | None = None
     rate: float | None = None  # of rows that are drawn by importance
+    params: Mapping[str, Any] = field(default_factory=dict)  # of ours beside those; other libraries are then not timed
 
     @property
     def bytes_per_row(self) -> float:
-        """By design, per tree."""
+        """By design, per tree; of a line search without what the passes move whose number depends on the data."""
         if self.rate is None:
             return bytes_per_row(self.d, self.depth)
         return sampled_bytes_per_row(self.d, self.depth, self.rate)
@@ -63,10 +64,17 @@ def plain(n: int, d: int) -> tuple[Array, Array]:
     return x, (x[:, 0] + x[:, 1] * (x[:, 2] > 0.5) + noise > 1.4).astype(np.float64)
 
 
+def _of_a_million(title: str, depth: int, **params: Any) -> Shape:
+    return Shape(f"1,000,000 x 28, depth {depth}, {title}", 1_000_000, 28, depth, higgs, trees=210, params=params)
+
+
 SHAPES = {
     "higgs-11m": Shape("11,000,000 x 28, depth 8", 11_000_000, 28, 8, higgs, target=1.2),
     "higgs-11m-mvs": Shape("11,000,000 x 28, depth 8, MVS(0.1)", 11_000_000, 28, 8, higgs, rate=0.1),
     "higgs-1m": Shape("1,000,000 x 28, depth 6", 1_000_000, 28, 6, higgs, trees=510, target=0.2),
+    "higgs-1m-by-node": _of_a_million("5 features for every node", 6, learners=gb.RandomByNode(5)),
+    "higgs-1m-search": _of_a_million("line search", 6, step="line_search"),
+    "higgs-1m-stumps": _of_a_million("stumps of one value", 1, growth="sign_stump"),
     "wide": Shape("400,000 x 2,000, depth 8", 400_000, 2_000, 8, plain, trees=60),
     "airline": Shape("115,000,000 x 13, depth 8", 115_000_000, 13, 8, plain, trees=40),
     "small": Shape("10,000 x 20, depth 6", 10_000, 20, 6, plain, trees=510),
@@ -82,15 +90,17 @@ def timed(shape: Shape, options: Options) -> Finding:
     n = min(shape.n, 20_000) if options.small else shape.n
     trees = FEW_TREES + 10 if options.small else shape.trees
     sampling = None if shape.rate is None else gb.MVS(shape.rate)
-    told = gb.estimate_memory(n, shape.d, n_classes=2, max_depth=shape.depth, sampling=sampling).total
+    own = {"max_depth": shape.depth, "sampling": sampling, **shape.params}
+    told = gb.estimate_memory(n, shape.d, n_classes=2, **own).total
     if told > gpu.free_memory:
         return skipped(title, COLUMNS, f"{told / 2**30:.1f} GiB are needed, {gpu.free_memory / 2**30:.1f} are free")
     options.tell(f"{shape.title}: data")
     x, y = shape.make(n, shape.d)
     ceiling = copy_bandwidth(gpu)
     found: list[dict[str, Any]] = []
-    libraries = peers(shape.depth, RATE, options.threads) if options.peers and sampling is None else {}
-    for name, library in {"gpuboost": _ours(shape.depth, sampling), **libraries}.items():
+    asked = options.peers and sampling is None and not shape.params
+    libraries = peers(shape.depth, RATE, options.threads) if asked else {}
+    for name, library in {"gpuboost": _ours(own), **libraries}.items():
         options.tell(f"{shape.title}: {name}")
         found.append({"library": name, **_measured(library, x, y, trees, options.repeats or 3)})
     moved = shape.bytes_per_row * n
@@ -108,18 +118,13 @@ Fit = Callable[[int], Any]
 """(trees) -> a model, when it is there"""
 
 
-def _ours(depth: int, sampling: Any = None) -> Callable[[Array, Array], Fit]:
+def _ours(params: Mapping[str, Any]) -> Callable[[Array, Array], Fit]:
     def bind(x: Array, y: Array) -> Fit:
         data = gb.Dataset(x, y)
 
         def fit(trees: int) -> Any:
             model = gb.GradientBoostingClassifier(
-                n_estimators=trees,
-                max_depth=depth,
-                learning_rate=RATE,
-                sampling=sampling,
-                device="cuda",
-                random_state=0,
+                n_estimators=trees, learning_rate=RATE, device="cuda", random_state=0, **params
             )
             return model.fit(data)
 
@@ -166,6 +171,7 @@ EXPERIMENT = Experiment(
     parts={
         "counted": Part("launches, bytes and atomics per row and tree, counted without a GPU", counted),
         "counted-sample": Part("the same where a tenth of the rows is drawn by importance", counted_sample),
+        "counted-search": Part("the same with a line search along every tree", counted_search),
         "micro": Part("what the device's memories, atomics and launches can do", micro),
         "kernels": Part("time of each kernel, 11,000,000 x 28, depth 8", kernels),
         **{name: _part(shape) for name, shape in SHAPES.items()},

@@ -8,33 +8,60 @@ from typing import Any
 
 from gpuboost.errors import InputError
 
+DEEPEST = 1e-5  # a share of the first gap: below it lies only the end of the run that is best
 
-def draw(curves: Mapping[str, Sequence[Mapping[str, Any]]], path: str | Path) -> None:
+Run = Mapping[str, Any]
+"""What ``rgbm.Curve`` holds."""
+
+
+def draw(curves: Mapping[str, Sequence[Run]], path: str | Path) -> None:
     """One row of panels a data set: gap by rounds, gap by seconds, test loss by rounds, test loss by seconds.
 
     Raises InputError if no set was run, or matplotlib is missing.
     """
     try:
+        from matplotlib import colormaps
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError("--plot: needs matplotlib, which is not installed. pip install 'gpuboost[plot]'") from None
     if not curves:
         raise InputError("--plot: none of the parts that were run has curves to draw; a9a, colon, rcv1 and year have.")
-    figure = Figure(figsize=(15.0, 3.4 * len(curves)), layout="constrained")
+    figure = Figure(figsize=(15.0, 3.3 * len(curves)), layout="constrained")
     panels = figure.subplots(len(curves), 4, squeeze=False)
+    shades = colormaps["viridis"]
     for line, (name, runs) in zip(panels, curves.items(), strict=True):
-        least = min(min(run["train"]) for run in runs)
-        for run in runs:
-            gap = [max(loss - least, 1e-12) for loss in run["train"]]
-            label = f"t = {run['t']}"
-            for panel, across in ((line[0], "rounds"), (line[1], "seconds")):
-                panel.loglog(run[across], gap, label=label)
-            for panel, across in ((line[2], "rounds"), (line[3], "seconds")):
-                panel.semilogx(run[across], run["test"], label=label)
-        for panel, what, across in zip(line, ("gap", "gap", "test", "test"), ("rounds", "seconds") * 2, strict=True):
-            panel.set_xlabel(across)
-            panel.set_ylabel("training loss above the least" if what == "gap" else "test loss")
-            panel.set_title(name, fontsize="medium")
-        line[0].legend(fontsize="small")
+        for i, run in enumerate(runs):  # the more compete, the darker
+            shade = shades(0.92 * i / max(len(runs) - 1, 1))
+            for panel, across, down in zip(
+                line, ("rounds", "seconds") * 2, ("gap", "gap", "test", "test"), strict=True
+            ):
+                panel.plot(*_line(run, runs, across, down), label=f"t = {run['t']:,}", color=shade, linewidth=1.4)
+        _label(line, name)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
+
+
+def _line(run: Run, runs: Sequence[Run], across: str, down: str) -> tuple[list[float], list[float]]:
+    """The points of one curve. Seconds count from the end of the first round, which so has none to be drawn at."""
+    least = min(min(one["train"]) for one in runs)
+    first = max(one["train"][0] for one in runs) - least
+    values = [loss - least for loss in run["train"]] if down == "gap" else run["test"]
+    kept = [
+        (x, value)
+        for i, (x, value) in enumerate(zip(run[across], values, strict=True))
+        if (across == "rounds" or i > 0) and (down == "test" or value > DEEPEST * first)
+    ]
+    return [x for x, _ in kept], [value for _, value in kept]
+
+
+def _label(line: Sequence[Any], name: str) -> None:
+    what = "training loss above the least", "training loss above the least", "test loss", "test loss"
+    for panel, across, down in zip(line, ("rounds", "seconds") * 2, what, strict=True):
+        panel.set_xscale("log")
+        if down != "test loss":
+            panel.set_yscale("log")
+        panel.set_xlabel(across)
+        panel.set_ylabel(down)
+        panel.grid(alpha=0.3)
+    line[0].set_title(name, loc="left", fontweight="bold")
+    line[0].legend(fontsize="small", loc="lower left")

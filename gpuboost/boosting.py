@@ -56,7 +56,8 @@ class Fit:
         """One structure per output. Equal (target, ticket) give equal structures, on any machine."""
         weak, limits, k = self.recipe.weak, self.recipe.growth.limits, self.recipe.loss.n_outputs
         candidates = self.recipe.learners.draw(weak.n_groups(self.data), self.root / "learners" / ticket)
-        candidates = candidates.disturbed(limits.random_strength, self.root / "random strength" / ticket)
+        if limits.random_strength > 0.0:
+            candidates = candidates.disturbed(limits.random_strength, self.root / "random strength" / ticket)
         noisy = self.chain.perturb(backend, target, self.root / "structure noise" / ticket)
         search = weak.search(self.root / "base learner" / ticket)
         grow = self.chain.grow(search, limits, self.root / "random structure" / ticket)

@@ -8,6 +8,7 @@ CPU and on a GPU, for one thread or many, and can be replayed without being stor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from zlib import crc32
 
 
@@ -30,9 +31,14 @@ class Key:
     def __truediv__(self, name: str | int) -> Key:
         if not isinstance(name, str) and self.iteration < 0:
             return Key(self.seed, self.stream, int(name) & 0x7FFF_FFFF)
-        return Key(self.seed, crc32(f"/{name}".encode(), self.stream), self.iteration)
+        return Key(self.seed, _fold(name, self.stream), self.iteration)
 
     @property
     def words(self) -> tuple[int, int, int, int]:
         """(seed low, seed high, iteration, stream), each 32 bits: all that a kernel needs to draw."""
         return self.seed & 0xFFFF_FFFF, self.seed >> 32, max(self.iteration, 0), self.stream
+
+
+@lru_cache(maxsize=1024)  # of a round's streams the names are the same in every round
+def _fold(name: str | int, stream: int) -> int:
+    return crc32(f"/{name}".encode(), stream)

@@ -6,14 +6,11 @@ A leaf value is -G / (D + lambda), G being the sum of gradients in the leaf. The
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-import numpy as np
-
-from gpuboost.backends import line_search
 from gpuboost.backends.protocol import Backend
-from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import Array, TrainingSet, Tree
 
@@ -106,7 +103,7 @@ class LineSearchStep:
 
     The direction is the constant step (of a loss that is not smooth, the mean negative gradient), so a length of 1 is
     that step. Newton's method with a bracket, to a relative 1e-6, at most 20 passes over the rows; for the absolute and
-    the quantile loss, a weighted quantile. Never on a sample of the rows, where a search is biased. Not on a GPU.
+    the quantile loss, a weighted quantile. Never on a sample of the rows, where a search is biased.
 
     Parameters
     ----------
@@ -143,14 +140,7 @@ class LineSearchStep:
     def refine(
         self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> Tree:
-        if not isinstance(leaf_of_row, np.ndarray):
-            raise DeviceError(f"step: a line search is for the CPU; got {backend.name}. Pass device='cpu'.")
-        if loss.leaf_quantile is not None and self.per == "leaf":
-            return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
-        each = (leaf_of_row, len(tree.value)) if self.per == "leaf" else (None, 1)
-        along = tree.value[leaf_of_row]
-        lengths = line_search.lengths(backend, loss, scores, tree.output, along, data, *each)
-        return replace(tree, value=lengths * tree.value + 0.0)  # + 0.0: no negative zero
+        return backend.line_search(tree, leaf_of_row, loss, scores, data, self.per == "leaf")
 
 
 def automatic(loss: Loss) -> Step:

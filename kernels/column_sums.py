@@ -111,3 +111,27 @@ def build(columns, column_start, row, column_bin, features, starts, packed, firs
                     out[n_cells + c] += pair & _LOW
                     scratch[c] = 0
             begin = stop
+
+
+@kernel
+def build_by_row(row_start, cells, packed, first, last, narrow, scratch, out):
+    """Rows [first, last) of the same histogram, from the sparse rows' own entries; ``out`` comes as it is and is set.
+
+    row_start (n + 1,) int64, cells (entries,) uint32; scratch (n_cells,) int64 of zeros, and so it is after.
+    """
+    n_cells = scratch.shape[0]
+    out[:] = 0
+    target = out[:n_cells] if narrow else scratch
+    while first < last:
+        stop = last if narrow else min(first + TILE, last)
+        for k in range(np.uint64(first), np.uint64(stop)):
+            pair = packed[k]
+            for e in range(np.uint64(row_start[k]), np.uint64(row_start[k + np.uint64(1)])):
+                target[np.uint64(cells[e])] += pair
+        if not narrow:
+            for c in range(n_cells):
+                pair = scratch[c]
+                out[c] += pair >> 32
+                out[n_cells + c] += pair & _LOW
+                scratch[c] = 0
+        first = stop

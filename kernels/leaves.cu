@@ -84,12 +84,14 @@ leaf_sums(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32
 enum { KEPT_TOGETHER = 32 }; // nodes of a block
 
 // -G / (H + lambda) at leaves, from the tree's own sums or, where ``other`` is 1, from ``sums`` in the units of ``all``;
-// where deviation is not 0, deviation / sqrt(H + lambda) times number v of a stream more. values: those of the nodes,
-// side by side; inner nodes have 0. The tree is recorded; lost: see ``Lost`` of drawn.cuh.
+// one_value: the leaves of a stump share one, with opposite signs. Where deviation is not 0, deviation / sqrt(H + lambda)
+// times number v of a stream more. values: those of the nodes, side by side; inner nodes have 0. The tree is recorded;
+// lost: see ``Lost`` of drawn.cuh.
 extern "C" __global__ void __launch_bounds__(256)
 leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, i32 other, f64 reg_lambda,
-            f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table, f64 *values,
-            const i32 *lost, i32 capacity, const u32 *first_place, i32 output, i32 places, Head *heads, Node *kept)
+            i32 one_value, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name,
+            const f64 *table, f64 *values, const i32 *lost, i32 capacity, const u32 *first_place, i32 output,
+            i32 places, Head *heads, Node *kept)
 {
     const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
     const f64 unit_g = other ? all->unit_g : state->unit_g, unit_h = other ? all->unit_h : state->unit_h;
@@ -99,10 +101,13 @@ leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, 
     for (i32 first = blockIdx.x * KEPT_TOGETHER; first < n_nodes; first += gridDim.x * KEPT_TOGETHER) {
         const i32 v = first + (i32)threadIdx.x;
         if (threadIdx.x < KEPT_TOGETHER && v < n_nodes) {
-            const f64 g = (f64)(other ? (i64)sums[2 * v] : nodes[v].sum_g) * unit_g;
-            const f64 h = (f64)(other ? (i64)sums[2 * v + 1] : nodes[v].sum_h) * unit_h;
-            const f64 below = h + reg_lambda;
-            f64 value = worth_of(nodes[v].feature, g, below);
+            const f64 h = (f64)(other ? (i64)sums[2 * v + 1] : nodes[v].sum_h) * unit_h, below = h + reg_lambda;
+            f64 g = (f64)(other ? (i64)sums[2 * v] : nodes[v].sum_g) * unit_g, under = below;
+            if (one_value && n_nodes == 3 && v > 0) { // 3 - v: the other leaf
+                g -= (f64)(other ? (i64)sums[2 * (3 - v)] : nodes[3 - v].sum_g) * unit_g;
+                under = h + (f64)(other ? (i64)sums[2 * (3 - v) + 1] : nodes[3 - v].sum_h) * unit_h + reg_lambda;
+            }
+            f64 value = worth_of(nodes[v].feature, g, under);
             if (deviation != 0.0 && nodes[v].feature < 0 && h > 0.0 && below > 0.0) {
                 const Stream stream = {seed_low, seed_high, *iteration, name};
                 value += deviation / sqrt(below) * normal(stream, (u64)v, table);

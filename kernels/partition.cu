@@ -227,9 +227,15 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
     __shared__ u32 count[SHARED_LINES];
     const i32 m = state->m, n_lines = state->n_lines, n_nodes = state->n_nodes;
     const f64 unit_g = state->unit_g, unit_h = state->unit_h;
-    for (i32 v = threadIdx.x; v < n_nodes; v += THREADS)
-        worth[v] = worth_of(nodes[v].feature, (f64)nodes[v].sum_g * unit_g,
-                            (f64)nodes[v].sum_h * unit_h + rule->reg_lambda);
+    const bool one_value = rule->one_value && n_nodes == 3;
+    for (i32 v = threadIdx.x; v < n_nodes; v += THREADS) {
+        f64 g = (f64)nodes[v].sum_g * unit_g, h = (f64)nodes[v].sum_h * unit_h;
+        if (one_value && v > 0) { // 3 - v: the other leaf
+            g -= (f64)nodes[3 - v].sum_g * unit_g;
+            h += (f64)nodes[3 - v].sum_h * unit_h;
+        }
+        worth[v] = worth_of(nodes[v].feature, g, h + rule->reg_lambda);
+    }
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
         count[i] = 0;
     __syncthreads();

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuboost.kernels.fixed_point import BLOCK, LANES, STRETCH
 from gpuboost.kernels.jit import kernel
+from gpuboost.kernels.vector import wide_vectors
 
 
 def gradients_of(derivatives, stamp, jit):
@@ -21,6 +22,7 @@ def gradients_of(derivatives, stamp, jit):
     @jit
     def gradients(y, f, weight, a, curvature, start, stop, g, h):
         _ = stamp
+        wide_vectors()
         y, f, g, h = y[start:stop], f[start:stop], g[start:stop], h[start:stop]  # indices from 0 vectorise
         if weight.shape[0] > 0:
             weight = weight[start:stop]
@@ -93,6 +95,11 @@ def row_values_of(row_value, stamp, jit):
 def add_leaves(scores, steps, leaf_of_row, start, stop):
     """scores[i] += steps[leaf_of_row[i]]. scores (n,) float64, steps (v,) float64, leaf_of_row (n,) int32."""
     scores, leaf_of_row = scores[start:stop], leaf_of_row[start:stop]
+    if steps.shape[0] == 3:  # a root and two leaves, 1 and 2: no table, so that it vectorises
+        left, right = steps[1], steps[2]
+        for i in range(scores.size):
+            scores[i] += left if leaf_of_row[i] == 1 else right
+        return
     for i in range(scores.size):
         scores[i] += steps[np.uint64(leaf_of_row[i])]
 

@@ -1,21 +1,8 @@
 // Leaves that are weighted quantiles of the residuals: Reference.weighted_quantile, found digit by digit. In front:
-// common.cuh, tree.cuh.
+// common.cuh, tree.cuh, ordered.cuh.
 //
-// A float64 is seen as 64 bits that order as the numbers do. Eight passes over the rows add up, per leaf, the weights of
-// the numbers that agree with the quantile so far, by their next eight bits. Weights are integers, so sums have no order.
-
-enum { DIGITS = 256 };
-
-static __device__ __forceinline__ u64 ordered(f64 x)
-{
-    const u64 bits = (u64)__double_as_longlong(x);
-    return bits ^ (bits >> 63 ? ~0ull : 1ull << 63);
-}
-
-static __device__ __forceinline__ f64 number(u64 key)
-{
-    return __longlong_as_double((i64)(key ^ (key >> 63 ? 1ull << 63 : ~0ull)));
-}
+// Eight passes over the rows add up, per leaf, the weights of the numbers that agree with the quantile so far, by their
+// next eight bits. Weights are integers, so sums have no order.
 
 // counts[leaf][digit] += weight. found[leaf]: the quantile's leading bits, those above ``shift`` + 8.
 extern "C" __global__ void __launch_bounds__(256)

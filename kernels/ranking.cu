@@ -99,12 +99,11 @@ place_documents(const u64 *keys, const i32 *rows, const f64 *scores, const f64 *
 static __device__ __forceinline__ f64 pull_between(const Places &at, const Weights &by, f64 scale, i32 begin, i32 a, i32 b,
                                                    f64 over, f64 &curve)
 {
-    f64 weight = pair_weight_of(fabs(over), by.discounts[a - begin] - by.discounts[b - begin]) * scale;
-    if (by.closer)
-        weight = weight / (NEAR + (at.score[a] - at.score[b]));
+    const f64 weight = pair_weight_of(fabs(over), by.discounts[a - begin] - by.discounts[b - begin]) * scale;
+    const f64 apart = by.closer ? NEAR + (at.score[a] - at.score[b]) : 1.0;
     const f64 better = over > 0.0 ? at.power[a] : at.power[b], worse = over > 0.0 ? at.power[b] : at.power[a];
     f64 force;
-    pull_of(better, worse, weight, by.sigma, force, curve);
+    pull_of(better, worse, weight, apart, by.sigma, force, curve);
     return over > 0.0 ? force : -force;
 }
 

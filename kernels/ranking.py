@@ -4,6 +4,9 @@ The documents of a list are put in order of their scores, ties in order of rows.
 its pairs with those above it, from the top, and then of its pairs with those below it, in 16 lanes, the lanes in
 order: so each document's sum can be formed by itself, and a list by a block of threads.
 
+Here the places that count are taken one after the other, from the top, each with all documents below it. These are a
+stretch of arrays that are in order of places, rounded up to whole lines of 16 by documents that pull at nothing.
+
 Formulas come from outside, as in ``pointwise``: ``pair_weight`` tells one loss from another.
 """
 
@@ -11,40 +14,11 @@ import numpy as np
 
 from gpuboost.kernels.fixed_point import LANES
 from gpuboost.kernels.jit import kernel
+from gpuboost.kernels.ordering import by_score, steps_of
+from gpuboost.kernels.vector import add_pulls, wide_vectors
 
-RUN = 128  # documents sorted by counting those before each, which vectorises, before runs are merged
-
-
-@kernel
-def by_score(f, order, spare):
-    """order (n,) int32 = documents from the highest score to the lowest, equal ones as they stand. spare (n,) int32."""
-    n = f.size
-    for i in range(n):
-        order[i] = i  # where scores are not numbers, they cannot be counted, and no place may be left unfilled
-    for begin in range(0, n, RUN):
-        run = f[begin : min(begin + RUN, n)]
-        for i in range(run.size):
-            x, before = run[i], 0
-            for j in range(i):
-                before += run[j] >= x
-            after = run[i + 1 :]
-            for j in range(after.size):
-                before += after[j] > x
-            order[begin + before] = begin + i
-    width = RUN
-    while width < n:
-        for begin in range(0, n, 2 * width):
-            middle, stop = min(begin + width, n), min(begin + 2 * width, n)
-            i, j = begin, middle
-            for at in range(begin, stop):
-                if j >= stop or (i < middle and f[order[i]] >= f[order[j]]):
-                    spare[at] = order[i]
-                    i += 1
-                else:
-                    spare[at] = order[j]
-                    j += 1
-        order[:n] = spare[:n]
-        width *= 2
+SCORE, POWER, GAIN, G, H, FORCE, CURVE = range(7)  # what is known of each place
+OF_FORCES, OF_CURVES, OF_SIZES = range(3)  # what is summed in lanes
 
 
 @kernel
@@ -72,24 +46,12 @@ def scales(y, gains, start, discounts, most, out):
 
 
 @kernel
-def in_lanes(x, positive):
-    """The sum of x, or of |x|: element i to lane i % 16, the lanes in order. x: (lines, 16).
-
-    The lanes have names since so they stay in registers, and vectorise, which an array of them does not.
-    """
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = s10 = s11 = s12 = s13 = s14 = s15 = 0.0
-    for i in range(x.shape[0]):
-        if positive:
-            s0, s1, s2, s3 = s0 + abs(x[i, 0]), s1 + abs(x[i, 1]), s2 + abs(x[i, 2]), s3 + abs(x[i, 3])
-            s4, s5, s6, s7 = s4 + abs(x[i, 4]), s5 + abs(x[i, 5]), s6 + abs(x[i, 6]), s7 + abs(x[i, 7])
-            s8, s9, s10, s11 = s8 + abs(x[i, 8]), s9 + abs(x[i, 9]), s10 + abs(x[i, 10]), s11 + abs(x[i, 11])
-            s12, s13, s14, s15 = s12 + abs(x[i, 12]), s13 + abs(x[i, 13]), s14 + abs(x[i, 14]), s15 + abs(x[i, 15])
-        else:
-            s0, s1, s2, s3 = s0 + x[i, 0], s1 + x[i, 1], s2 + x[i, 2], s3 + x[i, 3]
-            s4, s5, s6, s7 = s4 + x[i, 4], s5 + x[i, 5], s6 + x[i, 6], s7 + x[i, 7]
-            s8, s9, s10, s11 = s8 + x[i, 8], s9 + x[i, 9], s10 + x[i, 10], s11 + x[i, 11]
-            s12, s13, s14, s15 = s12 + x[i, 12], s13 + x[i, 13], s14 + x[i, 14], s15 + x[i, 15]
-    return s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11 + s12 + s13 + s14 + s15
+def _in_order(lanes):
+    """The sum of 16 lanes, from the first to the last."""
+    total = lanes[0]
+    for lane in range(1, LANES):
+        total += lanes[lane]
+    return total
 
 
 @kernel
@@ -98,83 +60,100 @@ def _normal(x):
     return np.float32(0.0) if abs(x) <= 1e-30 else np.float32(x)
 
 
+@kernel
+def _leave(order, at):
+    """A list in which nothing pulls: its documents as they stand, sums of 0."""
+    for i in range(order.size):
+        order[i], at[G, i], at[H, i] = i, 0.0, 0.0
+    return 0.0
+
+
+@kernel
+def _finish(at, order, factor, weight, curvature, g, h):
+    """g, h (n,) float32 of a list's rows, from sums in order of places. weight (n,) or (0,)."""
+    g_placed, h_placed = at[G], at[H]
+    for place in range(order.size):
+        i = np.uint64(order[place])
+        by = weight[i] if weight.size > 0 else 1.0
+        second = h_placed[place] * factor if curvature < 0.0 else curvature
+        g[i] = _normal(g_placed[place] * factor * by)
+        h[i] = _normal(second * by)
+
+
 def lambdas_of(pair_weight, pull, exp, log, near, farthest, stamp, jit):
     """(lists) -> g, h as a kernel over lists [first, last)."""
 
     @jit
-    def of_place(a, s, e, gain, discounts, scale, sigma, closer, first, second):
-        """Of the pairs of the document in place a with each below it: with what they pull at each other, towards a if
-        positive, and the curvature. s, e, gain (n,) in order of places; first, second (n - 1 - a,)."""
-        s_a, e_a, gain_a, discount_a = s[a], e[a], gain[a], discounts[a]
-        s, e, gain, discounts = s[a + 1 :], e[a + 1 :], gain[a + 1 :], discounts[a + 1 :]  # indices from 0 vectorise
-        for b in range(first.size):
-            over = gain_a - gain[b]
-            weight = pair_weight(abs(over), discount_a - discounts[b]) * scale
-            weight = weight / (near + (s_a - s[b])) if closer else weight
-            better, worse = (e_a, e[b]) if over > 0.0 else (e[b], e_a)
-            force, second[b] = pull(better, worse, weight, sigma)
-            first[b] = force if over > 0.0 else -force
+    def put_in_places(scores, gain, order, sigma, at):
+        """What is known of the documents, and of the 16 after them that pull at nothing: worse than all, and e^-inf."""
+        wide_vectors()
+        n = order.size
+        s, e, placed_gain = at[SCORE], at[POWER], at[GAIN]
+        for place in range(n):
+            i = np.uint64(order[place])
+            s[place], placed_gain[place] = scores[i], gain[i]
+        top = s[0]
+        for place in range(n):
+            below = sigma * (s[place] - top)
+            e[place] = exp(below if below > farthest else farthest)
+        s[n : n + LANES], e[n : n + LANES], placed_gain[n : n + LANES] = s[n - 1], 0.0, -1.0
+        at[G, : n + LANES], at[H, : n + LANES] = 0.0, 0.0
 
     @jit
-    def of_list(s, e, gain, discounts, scale, sigma, most, closer, g, h, first, second):
-        """g, h (n,) in order of places, added to; returns with what all pairs pull together, up or down.
+    def pull_below(at, a, size, discounts, scale, sigma, closer):
+        """Of the pairs of place a with each of the ``size`` places below it: with what they pull at each other, towards
+        a if positive, and the curvature."""
+        wide_vectors()
+        s, e, gain, discounts_below = at[SCORE, a + 1 :], at[POWER, a + 1 :], at[GAIN, a + 1 :], discounts[a + 1 :]
+        force, curve = at[FORCE, :size], at[CURVE, :size]
+        s_a, e_a, gain_a, discount_a = at[SCORE, a], at[POWER, a], at[GAIN, a], discounts[a]
+        for b in range(size):
+            over = gain_a - gain[b]
+            weight = pair_weight(abs(over), discount_a - discounts_below[b]) * scale
+            apart = near + (s_a - s[b]) if closer else 1.0
+            better, worse = (e_a, e[b]) if over > 0.0 else (e[b], e_a)
+            first, curve[b] = pull(better, worse, weight, apart, sigma)
+            force[b] = first if over > 0.0 else -first
 
-        first, second: (n + 16,) scratch."""
-        n = s.size
-        total = 0.0
+    @jit
+    def of_list(at, n, discounts, scale, sigma, most, closer, lanes):
+        """Sums g and h of the first n places; returns with what all pairs pull together, up or down."""
+        g, h, total = at[G], at[H], 0.0
         for a in range(min(most, n - 1)):
-            m = n - 1 - a
-            force, curve, g_below, h_below = first[:m], second[:m], g[a + 1 : n], h[a + 1 : n]
-            of_place(a, s, e, gain, discounts, scale, sigma, closer, force, curve)
-            for b in range(m):
-                g_below[b] += force[b]
-                h_below[b] += curve[b]
-            lines = (m + LANES - 1) // LANES
-            whole = lines * LANES
-            first[m:whole], second[m:whole] = 0.0, 0.0
-            table, curves = first[:whole].reshape(lines, LANES), second[:whole].reshape(lines, LANES)
-            g[a] -= in_lanes(table, False)
-            h[a] += in_lanes(curves, False)
-            total += in_lanes(table, True)
+            lines = (n - 1 - a + LANES - 1) // LANES
+            pull_below(at, a, lines * LANES, discounts, scale, sigma, closer)
+            pulled = at[FORCE].ctypes.data, at[CURVE].ctypes.data
+            add_pulls(*pulled, g[a + 1 :].ctypes.data, h[a + 1 :].ctypes.data, lines, lanes.ctypes.data)
+            g[a] -= _in_order(lanes[OF_FORCES])
+            h[a] += _in_order(lanes[OF_CURVES])
+            total += _in_order(lanes[OF_SIZES])
         return total
 
     @jit
-    def lambdas(y, gains, f, start, discounts, weight, sigma, most, ideals, closer, even, curvature, first, last, g, h):
-        """y, f (n,) float64; gains (labels,) or (0,) for the labels themselves; start (lists + 1,) int64; discounts
-        (longest,); weight (n,) float64 or (0,); ideals: whether pairs are weighed by the list's ideal DCG; closer:
-        whether by how close they stand; even: whether lists are evened out; curvature: what stands for h, or a negative
-        number for h itself; g, h (n,) float32."""
+    def lambdas(gain, f, start, discounts, scales, weight, sigma, most, closer, even, curvature, first, last, g, h):
+        """gain, f (n,) float64, what each document is worth and its score; start (lists + 1,) int64; discounts (16 more
+        than the longest,); scales (lists,) what pair weights are multiplied with, 0 where nothing is worth anything;
+        weight (n,) float64 or (0,); closer: whether pairs are weighed by how close they stand; even: whether lists are
+        evened out; curvature: what stands for h, or a negative number for h itself; g, h (n,) float32."""
         _ = stamp
         longest = 0
         for q in range(first, last):
             longest = max(longest, start[q + 1] - start[q])
-        order, spare, counts = np.empty(longest, np.int32), np.empty(longest, np.int32), np.empty(gains.size, np.int64)
-        s_, e_, gain_ = np.empty(longest), np.empty(longest), np.empty(longest)
-        g_, h_ = np.empty(longest), np.empty(longest)
-        first_, second_ = np.empty(longest + LANES), np.empty(longest + LANES)
+        order, spare, step = np.empty(longest, np.int32), np.empty(longest, np.int32), np.empty(longest, np.int32)
+        counts, at, lanes = np.empty(steps_of(longest), np.int32), np.empty((7, longest + LANES)), np.empty((3, LANES))
         for q in range(first, last):
-            begin, n = start[q], start[q + 1] - start[q]
-            labels, scores = y[begin : begin + n], f[begin : begin + n]
-            by_score(scores, order, spare)
-            for place in range(n):
-                i = order[place]
-                s_[place] = scores[i]
-                below = sigma * (scores[i] - s_[0])
-                e_[place] = exp(below if below > farthest else farthest)
-                gain_[place] = gains[int(labels[i])] if gains.size > 0 else labels[i]
-                g_[place], h_[place] = 0.0, 0.0
-            best = ideal(labels, gains, discounts, most, counts) if ideals else 1.0
+            begin, stop = start[q], start[q + 1]
+            scores, placed = f[begin:stop], order[: stop - begin]
+            if scales[q] > 0.0:
+                by_score(scores, placed, spare, step, counts)
+                put_in_places(scores, gain[begin:stop], placed, sigma, at)
+                pulled = of_list(at, placed.size, discounts, scales[q], sigma, most, closer, lanes)
+            else:
+                pulled = _leave(placed, at)
             factor = 1.0
-            if best > 0.0:
-                placed, room = (s_[:n], e_[:n], gain_[:n]), (g_[:n], h_[:n], first_, second_)
-                pulled = of_list(*placed, discounts, 1.0 / best, sigma, most, closer, *room)
-                if even and pulled > 0.0:
-                    factor = log(1.0 + 2.0 * pulled) / (log(2.0) * (2.0 * pulled))
-            for place in range(n):
-                row = begin + order[place]
-                by = weight[row] if weight.size > 0 else 1.0
-                second = h_[place] * factor if curvature < 0.0 else curvature
-                g[row] = _normal(g_[place] * factor * by)
-                h[row] = _normal(second * by)
+            if even and pulled > 0.0:
+                factor = log(1.0 + 2.0 * pulled) / (log(2.0) * (2.0 * pulled))
+            own = weight[begin:stop] if weight.size > 0 else weight
+            _finish(at, placed, factor, own, curvature, g[begin:stop], h[begin:stop])
 
     return lambdas

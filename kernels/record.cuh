@@ -31,7 +31,8 @@ static __device__ __forceinline__ void keep_nodes(const Node *nodes, i32 first, 
         to[i] = from[i];
 }
 
-// -G / (H + lambda) at a leaf; 0 elsewhere, and where nothing is known.
+// -G / (H + lambda) at a leaf; 0 elsewhere, and where nothing is known. Of a stump whose leaves share one value, G is what
+// the leaf has more than the other one and H that of both: so one is worth the negative of the other, to the last bit.
 static __device__ __forceinline__ f64 worth_of(i32 feature, f64 g, f64 below)
 {
     return feature < 0 && below > 0.0 ? -g / below + 0.0 : 0.0;

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuboost.kernels.jit import kernel
 from gpuboost.kernels.philox import NUMBERS, keep, numbers
-from gpuboost.kernels.vector import LANES, in_either, trailing_zeros
+from gpuboost.kernels.vector import LANES, in_either, trailing_zeros, wide_vectors
 
 BUCKETS = 2048
 TOP_SHIFT = 20  # of the 32 bits, these are below a bucket's
@@ -67,28 +67,34 @@ def _finish(square, size, begin, multiplicity, scores):
 
 
 @kernel
-def importance(g, h, multiplicity, made_of, kappa, start, stop, scores):
+def importance(g, h, multiplicity, made_of, kappa, start, stop, scores, counts, sums):
     """s = sqrt(sum g^2 + kappa sum h^2) of rows [start, stop), or the root of one sum. Returns how many are NaN.
 
-    g, h (k, n) float32; multiplicity (n,) int32 or (0,); scores (n,) float32.
+    g, h (k, n) float32; multiplicity (n,) int32 or (0,); scores (n,) float32; counts, sums: as ``count`` has them.
     """
     first, second = np.empty(_CHUNK), np.empty(_CHUNK)
+    packed, other = np.zeros(BUCKETS, np.int64), np.zeros(BUCKETS, np.int64)
+    bits = scores.view(np.uint32)
     bad = 0
     for begin in range(start, stop, _CHUNK):
         size = min(_CHUNK, stop - begin)
         if g.shape[0] == 1:  # the usual case in one pass: sums that begin at 0 are their only term
             _one_output(g[0, begin : begin + size], h[0, begin : begin + size], made_of, kappa, first)
-            bad += _finish(first, size, begin, multiplicity, scores)
-            continue
-        if made_of == CURVATURE:
+        elif made_of == CURVATURE:
             _squares(h, begin, size, first)
         else:
             _squares(g, begin, size, first)
-        if made_of == BOTH:
-            _squares(h, begin, size, second)
-            for j in range(size):
-                first[j] = first[j] + kappa * second[j]
+            if made_of == BOTH:
+                _squares(h, begin, size, second)
+                for j in range(size):
+                    first[j] = first[j] + kappa * second[j]
         bad += _finish(first, size, begin, multiplicity, scores)
+        _tally(bits[begin : begin + size], packed, other)  # while they are in the cache
+        if (begin - start) % _FLUSH == _FLUSH - _CHUNK:
+            _flush(packed, counts, sums)
+            _flush(other, counts, sums)
+    _flush(packed, counts, sums)
+    _flush(other, counts, sums)
     return bad
 
 
@@ -115,6 +121,18 @@ def _flush(packed, counts, sums):
 
 
 @kernel
+def _tally(part, packed, other):
+    """Count at most _FLUSH scores. In two tables: an addition need not wait for the last one to the same bucket."""
+    for j in range(part.size // 2):
+        a, b = part[2 * j], part[2 * j + 1]
+        packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(a))
+        other[np.uint64(b >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(b))
+    if part.size % 2 == 1:
+        a = part[part.size - 1]
+        packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(a))
+
+
+@kernel
 def count(bits, start, stop, counts, sums):
     """Rows and integer sums of significands in each of 2,048 buckets, added to ``counts`` and ``sums`` (2048,) int64.
 
@@ -122,14 +140,7 @@ def count(bits, start, stop, counts, sums):
     """
     packed, other = np.zeros(BUCKETS, np.int64), np.zeros(BUCKETS, np.int64)
     for begin in range(start, stop, _FLUSH):
-        part = bits[begin : min(begin + _FLUSH, stop)]
-        for j in range(part.size // 2):  # two tables: an addition need not wait for the last one to the same bucket
-            a, b = part[2 * j], part[2 * j + 1]
-            packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(a))
-            other[np.uint64(b >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(b))
-        if part.size % 2 == 1:
-            a = part[part.size - 1]
-            packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(a))
+        _tally(bits[begin : min(begin + _FLUSH, stop)], packed, other)
         _flush(packed, counts, sums)
         _flush(other, counts, sums)
 
@@ -208,6 +219,7 @@ def draw_proportional(scores, start, stop, rho, floor, seed_low, seed_high, iter
 
     start must be a multiple of NUMBERS. rows int32 and inverse float32 have room for all rows of the stretch.
     """
+    wide_vectors()
     words, p, count = np.empty(NUMBERS, np.uint32), np.empty(NUMBERS), 0
     for begin in range(start, stop, NUMBERS):
         size = min(NUMBERS, stop - begin)
@@ -222,6 +234,7 @@ def draw_proportional(scores, start, stop, rho, floor, seed_low, seed_high, iter
 @kernel
 def draw_by_rank(scores, start, stop, border, tie, other, seed_low, seed_high, iteration, stream, rows, inverse):
     """The same with p = 1 above the border, ``tie`` at it, and ``other`` below."""
+    wide_vectors()
     words, p, count = np.empty(NUMBERS, np.uint32), np.empty(NUMBERS), 0
     for begin in range(start, stop, NUMBERS):
         size = min(NUMBERS, stop - begin)

@@ -3,6 +3,12 @@
 // Lane l holds cells l * PER_LANE ... of the feature's histogram: bins, the last of them for what is missing. Sums are
 // integers; a gain is formed from them in float64 by one fixed sequence of operations.
 
+// Compiled with ONE_VALUE 1 where the sides of a split share one value, taken with opposite signs.
+
+#ifndef ONE_VALUE
+#define ONE_VALUE 0
+#endif
+
 #define PER_LANE (CELLS / 32)
 #define NOISE 0x1p-40          // a gain below this share of the parent's score is rounding, not gain
 #define CATEGORY_SMOOTHING 10.0 // curvature added to a category's own before its ratio is formed
@@ -63,6 +69,8 @@ static __device__ __forceinline__ f64 score(Sums a, const Terms &terms)
 // Of sending ``left`` left; parent: the score of all.
 static __device__ __forceinline__ f64 gain_of(Sums left, const Terms &terms, f64 parent)
 {
+    if (ONE_VALUE)
+        return score({left.g - (terms.total.g - left.g), terms.total.h, 0}, terms) - parent;
     return (score(left, terms) + score(terms.total - left, terms)) - parent;
 }
 

@@ -52,12 +52,14 @@ static __device__ __forceinline__ bool last_warp(u32 *counter, i32 n)
 // kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
 // cell is among those of a histogram, in units of CELLS. deviation and what follows: Lots (contest.cuh).
 // contest[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
+// chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (subsets.cu); 0: all do.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
          const i32 *__restrict__ contest, const i32 *__restrict__ features, const i32 *__restrict__ places,
          const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
          Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 first_line, i32 last_line, i32 slots,
-         i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table)
+         i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
+         const u32 *__restrict__ chosen, i32 words)
 {
     const Lots lots = {deviation, {seed_low, seed_high, *iteration, name}, table};
 #if SETS
@@ -81,10 +83,11 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
         const Terms terms = terms_of(node, state, rule, missing);
         const u32 *bits = contest[3] && v == 0 ? (const u32 *)contest + contest[3] + 8 * j : nullptr;
         Candidate *candidate = candidates + job;
-        Found found;
+        Found found = {0.0, 0, 0, 0, 0};
+        const bool joins = !words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1);
 #if SETS
         Ends &own = ends[threadIdx.x >> 5];
-        if (kind >> 16) {
+        if (joins && kind >> 16) {
             found = search_sets(cells, terms, own);
             u32 some = 0;
             for (i32 w = 0; bits && w < 8; ++w)
@@ -95,6 +98,7 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
                 candidate->left_set[lane] = own.set[lane];
         } else
 #endif
+        if (joins)
             found = search_cuts(cells, terms, bits);
         if (lane == 0)
             candidate->found = found;

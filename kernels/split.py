@@ -9,7 +9,9 @@ the first of the largest is looked for.
 
 import numpy as np
 
+from gpuboost.kernels.gain import NOISE, score
 from gpuboost.kernels.jit import kernel
+from gpuboost.kernels.narrow_split import MOST_RIDGE, ROOM, best_cut, least_units
 from gpuboost.kernels.nodes import (
     BEGIN,
     BIN,
@@ -27,7 +29,6 @@ from gpuboost.kernels.nodes import (
     SUM_H,
 )
 
-NOISE = 2.0**-40  # a gain below this share of the parent's score is rounding, not gain
 CATEGORY_SMOOTHING = 10.0  # curvature added to a category's own before its ratio is formed
 CATEGORY_LAMBDA = 10.0  # added to reg_lambda in the gain of a categorical split
 ONE_AGAINST_REST = 4  # up to this many categories in a node, single ones are split off
@@ -35,13 +36,9 @@ MOST_CATEGORIES = 32  # on the smaller side of a categorical split
 CATEGORY_ROWS = 10.0  # a category of fewer rows follows the rest
 GROUP_ROWS = 100.0  # added to the smaller side between two cuts that are judged, and left on the other side
 
+CELLS_AT_ONCE = 2048  # of a node that are completed and searched before the next ones
+
 _LOW = np.int64(0xFFFF_FFFF)
-
-
-@kernel
-def score(g, h, ridge):
-    """What a leaf with these sums takes off the loss, doubled."""
-    return g * g / (h + ridge)
 
 
 @kernel
@@ -173,13 +170,12 @@ def cut_gains(g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total_
 
 
 @kernel
-def _one_cut(lg, lh, total_g, total_h, unit_g, unit_h, ridge, least_h, least_gain, signed):
+def _one_cut(lg, lh, total_g, total_h, parent, unit_g, unit_h, ridge, least_h, least_gain, signed):
     """The gain of the only cut of two bins without missing values: the case of every indicator column."""
     rg, rh = total_g - lg, total_h - lh
     low, high = lh * unit_h, rh * unit_h
     if lh <= 0 or rh <= 0 or low < least_h or high < least_h:
         return 0.0
-    parent = score(total_g * unit_g, total_h * unit_h, ridge)
     if signed > 0.0:
         gain = score((lg - rg) * unit_g, total_h * unit_h, ridge) - parent
     else:
@@ -237,7 +233,7 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, restricted
     Returns the gain, 0.0 if there is no split.
     """
     missing_g, missing_h = g[n_bins], h[n_bins]
-    missing_n = n[n_bins] if n.shape[0] > 0 else 0
+    missing_n = n[n_bins] if n.shape[0] > 0 else np.int64(0)
     some_missing = seen(g, h, n, n_bins)
     cuts = n_bins if some_missing else n_bins - 1
     if cuts < 1:
@@ -246,7 +242,8 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, restricted
         for b in range(1, cuts):
             n[b] += n[b - 1]
     parent = score(total_g * units[0], total_h * units[1], rule[0])
-    cut_gains(g, h, n, cuts, 0, 0, 0, total_g, total_h, total_n, units, rule, parent, -1.0, gains)
+    none = np.int64(0)
+    cut_gains(g, h, n, cuts, none, none, none, total_g, total_h, total_n, units, rule, parent, -1.0, gains)
     if restricted:
         forbid(gains, cuts, bits)
     at = first_largest(gains, cuts)
@@ -389,45 +386,63 @@ def include(left_set, b):
 @kernel
 def search(
     histograms, counts, spare, shared, fresh, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows, first,
-    last, root, by_node, gains, found, left_sets,
+    last, general, root, by_node, gains, found, left_sets,
 ):  # fmt: skip
     """Features [first, last) of every fresh pair: complete both histograms, then look for the best splits.
 
     fresh (p, 3) int64: built node, its sibling or -1, and their parent. shared (p, threads) int64: lines of ``spare``
     that hold a part of the built node, or -1. kinds (t,) uint8: 1 if categorical; None if none is. defaults (t,)
     int64: bin of an absent entry, -1 if dense. counts (slots, n_cells) int32, or (1, 0) if a leaf may be one row.
+    general: None where ``best_cut`` will do for every numeric feature: nodes are narrow, rows do not count, all cuts
+    compete, a leaf has its own value, and reg_lambda is below MOST_RIDGE units; else True.
     root (t, 8) uint32: the cuts by which the root may be split, (0, 8) for all. by_node (2p, t) bool: the features by
     which each node may be, (0, 0) for all.
     gains (2p, t) float64, found (2p, t, 4) int64, left_sets (2p, t, 8) uint32: what ``_numeric`` and
     ``_categorical`` say, lines 2i and 2i + 1 for the built node and the sibling of pair i.
     """
-    room = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counts.shape[1] > 0 else 0, np.int64)
+    n = np.empty(257 if counts.shape[1] > 0 else 0, np.int64)
+    room = np.empty(257, np.int64), np.empty(257, np.int64), n, np.empty(257, np.float64)
+    narrow_room = np.empty(ROOM, np.int64), np.empty(ROOM, np.float32)
+    least = least_units(units[1], rule[1])
     for i in range(fresh.shape[0]):
-        complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, first, last)
-        for side in range(2):
-            at = fresh[i, side]
-            if at >= 0 and node[at, STATE] == FRESH:
-                slot, rows = node[at, SLOT], node[at, END] - node[at, BEGIN]
-                count = counts[slot] if counts.shape[1] > 0 else counts[0]
-                _search_node(
-                    histograms[slot], rows <= narrow_rows, count, rows, node[at, SUM_G], node[at, SUM_H], starts,
-                    n_bins, kinds, units, rule, first, last, room, root if at == 0 else root[:0],
-                    by_node[2 * i + side if by_node.shape[0] > 0 else 0 : 2 * i + side + 1], gains[2 * i + side],
-                    found[2 * i + side], left_sets[2 * i + side],
-                )  # fmt: skip
+        begin = first
+        while begin < last:  # so many features at a time as have their cells, of three nodes, in the nearest cache
+            end = begin + 1
+            while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
+                end += 1
+            complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, begin, end)
+            for side in range(2):
+                at = fresh[i, side]
+                if at >= 0 and node[at, STATE] == FRESH:
+                    slot, rows = node[at, SLOT], node[at, END] - node[at, BEGIN]
+                    count = counts[slot] if counts.shape[1] > 0 else counts[0]
+                    _search_node(
+                        histograms[slot], rows <= narrow_rows, count, rows, node[at, SUM_G], node[at, SUM_H], starts,
+                        n_bins, kinds, units, rule, least, begin, end, room, narrow_room, general,
+                        root if at == 0 else root[:0],
+                        by_node[2 * i + side if by_node.shape[0] > 0 else 0 : 2 * i + side + 1], gains[2 * i + side],
+                        found[2 * i + side], left_sets[2 * i + side],
+                    )  # fmt: skip
+            begin = end
 
 
 @kernel
-def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, kinds, units, rule, first, last, room,
-                 bits, may, gains, found, left_sets):  # fmt: skip
-    """Features [first, last) of one node whose histogram is complete. room: three scratch arrays, for g, h and rows.
+def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, kinds, units, rule, least, first, last,
+                 room, narrow_room, general, bits, may, gains, found, left_sets):  # fmt: skip
+    """Features [first, last) of one node whose histogram is complete there.
+
+    room, narrow_room: scratch arrays, for g, h, rows and gains, and for ``best_cut``; least: see ``least_units``.
 
     bits (t, 8) uint32: the cuts that compete, (0, 8) for all. may (1, t) bool: the features that do, (0, t) for all.
     """
-    g, h, n = room
-    cut_gains = np.empty(257, np.float64)
+    g, h, n, cut_gains = room
+    running, about = narrow_room
     unit_g, unit_h, ridge, least_h, least_gain = units[0], units[1], rule[0], rule[1], rule[2]
     restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
+    quick = True
+    if general is not None:
+        quick = narrow and n.shape[0] == 0 and not restricted and rule[5] == 0.0 and ridge < MOST_RIDGE * unit_h
+    total, parent = (total_g << 32) + total_h if narrow else 0, score(total_g * unit_g, total_h * unit_h, ridge)
     for j in range(first, last):
         begin, size = np.int64(starts[j]), np.int64(starts[j + 1]) - np.int64(starts[j])
         if (restricted and no_bit(bits[j])) or (may.shape[0] > 0 and not may[0, j]):
@@ -438,19 +453,21 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
             is_categorical = kinds[j] == 1
         if size == 3 and narrow and not is_categorical and n.shape[0] == 0 and cells[begin + 2] == 0:
             lg, lh = cells[begin] >> 32, cells[begin] & _LOW
-            gains[j] = _one_cut(lg, lh, total_g, total_h, unit_g, unit_h, ridge, least_h, least_gain, rule[5])
+            gains[j] = _one_cut(
+                lg, lh, total_g, total_h, parent, unit_g, unit_h, ridge, least_h, least_gain, rule[5]
+            )  # fmt: skip
             found[j, 0], found[j, 1], found[j, 2], found[j, 3] = 0, 1 if lh > total_h - lh else 0, lg, lh
             continue
+        if quick and not is_categorical:
+            gains[j] = best_cut(cells, begin, size - 1, total, parent, least, units, rule, running, about, found[j])
+            continue
+        for c in range(size if n.shape[0] > 0 else 0):  # a slice would bring numba's text of its error: 2 s to compile
+            n[c] = counts[begin + c]
         if kinds is not None and is_categorical:
             read(cells, narrow, begin, size, g, h)
-        else:
-            read_running(cells, narrow, begin, size - 1, g, h)
-        if n.shape[0] > 0:
-            for c in range(size):  # a slice would bring numba's text of the error that it could raise: 2 s to compile
-                n[c] = counts[begin + c]
-        if kinds is not None and is_categorical:
             gains[j] = _categorical(g, h, n, n_bins[j], total_g, total_h, rows, units, rule, found[j], left_sets[j])
-        else:
+        elif general is not None:  # decided when this is compiled, too
+            read_running(cells, narrow, begin, size - 1, g, h)
             gains[j] = _numeric(
                 g, h, n, n_bins[j], total_g, total_h, rows, units, rule, restricted, bits[j] if restricted else every,
                 cut_gains, found[j],

@@ -69,6 +69,8 @@ struct Tile {
 struct Rule {
     f64 reg_lambda, min_child_weight, min_split_gain;
     i32 max_leaves, max_depth, min_samples_leaf, symmetric;
+    i32 one_value;          // of a stump: types.Limits.signed
+    i32 in_turn;            // leaf-wise growth: one split at a time, as nodes draw their features by their number
 };
 
 static_assert(sizeof(State) == 112 && sizeof(Node) == 128 && sizeof(Line) == 32, "the numpy twins have these sizes");

@@ -23,12 +23,13 @@ from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.sources import OPTIONS
 from gpuboost.boosting import boost
-from gpuboost.growth import DepthWise, LeafWise, Oblivious
+from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
-from gpuboost.losses import AbsoluteError, LambdaMART, Softmax, SquaredError, registry
+from gpuboost.learners import RandomByNode
+from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, registry
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import UniformSampling, smart_second_order
-from gpuboost.steps import GradientStep, automatic
+from gpuboost.steps import GradientStep, LineSearchStep, automatic
 from gpuboost.types import Cuts, Limits, TrainingSet
 
 TABLE = Path(__file__).resolve().parents[1] / "kernels" / "RESOURCES.md"
@@ -45,6 +46,8 @@ def usual() -> frozenset[str]:
     disturbed = Limits(8, 3, random_strength=1.0)
     controlled = Recipe(SquaredError(), 2, sampling=smart_second_order(0.5))
     drawn = Recipe(SquaredError(), 2, step=GradientStep(), langevin=Langevin(random_from=0))
+    stumps = Recipe(SquaredError(), 2, growth=SignStump(Limits(2, 1)), learners=RandomByNode(3))
+    lengths = ((Huber(), "leaf"), (AbsoluteError(), "tree"))
     return frozenset().union(
         _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3)))),
         _asked(few, Recipe(Softmax(3), 2, growth=LeafWise(Limits(6, 6, 2)), sampling=UniformSampling(0.7))),
@@ -53,6 +56,11 @@ def usual() -> frozenset[str]:
         _asked(some, controlled),
         _asked(ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
         _asked(some, drawn),
+        _asked(some, stumps),
+        *(
+            _asked(some, Recipe(loss, 2, growth=DepthWise(Limits(6, 6)), step=LineSearchStep(per)))
+            for loss, per in lengths
+        ),
         *(_asked(some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
         *(_asked_of_matrix(dtype) for dtype in (np.float32, np.float64, np.int32)),
     )
@@ -67,6 +75,8 @@ def others() -> frozenset[str]:
         )
         data = in_lists(case.data) if loss.task == "ranking" else case.data
         texts |= _asked(replace(case, data=data), Recipe(loss, 1, step=automatic(loss)))
+        if loss.convex and loss.task != "ranking":
+            texts |= _asked(case, Recipe(loss, 1, step=LineSearchStep()))
     runtime = emulated_runtime()
     for d, cells, least, categorical in product((4, 8, 16, 32), (60, 120, 250), (1, 2), (False, True)):
         category = np.arange(3) if categorical else None

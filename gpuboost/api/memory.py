@@ -215,7 +215,7 @@ def _watched(machine: Cuda, runtime: Rehearsal, n: int, k: int, cuts: Cuts) -> t
 _OF_VERB = {
     "quantise": "bins", "start": "scores", "gradients": "gradients", "sample": "sample", "weigh": "sample",
     "draw": "sample", "losses": "sample", "keep": "sample", "node_control": "sample", "leaf_control": "sample",
-    "leaf_values": "trees", "leaf_quantiles": "trees", "add_leaves": "trees",
+    "leaf_values": "trees", "leaf_quantiles": "trees", "add_leaves": "trees", "line_search": "lists",
 }  # fmt: skip
 
 

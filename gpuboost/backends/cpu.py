@@ -10,11 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends import additive, cpu_lists, cpu_sampling, cpu_sums, forest, formulas, reference_sampling
+from gpuboost.backends import (
+    additive,
+    cpu_lists,
+    cpu_sampling,
+    cpu_stump,
+    cpu_sums,
+    forest,
+    formulas,
+    line_search,
+    reference_sampling,
+)
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_entries import drawn_columns
 from gpuboost.backends.cpu_frontier import CpuFrontier
 from gpuboost.backends.cpu_smoothing import CpuSmoothing
+from gpuboost.backends.cpu_stump import CpuStump
 from gpuboost.backends.layout import Columns, Layout, columns_of, laid_out, layout_of
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.programme import Programme
@@ -26,7 +37,7 @@ from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace, count_up
 from gpuboost.kernels import binning, binning_sparse, gather, normal, pointwise
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.protocol import ListLoss, Loss, is_list_loss
 from gpuboost.types import (
     Array,
     Bins,
@@ -64,6 +75,7 @@ class Cpu:
         self._last_layout: tuple[Bins, bool, Layout] | None = None
         self._last_columns: tuple[Bins, Columns | None] | None = None
         self._last_laid_out: tuple[Bins, Array | None] | None = None
+        self._last_lists: cpu_lists.Lists | None = None
         self._last: tuple[Ensemble, forest.Forest] | None = None
         self._last_explained: tuple[Ensemble, Explainer] | None = None
         self._last_additive: tuple[Ensemble, additive.Additive] | None = None
@@ -96,7 +108,7 @@ class Cpu:
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_list_loss(loss):
-            return cpu_lists.gradients(loss, scores, data, curvature, self._team)
+            return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._team)
         run = formulas.gradients(loss)
         g, h = np.empty(scores.shape, np.float32), np.empty(scores.shape, np.float32)
         weight = NO_WEIGHT if data.weight is None else data.weight
@@ -160,38 +172,45 @@ class Cpu:
 
     def plant(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
-    ) -> CpuFrontier:
+    ) -> CpuFrontier | CpuStump:
         workspace = self._free_workspace()
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, self._in_parts, workspace)
+        m = target.gradients.multiplicity
+        weight = len(packed) if m is None else int(m.sum())
+        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
+        some_cuts = some_cuts or candidates.noise is not None
+        if target.rows is None and cpu_stump.suits(limits):
+            few = cpu_stump.by_columns(data.bins, candidates)
+            if few or some_cuts or self._columns_of(data) is None:
+                by_row = None if few else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
+                return CpuStump(
+                    data, self._laid_out(data.bins), by_row, packed, totals, units, weight, limits, output, self._team,
+                    workspace, candidates,
+                )  # fmt: skip
         bins, rows, drawn = self._rows_of(data, target, workspace)
         if rows is not None and len(packed) < data.n_rows and not isinstance(bins, DenseBins):
             packed_by_row = np.zeros(data.n_rows, np.int64)
             packed_by_row[rows] = packed
             packed = packed_by_row
-        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
-        some_cuts = some_cuts or candidates.noise is not None
-        alone = target.rows is None and _by_columns(bins, candidates, limits)
-        by_column = None if some_cuts or alone else self._columns_of(data)
+        by_column = None if some_cuts else self._columns_of(data)
         if by_column is not None and target.rows is not None:
             by_column = drawn_columns(by_column, target.rows, data.n_rows, self._team, workspace)
-        layout = self._layout_of(bins, data.cuts, candidates, alone or by_column is not None)
-        m = target.gradients.multiplicity
-        weight = len(rows) if m is None else int(m.sum())
+        layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
         return CpuFrontier(
             bins, data.cuts, layout, by_column, self._laid_out(bins), rows, drawn, packed, weight, totals, units,
-            limits, output, self._team, workspace, candidates, alone=alone,
+            limits, output, self._team, workspace, candidates,
         )  # fmt: skip
 
-    def histograms(self, frontier: CpuFrontier) -> None:
+    def histograms(self, frontier: CpuFrontier | CpuStump) -> None:
         frontier.build_histograms()
 
-    def best_splits(self, frontier: CpuFrontier) -> None:
+    def best_splits(self, frontier: CpuFrontier | CpuStump) -> None:
         frontier.seek_splits()
 
-    def partition(self, frontier: CpuFrontier, most: int | None = None) -> bool:
+    def partition(self, frontier: CpuFrontier | CpuStump, most: int | None = None) -> bool:
         return frontier.split(most)
 
-    def harvest(self, frontier: CpuFrontier, data: TrainingSet, target: Target) -> Structure:
+    def harvest(self, frontier: CpuFrontier | CpuStump, data: TrainingSet, target: Target) -> Structure:
         leaf_of_row = frontier.settle()
         nodes = frontier.nodes()
         self._workspaces.append(frontier.workspace)
@@ -248,6 +267,11 @@ class Cpu:
             rows = by_leaf[ends[leaf - 1] if leaf else 0 : ends[leaf]]
             value[leaf] = weighted_quantile(residual[rows], weight[rows], loss.leaf_quantile)
         return replace(tree, value=value)
+
+    def line_search(
+        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> Tree:
+        return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
 
     # the model
 
@@ -344,6 +368,13 @@ class Cpu:
             last = self._last_layout = bins, by_column, layout_of(bins, cuts, candidates, by_column=by_column)
         return last[2]
 
+    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> cpu_lists.Lists:
+        """What is known of the lists before their scores; found once."""
+        last = self._last_lists
+        if last is None or not last.serves(loss, data):
+            last = self._last_lists = cpu_lists.Lists.made_of(loss, data)
+        return last
+
     def _columns_of(self, data: TrainingSet) -> Columns | None:
         """Columns sorted by bin, if that is the way to search these bins; sorted once."""
         if self._last_columns is None or self._last_columns[0] is not data.bins:
@@ -400,16 +431,6 @@ class Cpu:
         programme, out = Programme.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
         self._by_rows(len(out), lambda a, b: programme.route(bins, a, b, out))
         return out
-
-
-def _by_columns(bins: Bins, candidates: Candidates, limits: Limits) -> bool:
-    """Whether a root's histogram is summed column by column: if it is the only one, and few of the entries compete."""
-    if limits.max_depth > 1 or limits.min_samples_leaf > 1 or limits.symmetric:
-        return False
-    if isinstance(bins, DenseBins):
-        return True
-    f = candidates.features
-    return bool(2 * int((bins.column_start[f + 1] - bins.column_start[f]).sum()) < len(bins.feature))
 
 
 def _route(

@@ -12,19 +12,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cpu_ahead import Ahead
 from gpuboost.backends.cpu_nodes import nodes_of
 from gpuboost.backends.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Columns, Layout, even
 from gpuboost.backends.subsets import subset
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace
-from gpuboost.kernels import column_sums, columns, contest, histogram, partition, shared_split, split
+from gpuboost.kernels import columns, contest, histogram, partition, shared_split, split
 from gpuboost.kernels import nodes as table
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, Limits, Nodes
 
 ROWS_PER_THREAD = 8_192  # below this many (row, feature / 8) pairs a thread is not worth waking,
 SORTED_PER_THREAD = 32_768  # nor below so many rows to sort,
-CELLS_SUMMED_PER_THREAD = 262_144  # nor below so many values to add,
 CELLS_PER_THREAD = 32_768  # nor below so many cells to search
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
 EVERY_ROW = 1 << 40
@@ -62,11 +62,7 @@ class CpuFrontier:
         team: Team,
         workspace: Workspace,
         candidates: Candidates,
-        *,
-        alone: bool = False,
     ) -> None:
-        """``alone``: the root is the only node that a split is sought of, and it holds every row in order."""
-        self._alone = alone
         self._root = NO_CUTS if candidates.root is None else candidates.root
         self._by_node, self._node_key = candidates.by_node, candidates.node_key
         self._lots = candidates.lots(output)
@@ -87,13 +83,14 @@ class CpuFrontier:
         self._left_set = np.zeros((most_nodes, 8), np.uint32)
         self._chosen = np.empty(most_nodes, np.int64)
         self._n_nodes = 1
+        self._ahead: Ahead | None = None
         self._sow_root(totals)
         self._shared = np.full((1, team.size), -1, np.int64)
         if by_column is not None:
             self._slots = free_slots(0, most_nodes)
         else:
             wanted = max(FIRST_SLOTS, workspace.room("histograms") // max(2 * layout.n_cells, 1))
-            self._make_room(max(1, min(wanted, (most_nodes + 1) // 2)))
+            self._make_room(min(wanted, most_nodes))  # a leaf each, and as many again for splits ahead of their turn
 
     def _make_room(self, n_slots: int) -> None:
         """Histograms for so many nodes at once, and what threads need beside them. Pages are taken when first used."""
@@ -122,7 +119,7 @@ class CpuFrontier:
         self._slots = np.concatenate([[free + new - old], self._slots[1 : free + 1], more[1:]])
 
     def _lengthen_table(self, wanted: int) -> None:
-        """Only where leaves can be empty may a tree have more nodes than its limits and its rows say."""
+        """More nodes than limits and rows say are there only where leaves can be empty, or splits before their turn."""
         more = max(wanted - len(self._node), 0)
         if more:
             more = max(more, len(self._node))
@@ -146,9 +143,6 @@ class CpuFrontier:
         fresh, layout, node = self._fresh, self._layout, self._node
         if not len(fresh) or self._by_column is not None:
             return
-        if self._alone:
-            self._sum_columns()
-            return
         total = self._rows_in(fresh[:, 0])
         parts = self._parts(total * (len(layout.features) + 7) // 8, ROWS_PER_THREAD)
         self._shared = shared = np.empty((len(fresh), parts if parts > 1 else 0), np.int64)
@@ -169,31 +163,6 @@ class CpuFrontier:
         if self._limits.min_samples_leaf > 1:
             self._count_rows()
 
-    def _sum_columns(self) -> None:
-        """The same for a root whose children need no histogram: the columns that compete are passed, and no others."""
-        bins, layout = self._bins, self._layout
-        features, t = layout.features, len(layout.features)
-        self._shared = np.empty((1, 0), np.int64)
-        if isinstance(bins, DenseBins):
-            stored, work = (bins.columns, NO_LONGS, NO_INTS, NO_BYTES), len(self._rows) * t
-            bounds = np.arange(self._team.size + 1) * t // self._team.size
-        else:
-            stored = NO_ROWS, bins.column_start, bins.row, bins.column_bin
-            entries = np.cumsum(bins.column_start[features + 1] - bins.column_start[features])
-            work, bounds = 4 * int(entries[-1]), even(np.concatenate([[0], entries]), self._team.size)
-        parts = self._parts(work, CELLS_SUMMED_PER_THREAD)
-        bounds = bounds if parts > 1 else np.array([0, t])
-        narrow = len(self._rows) <= self._narrow_rows
-
-        def add(part: int) -> None:
-            if part < len(bounds) - 1:
-                column_sums.build(
-                    *stored, features, layout.starts, self._packed, bounds[part], bounds[part + 1], narrow,
-                    self._scratch[0], self._histograms[0],
-                )  # fmt: skip
-
-        self._run(parts, add)
-
     def seek_splits(self) -> None:
         """Complete the histograms of every fresh pair and find the best split of each of its nodes."""
         fresh, layout = self._fresh, self._layout
@@ -206,9 +175,9 @@ class CpuFrontier:
             self._seek_shared()
             return
         t = len(layout.features)
-        root, by_node = self._root, self._drawn_for(fresh[:, :2].ravel())
+        root, by_node = self._root, NO_FEATURES if self._by_node is None else self._drawn_for(fresh[:, :2].ravel())
         gains, found = np.zeros((2 * len(fresh), t)), np.empty((2 * len(fresh), t, 4), np.int64)
-        kinds = layout.kinds if layout.some_categorical else None
+        kinds, general = layout.kinds if layout.some_categorical else None, None if self._is_plain() else True
         left_sets = np.empty((2 * len(fresh), 0 if kinds is None else t, 8), np.uint32)
         parts = min(self._parts(layout.n_cells * 2 * len(fresh), CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
@@ -218,16 +187,23 @@ class CpuFrontier:
                 split.search(
                     self._histograms, self._counts, self._spare, self._shared, fresh, self._node, layout.starts,
                     layout.n_bins, kinds, layout.defaults, self._units, self._rule, self._narrow_rows,
-                    bounds[part], bounds[part + 1], root, by_node, gains, found, left_sets,
+                    bounds[part], bounds[part + 1], general, root, by_node, gains, found, left_sets,
                 )  # fmt: skip
 
         self._run(parts, search)
-        self._draw_lots(gains, self._node[fresh[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
+        if self._lots is not None:
+            self._draw_lots(gains, self._node[fresh[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
         split.pick(
             fresh, self._node, self._gain, self._left_set, layout.features, layout.kinds, gains, found, left_sets,
             self._slots,
         )  # fmt: skip
         self._fresh = fresh[:0]
+
+    def _is_plain(self) -> bool:
+        """Whether ``best_cut`` will do for all nodes: small data need not wait for the kernel of the other cases."""
+        limits, quick = self._limits, split.MOST_RIDGE * self._units[1]
+        narrow = len(self._rows) <= self._narrow_rows and limits.reg_lambda < quick
+        return narrow and limits.min_samples_leaf == 1 and not limits.signed and len(self._root) == 0
 
     def _drawn_for(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(nodes, t): the features that each of them may be split by; (0, 0) for all."""
@@ -306,13 +282,36 @@ class CpuFrontier:
     def split(self, most: int | None) -> bool:
         """Split the best open nodes and send their rows on."""
         room = self._limits.max_leaves - self.n_leaves
+        # Nodes that draw their own features do so by number, which no node has before its turn.
+        if most == 1 and self._by_node is None and not self._limits.symmetric:
+            return room > 0 and self._split_next()
         most = room if most is None else min(most, room)
         symmetric, node = self._limits.symmetric, self._node
         count = partition.choose(node, self._n_nodes, self._gain, self._n_nodes if symmetric else most, self._chosen)
         if count == 0 or (symmetric and count > room):  # a level is split as a whole
             return False
-        limits, chosen, fresh = self._limits, self._chosen[:count], np.empty((count, 3), np.int64)
-        n_deeper = partition.count_above(node, chosen, limits.max_depth - 1)
+        self._split_nodes(self._chosen[:count])
+        self.n_leaves += count
+        return True
+
+    def _split_next(self) -> bool:
+        """The open node that gains most; with it, some whose turn is still to come."""
+        ahead = self._ahead = self._ahead or Ahead(self._limits.max_leaves - 1)
+        made = self.n_leaves - 1
+        if not ahead.knows(made):
+            wanted = ahead.wanted(self._node, self._n_nodes, self._gain)
+            if len(wanted):
+                self._split_nodes(wanted)
+            elif not ahead.knows(made):
+                return False
+        self.n_leaves += 1
+        return True
+
+    def _split_nodes(self, chosen: NDArray[np.int64]) -> None:
+        """Sort the rows of these nodes and make their children."""
+        count, limits = len(chosen), self._limits
+        fresh = np.empty((count, 3), np.int64)
+        n_deeper = partition.count_above(self._node, chosen, limits.max_depth - 1)
         self._make_more_room(n_deeper)
         self._lengthen_table(self._n_nodes + 2 * count)
         parts = self._parts(self._rows_in(chosen), SORTED_PER_THREAD)
@@ -326,8 +325,6 @@ class CpuFrontier:
             counts = self._sort_rows(chosen, parts)
             self._n_nodes, pairs = partition.bear(chosen, self._node, self._n_nodes, self._slots, counts, *rule, fresh)
         self._fresh = fresh[:pairs]
-        self.n_leaves += count
-        return True
 
     def _sort_rows(self, chosen: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
         """Rows of the chosen nodes in the order of their children; (threads, c) how many of each went left."""
@@ -352,6 +349,7 @@ class CpuFrontier:
 
     def settle(self) -> NDArray[np.int32]:
         """(m,) the leaf of every row. Ends the growth: the last level's children learn here how many rows they have."""
+        self._put_in_order()
         node = self._node[: self._n_nodes]
         settled = self._chosen[: partition.to_settle(node, self._n_nodes, self._limits.max_depth, self._chosen)]
         out = np.empty(len(self._rows) if isinstance(self._bins, DenseBins) else self._bins.shape[0], np.int32)
@@ -369,6 +367,15 @@ class CpuFrontier:
         self._run(parts, settle)
         partition.bound_last_level(node, settled, counts)
         return out
+
+    def _put_in_order(self) -> None:
+        """Forget what was split ahead of a turn that never came."""
+        if self._ahead is not None:
+            splits = self.n_leaves - 1
+            self._node, self._gain, self._left_set = self._ahead.in_order(
+                self._node, self._n_nodes, self._gain, self._left_set, splits
+            )
+            self._n_nodes = 2 * splits + 1
 
     def nodes(self) -> Nodes:
         """The finished tree, once its rows are settled."""
@@ -412,7 +419,7 @@ class CpuFrontier:
 
     def _rows_in(self, some: NDArray[np.int64]) -> int:
         """How many rows these nodes hold. Who shares them with nobody need not know, and gets a number above it."""
-        return EVERY_ROW if self._team.size == 1 else partition.rows_in(self._node, some)
+        return EVERY_ROW if self._team.size == 1 else partition.rows_in(self._node, np.ascontiguousarray(some))
 
     def _parts(self, size: int, per_thread: int) -> int:
         return 1 if self._team.size == 1 else max(1, min(self._team.size, size // per_thread))

@@ -19,7 +19,6 @@ from gpuboost.keys import Key
 from gpuboost.types import Array, Gradients, Sample
 
 SMALL = 16_384  # rows below which waking another thread costs more than it saves
-BLOCK = 1 << 15  # rows whose scores are counted as soon as they are made
 NO_MULTIPLICITY = np.empty(0, np.int32)
 
 Draw: TypeAlias = Callable[[int, int, Array, Array], int]
@@ -97,13 +96,11 @@ def _scores(
     bad, table = np.zeros(team.size, np.int64), np.zeros((team.size, 2, sampling.BUCKETS), np.int64)
 
     def work(part: int, begin: int, end: int) -> None:
-        for a in range(begin, end, BLOCK):  # counted while they are in the cache
-            b = min(a + BLOCK, end)
-            if losses is None:
-                bad[part] += sampling.importance(g, h, m, made_of, kappa, a, b, scores)
-            else:
-                bad[part] += sampling.clip(losses, m, a, b, scores)
-            sampling.count(bits, a, b, *table[part])
+        if losses is None:
+            bad[part] = sampling.importance(g, h, m, made_of, kappa, begin, end, scores, *table[part])
+        else:
+            bad[part] = sampling.clip(losses, m, begin, end, scores)
+            sampling.count(bits, begin, end, *table[part])
 
     _in_parts(len(scores), work, team)
     threshold.check(int(bad.sum()))

@@ -45,14 +45,15 @@ def scales(gradients: Gradients, output: int, team: Team) -> tuple[float, float]
     else:
         team.run(lambda part: measure(*share(len(starts), part, team.size)))
     weight = float(m.sum()) if len(m) else float(n)
-    return _scale(extents[:, 0], weight, 31), _scale(extents[:, 1], weight, 32)
+    blocks = extents.tolist()
+    return _scale([block[0] for block in blocks], weight, 31), _scale([block[1] for block in blocks], weight, 32)
 
 
-def _scale(extents: Array, weight: float, bits: int) -> float:
+def _scale(extents: list[list[float]], weight: float, bits: int) -> float:
     total = 0.0
-    for block_total in extents[:, 1].tolist():
+    for _, block_total, _ in extents:
         total += block_total
-    return fixed_point_scale(float(extents[:, 0].max()), total, float(extents[:, 2].max()), weight, bits)
+    return fixed_point_scale(max(one[0] for one in extents), total, max(one[2] for one in extents), weight, bits)
 
 
 def pack(
@@ -64,8 +65,9 @@ def pack(
     packed = workspace.array("packed", g.shape, np.int64)
     totals = np.zeros((team.size, LINE), np.int64)
     in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *found, a, b, packed, totals[part]))
-    sums = totals.sum(axis=0)
-    return packed, (int(sums[0]), int(sums[1])), (1.0 / found[0], 1.0 / found[1])
+    sums = totals.tolist()
+    both = sum(part[0] for part in sums), sum(part[1] for part in sums)
+    return packed, both, (1.0 / found[0], 1.0 / found[1])
 
 
 def leaf_sums(

@@ -112,8 +112,8 @@ class Programme:
 
         ``follow(a, b)`` is called for each stretch as soon as it is done.
         """
-        codes = self.room(stop - start)
-        step = codes.shape[0] * codes.shape[2]
+        codes, in_lines = self.room(stop - start), out.reshape(-1, 1)
+        step, tree = codes.shape[0] * codes.shape[2], self._arguments(codes)
         for first in range(start, stop, step):
             n = min(step, stop - first)
             if isinstance(bins, DenseBins):
@@ -121,7 +121,7 @@ class Programme:
             else:
                 entries = bins.default, bins.column_start, bins.row, bins.column_bin
                 kernels.take_sparse_columns(*entries, first, n, self.features, codes)
-            self.find_leaves(codes, n, out.reshape(-1, 1), first)
+            kernels.find_leaves(codes, n, 0, 1, *tree, self.leaf_node, in_lines, first)
             if follow is not None:
                 follow(first, first + n)
 

@@ -172,6 +172,13 @@ class Backend(Protocol):
         """The tree with the loss's quantile of the residuals y - F in each leaf."""
         ...
 
+    def line_search(
+        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> Tree:
+        """The tree with its values times a length >= 0, or each leaf's times one of its own, that lowers the loss of
+        all rows most (``backends.line_search``)."""
+        ...
+
     # the model
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
         """scores[tree.output] <- scores[tree.output] + factor * tree, in place, leaves being known."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from math import ceil, frexp
+from math import ceil
 from typing import Any
 
 import numpy as np
 
-from gpuboost.backends import additive, reference_lists, reference_sampling
+from gpuboost.backends import additive, line_search, reference_lists, reference_sampling
 from gpuboost.backends.fixed_point import fixed_point_scale
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.paths import Paths, contributions_by_definition
@@ -303,6 +303,11 @@ class Reference:
             value[leaf] = weighted_quantile(residual[rows], weight[rows], loss.leaf_quantile)
         return replace(tree, value=value)
 
+    def line_search(
+        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> Tree:
+        return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
+
     # the model
 
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
@@ -456,7 +461,7 @@ def whole_weights(data: TrainingSet) -> Array:
 
 def weight_scale(weight: Array) -> float:
     """The power of two that takes the largest weight to 2**30 .. 2**31: sums of 2**32 of them fit in 64 bits."""
-    return 2.0 ** min(31 - frexp(float(weight.max(initial=0.0)))[1], 1000)
+    return line_search.whole_scale(float(weight.max(initial=0.0)))
 
 
 def fixed_order_sum(x: Array) -> float:

@@ -84,10 +84,9 @@ def _of_list(loss: ListLoss, y: list[float], f: list[float]) -> tuple[list[float
         for b in range(a + 1, n):
             over = gain[a] - gain[b]
             weight = loss.pair_weight(abs(over), discount(a) - discount(b)) * scale
-            if loss.prefers_close:
-                weight = weight / (NEAR + (f[a] - f[b]))
+            apart = NEAR + (f[a] - f[b]) if loss.prefers_close else 1.0
             better, worse = (e[a], e[b]) if over > 0.0 else (e[b], e[a])
-            force, curve = pull(better, worse, weight, sigma)
+            force, curve = pull(better, worse, weight, apart, sigma)
             force = force if over > 0.0 else -force
             g[b] += force
             h[b] += curve

@@ -46,6 +46,8 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
 
     from gpuboost.benchmarks import experiments, machine
 
+    if options.plot and experiment.draw is None:
+        raise InputError(f"--plot: {experiment.name} has tables and no picture; leave it out.")
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)

@@ -16,7 +16,7 @@ class RandomByNode:
     """``t`` features for every node of a tree, uniformly, without replacement. A heuristic: no rate is known.
 
     It saves no time, as the histograms of a node's children may need any feature. A stump has one node, so for stumps
-    it is ``RandomGroups``. Not on a GPU, and not for oblivious trees.
+    it is ``RandomGroups``. Not for oblivious trees.
 
     Parameters
     ----------

@@ -40,7 +40,8 @@ class Linear:
 class Spline:
     """A P-spline in one numeric feature: a B-spline basis and a penalty on differences of its coefficients.
 
-    Beyond the range of the training data it keeps its value at the end (Eilers and Marx 1996).
+    Beyond the range of the training data it keeps its value at the end (Eilers and Marx 1996). By default it is free to
+    bend sharply, as additive models of boosted trees are; fewer knots and ``difference=2`` make it slower to.
 
     Parameters
     ----------
@@ -65,9 +66,9 @@ class Spline:
     """
 
     df: float = 4.0
-    knots: int = 20
+    knots: int = 100
     degree: int = 3
-    difference: int = 2
+    difference: int = 1
     scale: str = "rank"
     columns: Columns = None
 

@@ -25,15 +25,15 @@ NEAR = 0.01  # pairs that stand closer than this weigh alike
 FARTHEST = -300.0  # documents whose score times sigma lies further below the list's best count as being there
 
 
-def pull(better: float, worse: float, weight: float, sigma: float) -> tuple[float, float]:
-    """The derivatives of weight log(1 + e^(-sigma d)), d the better document's score less the worse one's.
+def pull(better: float, worse: float, weight: float, apart: float, sigma: float) -> tuple[float, float]:
+    """The derivatives of weight / apart log(1 + e^(-sigma d)), d the better document's score less the worse one's.
 
     better, worse: e^(sigma f) of the two, up to a common factor. Returns -d/dd, which pulls the better document up and
-    the worse one down, and the second derivative, which both have.
+    the worse one down, and the second derivative, which both have. One division for both, as it costs the most.
     """
-    both = 1.0 / (better + worse)
+    both = 1.0 / ((better + worse) * apart)
     first = sigma * weight * (worse * both)
-    return first, sigma * first * (better * both)
+    return first, sigma * first * (better * (both * apart))
 
 
 @dataclass(frozen=True, slots=True)

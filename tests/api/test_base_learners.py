@@ -324,7 +324,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("family", "given"),
         [
-            (Spline, {"df": 2.0}),
+            (Spline, {"df": 1.0}),
             (Spline, {"df": np.nan}),
             (Spline, {"knots": 0}),
             (Spline, {"degree": 9}),

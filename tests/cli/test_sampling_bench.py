@@ -45,7 +45,7 @@ def test_worse_is_worse_whichever_way_the_score_goes() -> None:
     assert sampling._worse(scores, "lightgbm: goss", sampling.MVS, "ndcg@10") == pytest.approx(0.2)
     assert sampling._worse(scores, "lightgbm: goss", sampling.MVS, "logloss") == pytest.approx(-0.2)
     told = sampling._beside(scores, {"gpuboost: mvs": 1.0, "lightgbm: goss": 4.0}, "lightgbm: goss", "ndcg@10")
-    assert told == "gpuboost: mvs takes 0.25 of the time of lightgbm: goss, and is +25.00% better"
+    assert told == "gpuboost: mvs takes 0.25 of the time of lightgbm: goss, and is 25.00% better"
 
 
 @pytest.mark.parametrize("suite", ["smart", "sampling"])

@@ -18,6 +18,11 @@ CASES = (
     {"growth": "oblivious"},
     {"loss": "absolute_error"},
     {"min_samples_leaf": 5},
+    {"learners": gb.RandomByNode(2)},
+    {"growth": "sign_stump", "learners": 3},
+    {"step": "line_search", "loss": "huber"},
+    {"step": gb.LineSearchStep("leaf"), "loss": "huber"},
+    {"step": "line_search", "loss": "absolute_error"},
     {"langevin": gb.Langevin(inverse_temperature=1e3, shrinkage=0.01)},
 )
 

@@ -57,6 +57,24 @@ AT_SIZE = {
     ),
     "oblivious": (gb.GradientBoostingRegressor, {"growth": "oblivious", "n_estimators": 10}),
     "medians": (gb.GradientBoostingRegressor, {"loss": "absolute_error", "n_estimators": 5}),
+    "features drawn for every node": (
+        gb.GradientBoostingRegressor,
+        {"learners": gb.RandomByNode(5), "n_estimators": 10},
+    ),
+    "features drawn for every node, leaf-wise": (
+        gb.GradientBoostingRegressor,
+        {"learners": gb.RandomByNode(5), "growth": "leafwise", "max_leaves": 63, "max_depth": None, "n_estimators": 5},
+    ),
+    "stumps of one value": (gb.GradientBoostingClassifier, {"growth": "sign_stump", "n_estimators": 20}),
+    "as far as pays": (gb.GradientBoostingClassifier, {"step": "line_search", "n_estimators": 5}),
+    "as far as pays in each leaf": (
+        gb.GradientBoostingClassifier,
+        {"step": gb.LineSearchStep("leaf"), "max_depth": 9, "n_estimators": 5},
+    ),
+    "medians along a tree": (
+        gb.GradientBoostingRegressor,
+        {"loss": "absolute_error", "step": "line_search", "n_estimators": 5},
+    ),
     "leaves of 100 rows": (gb.GradientBoostingRegressor, {"min_samples_leaf": 100, "n_estimators": 10}),
     "noise": (
         gb.GradientBoostingRegressor,
@@ -76,6 +94,7 @@ def test_rankings(tmp_path: Path, loss: str) -> None:
     check(tmp_path, lambda **given: one(loss, n_estimators=5, **given), x, labels, group=group)
 
 
+@pytest.mark.filterwarnings("ignore:variance_control")
 @pytest.mark.parametrize("case", AT_SIZE)
 def test_a_million_rows(tmp_path: Path, case: str) -> None:
     kind, params = AT_SIZE[case]

@@ -26,6 +26,7 @@ def test_nothing_is_found(real_gpu: Any, tool: str) -> None:
     assert done.returncode == 0, (done.stdout + done.stderr)[-4_000:]
 
 
+@pytest.mark.filterwarnings("ignore:variance_control")
 def test_the_cases_run(gpu: Any) -> None:
     from .small_cases import main
 

@@ -18,6 +18,7 @@ from gpuboost.backends.reference_sampling import counts_of, probabilities, score
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
+from gpuboost.kernels import sampling
 from gpuboost.keys import Key
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
@@ -239,3 +240,18 @@ def test_gradients_that_are_no_numbers_are_an_error() -> None:
     for backend in (Reference(), TEAMS[2]):
         with pytest.raises(InputError, match="loss: gradients must be finite numbers"):
             backend.draw(gradients, 0.1, Proportional(rate=0.5), KEY)
+
+
+def test_scores_of_more_rows_than_a_packed_count_holds() -> None:
+    """Counts and sums by bucket are packed into one number, which has to be emptied in time."""
+    n = 200_001
+    g = np.full((1, n), 1.9999, np.float32)
+    found, counts = np.empty(n, np.float32), np.zeros((2, sampling.BUCKETS), np.int64)
+    assert sampling.importance(g, g, np.empty(0, np.int32), sampling.GRADIENT, 0.0, 0, n, found, *counts) == 0
+    expected = np.zeros((2, sampling.BUCKETS), np.int64)
+    sampling.count(found.view(np.uint32), 0, n, *expected)
+    np.testing.assert_array_equal(counts, expected)
+    bucket = np.flatnonzero(counts[0])
+    assert len(bucket) == 1
+    significand = int(found[:1].view(np.uint32)[0] & 0x7FFFFF | 0x800000)
+    assert (counts[0, bucket[0]], counts[1, bucket[0]]) == (n, n * significand)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from builders import TEAMS, as_sparse, eager_threads, model_bytes, random_case, sparse
-from emulator import emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuboost import losses
-from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.runtime import CupyRuntime
 from gpuboost.backends.reference import Reference
 from gpuboost.boosting import boost
-from gpuboost.errors import DeviceError
 from gpuboost.growth import DepthWise, LeafWise, SignStump
 from gpuboost.learners import (
     AllLearners,
@@ -127,33 +122,3 @@ def test_line_searches(loss: Loss, per: str) -> None:
         data = random_case(seed, 150, 4, target=target, weights=weights).data
         recipe = Recipe(loss, 4, 0.7, DepthWise(Limits(6, 3)), UniformSampling(0.7), step=LineSearchStep(per))
         assert_same(recipe, data, seed)
-
-
-@cache
-def device() -> CupyRuntime:
-    return emulated_runtime("random")
-
-
-@pytest.mark.parametrize("learners", [*FOR_TREES, *FOR_STUMPS], ids=str)
-def test_on_a_device(learners: Selection) -> None:
-    stumps = any(learners == one for one in FOR_STUMPS)
-    growths = [STUMP] if stumps else [DepthWise(Limits(8, 3)), LeafWise(Limits(6, 4, 3))]
-    for growth in growths:
-        data = random_case(5, 300, 5, target="binary", categorical=0.0 if stumps else 0.4).data
-        recipe = Recipe(losses.Logistic(), 5, 0.5, growth, UniformSampling(0.7), learners)
-        expected = boost(recipe, data, Reference(), seed=3)
-        assert model_bytes(boost(recipe, data, Cuda(device()), seed=3)) == model_bytes(expected)
-
-
-@pytest.mark.parametrize(
-    ("pieces", "text"),
-    [
-        ({"learners": RandomByNode(2)}, "learners: .* draws features for a tree, not for a node. Pass device='cpu'."),
-        ({"growth": SignStump(Limits(2, 1))}, "growth: .* grows no stumps of one value. Pass device='cpu'."),
-        ({"step": LineSearchStep()}, "step: a line search is for the CPU; got .*. Pass device='cpu'."),
-    ],
-)
-def test_what_a_device_does_not_do_it_says(pieces: dict[str, Any], text: str) -> None:
-    data = random_case(1, 60, 4, target="binary").data
-    with pytest.raises(DeviceError, match=text):
-        boost(Recipe(losses.Logistic(), 2, **pieces), data, Cuda(device()))

@@ -113,7 +113,8 @@ def test_a_pair_by_hand() -> None:
     delta = 1.0 - 1.0 / math.log2(3.0)
     np.testing.assert_allclose(g, [delta * p, -delta * p], rtol=1e-14)
     np.testing.assert_allclose(h, [delta * p * (1 - p)] * 2, rtol=1e-14)
-    assert pull(1.0, 1.0, 2.0, 3.0) == (3.0, 4.5)
+    assert pull(1.0, 1.0, 2.0, 1.0, 3.0) == (3.0, 4.5)
+    assert pull(1.0, 1.0, 2.0, 0.5, 3.0) == (6.0, 9.0)
 
 
 @settings(max_examples=60)

@@ -27,7 +27,10 @@ class Arena:
     output; ``array`` is scratch that all outputs share: see ``Plan.sizes``.
     """
 
-    def __init__(self, runtime: Runtime, plan: Plan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False) -> None:
+    def __init__(
+        self, runtime: Runtime, plan: Plan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False,
+        by_node: bool = False,
+    ) -> None:  # fmt: skip
         self.runtime, self.plan = runtime, plan
         self.array: dict[str, Array] = {
             name: empty_records(runtime, length, dtype) if dtype.names else runtime.zeros(max(1, length), dtype)
@@ -37,8 +40,9 @@ class Arena:
         self.leaf_of_row = [runtime.zeros(max(1, plan.n), np.int32) for _ in range(outputs)]
         self.no_rows = runtime.zeros(1, np.int32)
         zero, nothing = np.uint32(0), runtime.zeros(1, np.float64)
+        self.all_compete = runtime.zeros(1, np.uint32), np.int32(0)
         self.no_lots = np.float64(0.0), zero, zero, runtime.zeros(1, np.uint32), zero, nothing
-        self.rule = runtime.upload(as_bytes(_rule(plan)))
+        self.rule = runtime.upload(as_bytes(_rule(plan, by_node)))
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
         self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
         length = HEAD + 2 * plan.d + 2 * plan.tiles + (8 * plan.d if restricted else 0)
@@ -68,6 +72,7 @@ class Arena:
             self.complete_histograms = kernel(symmetric, "complete_histograms")
             self.evaluate_level = kernel(symmetric, "evaluate_level")
         else:
+            sets += "#define ONE_VALUE 1\n" * plan.limits.signed
             self.evaluate = kernel(source(*tree, *search, *lots, "split.cu", before=shape + sets), "evaluate")
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
         partition = source(*tree, "record.cuh", "partition.cu", before=f"#define SLOT {slot}\n")
@@ -125,11 +130,12 @@ def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: Plan) 
     return out
 
 
-def _rule(plan: Plan) -> NDArray[np.void]:
+def _rule(plan: Plan, by_node: bool) -> NDArray[np.void]:
     limits, rule = plan.limits, np.zeros(1, RULE)
     for name in ("reg_lambda", "min_child_weight", "min_split_gain"):
         rule[name] = getattr(limits, name)
     rule["max_leaves"], rule["symmetric"] = plan.most_leaves, limits.symmetric
+    rule["one_value"], rule["in_turn"] = limits.signed, by_node
     rule["max_depth"] = min(limits.max_depth, 2**30)
     rule["min_samples_leaf"] = min(limits.min_samples_leaf, 2**30)
     return rule

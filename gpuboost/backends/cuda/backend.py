@@ -21,6 +21,7 @@ from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import Grown, LeafOfRow, Leaves
+from gpuboost.backends.cuda.line_search import LineSearch
 from gpuboost.backends.cuda.lists import Lists
 from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.predict import Predictor
@@ -30,6 +31,7 @@ from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Runtime
 from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
+from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import ITERATION, KEY, LOTS, DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.rows import rows_of
@@ -89,9 +91,11 @@ class Cuda:
         self._targets = Targets(self._runtime, self._resident, self._rounds)
         self._lists = Lists(self._runtime, self._resident, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._resident, self._rounds)
+        self._subsets = Subsets(self._runtime, self._rounds)
         self._control = Control(self._runtime, self._resident, self._rounds, self._targets)
         self._importance = Importance(self._runtime, self._resident, self._rounds)
         self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes)
+        self._line_search = LineSearch(self._runtime, self._resident, self._rounds)
         self._predictor = Predictor(self._runtime, self._binner)
 
     # the data, once
@@ -175,24 +179,27 @@ class Cuda:
     def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> _Growing:
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
-        self._refuse(candidates, limits)
-        features, root, noise = candidates.features, candidates.root, candidates.lots(output)
+        features, noise, by_node = candidates.features, candidates.lots(output), candidates.by_node
+        root = candidates.root if by_node is None else None
+        draws = self._subsets.prepare(by_node)
         if noise is not None:
             self._rounds.set_inputs(LOTS, (noise.key.words[2],))
-        shape = "arena", id(data.cuts), room, k, limits, len(features), root is None
+        shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, by_node is None
 
         def make() -> Arena:
             plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(features))
-            return Arena(self._runtime, plan, data.cuts, k, restricted=root is not None)
+            return Arena(self._runtime, plan, data.cuts, k, restricted=root is not None, by_node=by_node is not None)
 
         def work() -> _Growing:
             rows = self._rows_to_grow(data, gradients, output)
-            growing.frontier = CudaFrontier(arena, rows, output, features, self._targets.lots(noise), root)
+            lots, chosen = self._targets.lots(noise), self._subsets.draw(by_node, arena.plan.most_nodes, len(features))
+            growing.frontier = CudaFrontier(arena, rows, output, features, lots, root, chosen)
             return growing
 
         arena, growing = self._rounds.buffer(shape, make), self._rounds.buffer(("growing", output), _Growing)
         arena.compete(features, root)
-        return self._rounds.verb(("plant", data, gradients, output, limits, len(features), arena, *_named(noise)), work)
+        key = "plant", data, gradients, output, limits, len(features), arena, *_named(noise), *draws
+        return self._rounds.verb(key, work)
 
     def histograms(self, frontier: _Growing) -> None:
         self._rounds.verb(("histograms", frontier), frontier.histograms)
@@ -262,6 +269,20 @@ class Cuda:
         self._rounds.verb(key, lambda: self._leaves.quantiles(found, alpha, scores, data, store))
         return tree
 
+    def line_search(
+        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> Tree:
+        if per_leaf and loss.leaf_quantile is not None:
+            return self.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
+        found, store = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).store
+
+        def work() -> None:
+            self._line_search.along(found, loss, scores, data, per_leaf)
+            self._leaves.keep(found, store)
+
+        self._rounds.verb(("line_search", found, loss, scores, data, per_leaf), work)
+        return tree
+
     # the model
 
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
@@ -305,12 +326,6 @@ class Cuda:
         return out if adopted is None else self._runtime.upload(out)
 
     # parts of the above
-
-    def _refuse(self, candidates: Candidates, limits: Limits) -> None:
-        if candidates.by_node is not None:
-            raise DeviceError(f"learners: {self.name} draws features for a tree, not for a node. Pass device='cpu'.")
-        if limits.signed:
-            raise DeviceError(f"growth: {self.name} grows no stumps of one value. Pass device='cpu'.")
 
     def _leaf_array(self, leaf_of_row: Array) -> Array:
         """On the device: of a handle, or of what a test gives."""

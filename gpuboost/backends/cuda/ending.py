@@ -23,7 +23,8 @@ class Ending:
 
     def fits(self, capacity: int, limits: Limits) -> bool:
         """Whether one launch can do for a tree of so many nodes, whose values are made by these limits."""
-        return capacity <= NEAR_NODES and limits.reg_lambda == self.frontier.limits.reg_lambda
+        own = self.frontier.limits
+        return capacity <= NEAR_NODES and (limits.reg_lambda, limits.signed) == (own.reg_lambda, own.signed)
 
     def launch(self) -> None:
         """One after the other."""

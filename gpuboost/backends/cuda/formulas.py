@@ -44,9 +44,10 @@ _LISTS = """
 static __device__ double exp_of(double x) {{ return {exp}(x); }}
 static __device__ double log_of(double x) {{ return {log}(x); }}
 static __device__ double pair_weight_of(double gain, double discount) {{ return {weight}(gain, discount); }}
-static __device__ void pull_of(double better, double worse, double weight, double sigma, double &first, double &second)
+static __device__ void pull_of(double better, double worse, double weight, double apart, double sigma, double &first,
+                               double &second)
 {{
-    const auto both = {pull}(better, worse, weight, sigma);
+    const auto both = {pull}(better, worse, weight, apart, sigma);
     first = both.r0;
     second = both.r1;
 }}
@@ -99,7 +100,7 @@ def _of_lists(pair_weight: Any) -> str:
     library, pair = Library(), ("float", "float")
     weight, returned = library.function(pair_weight, pair)
     _expect(pair_weight, returned, 1)
-    pull, both = library.function(ranking.pull, pair + pair)
+    pull, both = library.function(ranking.pull, (*pair, *pair, "float"))
     _expect(ranking.pull, both, 2)
     exp, log = (library.function(function, pair[:1])[0] for function in (elementary.exp, elementary.log))
     numbers = {"near": ranking.NEAR, "farthest": ranking.FARTHEST, "smallest": SMALLEST}

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.arena import Arena
+from gpuboost.backends.cuda.subsets import Chosen
 from gpuboost.backends.cuda.tree import STATE, as_records
 from gpuboost.types import Array, Limits
 
@@ -65,15 +66,17 @@ class CudaFrontier:
         features: NDArray[np.int32],
         lots: tuple[Any, ...] | None = None,
         root: NDArray[np.uint32] | None = None,
+        chosen: Chosen | None = None,
     ) -> None:
         """root: the cuts by which it may be split, if not all. lots: what the kernels' ``Lots`` are made of, if gains
-        are compared with noise."""
+        are compared with noise. chosen: the features that compete in each node, if not all."""
         self.output, self.nodes, self.leaf_of_row = output, arena.nodes[output], arena.leaf_of_row[output]
         self.state = target.state
         self._arena, self._target, self._level = arena, target, 0
         self._planted = self._settled = False
         self.waits = False  # the last level is still to be routed
         self._lots = arena.no_lots if lots is None else lots
+        self._chosen = arena.all_compete if chosen is None else (chosen.bits, _int(chosen.words))
         self._grid = arena.plan.sm_count
         self._bins = target.bins.rows.reshape(-1).view(np.uint32)
         self._columns = target.bins.columns.reshape(-1)
@@ -228,7 +231,7 @@ class CudaFrontier:
             arena.complete_histograms(grid, (256,), (*histograms, *features, *tree, *some))
             return
         work = a["candidates"], a["arrived"], self.state, self.nodes, *self._next_step()
-        how = _int(plan.slots), _int(choose), *self._lots
+        how = _int(plan.slots), _int(choose), *self._lots, *self._chosen
         arena.evaluate(grid, (256,), (*histograms, *features, *work, *some, *how))
 
     def _share(self) -> None:

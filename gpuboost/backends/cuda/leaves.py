@@ -25,7 +25,7 @@ NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
 FACTOR, SCALE, PLACE, ITERATION = 4, 6, 8, 10  # among the round's inputs; PLACE: in the store, of output 0's tree
 STEP_BYTES = 16
 _LEAVES = ("common.cuh", "philox.cuh", "normal.cuh", "tree.cuh", "record.cuh", "walk.cuh", "leaves.cu")
-_QUANTILES = ("common.cuh", "tree.cuh", "quantiles.cu")
+_QUANTILES = ("common.cuh", "tree.cuh", "ordered.cuh", "quantiles.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,12 +84,13 @@ class Leaves:
             self._leaf_sums(gradients, output, leaf_of_row, n, capacity, sums)
         if grown.blind:
             self._shapes.count(grown.state, all_rows, grown.nodes, leaf_of_row, n, sums)
-        arguments = grown.state, all_rows, grown.nodes, sums, np.int32(other), np.float64(limits.reg_lambda)
+        arguments = grown.state, all_rows, grown.nodes, sums, np.int32(other)
+        rule = np.float64(limits.reg_lambda), np.int32(limits.signed)
         drawn = np.float64(0.0 if noise is None else noise.deviation), *self._stream(noise, output)
         kernel, record = self._kernel("leaf_values"), self._record(grown, store)
 
         def worth() -> None:
-            kernel(self._by_nodes(capacity), (THREADS,), (*arguments, *drawn, values, *record))
+            kernel(self._by_nodes(capacity), (THREADS,), (*arguments, *rule, *drawn, values, *record))
 
         if ending is not None:
             self._rounds.postpone(replace(ending, values=values, record=record, worth=worth))
@@ -116,9 +117,14 @@ class Leaves:
             count(self._blocks(n), (THREADS,), (*rows, np.int32(shift), prefix, counts))
             grid = (min(capacity, 8 * self._runtime.sm_count),)
             choose(grid, (DIGITS,), (*nodes, np.int32(shift), prefix, needed, counts, found.values))
+        self.keep(found, store)
+
+    def keep(self, found: LeafOfRow, store: TreeStore) -> None:
+        """The record of a tree again, whose values have changed."""
+        grown = found.grown
         all_rows = found.gradients.states[grown.output : grown.output + 1]
         arguments = grown.state, all_rows, grown.nodes, *self._record(grown, store)
-        self._kernel("keep")(self._by_nodes(capacity), (THREADS,), arguments)
+        self._kernel("keep")(self._by_nodes(store.capacity), (THREADS,), arguments)
 
     def place(self, tree: DeviceTree) -> None:
         """Say where the record of a tree goes."""

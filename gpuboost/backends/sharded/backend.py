@@ -241,6 +241,11 @@ class Sharded:
         found = quantiles(partial(self._total, "rank", residuals, len(tree.value)), len(tree.value), loss.leaf_quantile)
         return replace(tree, value=np.where(tree.nodes.is_leaf, found, 0.0))
 
+    def line_search(
+        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> Tree:
+        raise DeviceError("step: a line search passes over all rows many times, and shards do not; use step='newton'.")
+
     # the model
 
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:

@@ -179,10 +179,10 @@ class Shard(Cpu):
         scores, counts = np.empty(n, np.float32), np.zeros((2, sampling.BUCKETS), np.int64)
         if losses is None:
             made_of = sampling.CURVATURE if kappa == inf else sampling.BOTH if kappa > 0.0 else sampling.GRADIENT
-            bad = sampling.importance(gradients.g, gradients.h, m, made_of, kappa, 0, n, scores)
+            bad = sampling.importance(gradients.g, gradients.h, m, made_of, kappa, 0, n, scores, *counts)
         else:
             bad = sampling.clip(losses, m, 0, n, scores)
-        sampling.count(scores.view(np.uint32), 0, n, *counts)
+            sampling.count(scores.view(np.uint32), 0, n, *counts)
         return (scores,), (counts[0], counts[1], int(bad))
 
     def three_sums(self, scores: Array, mu: float, low: float, scale: float) -> Array:

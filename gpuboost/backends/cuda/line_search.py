@@ -1,0 +1,122 @@
+"""Line searches on the device: ``backends.line_search`` without a look from the host.
+
+A pass over the rows ends with a step of Newton's method, and one that has nothing left to do ends at once; so as many
+are launched as may be needed. Where leaves have lengths of their own, rows are first brought in the order of leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuboost.backends.cuda.formulas import formulas
+from gpuboost.backends.cuda.leaves import LeafOfRow
+from gpuboost.backends.cuda.resident import Resident
+from gpuboost.backends.cuda.round import Round
+from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.target import ROOM_BYTES
+from gpuboost.backends.line_search import MOST, TOLERANCE
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import Array, TrainingSet
+
+STRETCH, CHUNK, DIGITS, SEARCH_THREADS, THREADS = 4096, 4096, 256, 512, 256  # as in the kernels
+LENGTH, FOUND = 5, 3  # numbers that are known of a length, and the place of the answer among them
+QUANTILE = 4  # numbers that are known of a quantile
+_SEARCH = ("common.cuh", "tree.cuh", "fixed_point.cuh", "line_search.cu")
+_LENGTHS = ("common.cuh", "tree.cuh", "ordered.cuh", "lengths.cu")
+_ORDER = ("common.cuh", "blocks.cuh", "order.cu")
+
+
+class LineSearch:
+    """How far to go along a tree that is worth ``found.values``, which take the step."""
+
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round) -> None:
+        self._runtime, self._resident, self._rounds = runtime, resident, rounds
+        self._kernels: dict[Any, Kernel] = {}
+
+    def along(self, found: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> None:
+        """See the verb. The tree's record is not touched."""
+        if loss.leaf_quantile is not None:
+            length, stride = self._pinball(found, loss.leaf_quantile, scores, data), 0
+        else:
+            length, stride = self._newton(found, loss, scores, data, per_leaf), LENGTH * per_leaf
+        grown, capacity = found.grown, found.values.shape[0]
+        arguments = grown.state, grown.nodes, length, np.int32(stride), found.values
+        self._kernel("go_along", _LENGTHS)(self._blocks(capacity), (THREADS,), arguments)
+
+    def _newton(self, found: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> Array:
+        """(.,) float64 where the first length is, and ``LENGTH`` further on the next leaf's."""
+        (k, n), groups = scores.shape, found.values.shape[0] if per_leaf else 1
+        order = self._order(found.leaf_of_row, n, groups) if per_leaf else (self._resident.no_times,) * 3
+        stretches = n // STRETCH + 1 + (groups if per_leaf else 0)
+        sums = self._room("search", 2 * stretches, np.float64)
+        lengths = self._room("lengths", LENGTH * groups, np.float64)
+        left, arrived = self._room("left", 1, np.int32), self._room("search arrived", 1, np.uint32)
+        grid = max(1, min(stretches, 4 * self._runtime.sm_count))
+        room = self._resident.nothing
+        if k > 1:
+            grid = max(1, min(grid, ROOM_BYTES // (24 * k * SEARCH_THREADS)))
+            room = self._room("search of rows", 3 * k * grid * SEARCH_THREADS, np.float64)
+        rows = np.float64(loss.parameter), np.int32(n), np.int32(k), np.int32(found.grown.output)
+        before = *self._given(data, scores.reshape(-1)), *rows, found.leaf_of_row, found.values, *order
+        after = np.float64(TOLERANCE), np.int32(stretches), sums, lengths, left, arrived, room
+        search = self._kernel("search_along", _SEARCH, formulas(loss))
+        for step in range(MOST + 1):  # the first one looks where there is a way to go
+            which = np.int32(per_leaf), np.int32(groups), np.int32(step == 0)
+            search((grid,), (SEARCH_THREADS,), (*before, *which, *after))
+        return lengths[FOUND:]
+
+    def _pinball(self, found: LeafOfRow, alpha: float, scores: Array, data: TrainingSet) -> Array:
+        """(1,) float64 the length."""
+        n, capacity = scores.shape[1], found.values.shape[0]
+        length, quantile = self._room("length", 1, np.float64), self._room("quantile", QUANTILE, np.uint64)
+        counts = self._room("digits", DIGITS, np.uint64)  # 0 before and after
+        arrived = self._room("length arrived", 1, np.uint32)
+        self._runtime.fill(quantile, 0)
+        rows = *self._given(data, scores[found.grown.output]), found.leaf_of_row, found.values, np.int32(n)
+        self._kernel("find_largest", _LENGTHS)(self._blocks(n), (THREADS,), (*rows, quantile))
+        next_digit = self._kernel("next_digit", _LENGTHS)
+        for shift in range(56, -1, -8):
+            what = np.int32(shift), np.float64(alpha), quantile, counts, arrived, length
+            next_digit(self._blocks(max(n, capacity)), (THREADS,), (*rows, *what))
+        return length
+
+    def _order(self, leaf_of_row: Array, n: int, leaves: int) -> tuple[Array, Array, Array]:
+        """Rows in the order of leaves, where each leaf's begin, and the numbers of their first stretches."""
+        chunks = max(1, -(-n // CHUNK))
+        counts, bases = self._room("chunks", chunks * DIGITS, np.uint32), self._room("bases", DIGITS, np.uint32)
+        rows = [self._room(name, n, np.int32) for name in ("ordered", "reordered")]
+        begins, firsts = (self._room(name, leaves + 1, np.int32) for name in ("begins", "first stretches"))
+        arrived, given = self._room("order arrived", 1, np.uint32), 0
+        for shift in range(0, max(1, (leaves - 1).bit_length()), 8):
+            so_far = leaf_of_row, rows[0], np.int32(given), np.int32(n), np.int32(shift), np.int32(chunks)
+            self._kernel("count_leaves", _ORDER)(self._chunks(chunks), (THREADS,), (*so_far, counts))
+            self._kernel("place_leaves", _ORDER)((DIGITS,), (THREADS,), (np.int32(chunks), counts, bases, arrived))
+            self._kernel("order_leaves", _ORDER)(self._chunks(chunks), (THREADS,), (*so_far, counts, bases, rows[1]))
+            rows, given = rows[::-1], 1
+        arguments = leaf_of_row, rows[0], np.int32(n), np.int32(leaves), begins, firsts, arrived
+        self._kernel("find_begins", _ORDER)(self._blocks(n), (THREADS,), arguments)
+        return rows[0], begins, firsts
+
+    def _given(self, data: TrainingSet, scores: Array) -> tuple[Any, ...]:
+        weight, times, resident = data.weight, data.multiplicity, self._resident
+        return (
+            resident.array(data.y, np.float64), scores,
+            resident.nothing if weight is None else resident.array(weight, np.float64), np.int32(weight is not None),
+            resident.no_times if times is None else resident.array(times, np.int32), np.int32(times is not None),
+        )  # fmt: skip
+
+    def _room(self, name: str, size: int, dtype: Any) -> Array:
+        return self._rounds.buffer((name, size), lambda: self._runtime.zeros(max(1, size), dtype))
+
+    def _blocks(self, most: int) -> tuple[int]:
+        return (max(1, min(-(-most // THREADS), 8 * self._runtime.sm_count)),)
+
+    def _chunks(self, chunks: int) -> tuple[int]:
+        return (max(1, min(chunks, 8 * self._runtime.sm_count)),)
+
+    def _kernel(self, name: str, files: tuple[str, ...], before: str = "") -> Kernel:
+        if (name, before) not in self._kernels:
+            self._kernels[name, before] = self._runtime.kernel(source(*files, before=before), name)
+        return self._kernels[name, before]

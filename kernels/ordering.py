@@ -1,0 +1,129 @@
+"""Documents of a list in order of their scores, as ``ranking`` needs them: the highest first, equal ones as they stand.
+
+Scores are shared out to about as many equal steps as there are documents, which leaves them almost in order, and what
+is left is put right by exchanging neighbours. Where that would take long, since most scores lie in few steps, runs are
+sorted and merged. The order is the same, however it is found.
+"""
+
+import numpy as np
+
+from gpuboost.kernels.jit import kernel
+
+FEWEST, MOST = 64, 1 << 16  # steps
+PATIENCE = 12  # exchanges a document, after which merging is faster
+RUN = 128  # documents sorted by counting those before each, which vectorises, before runs are merged
+
+
+@kernel
+def by_score(f, order, spare, step, counts):
+    """order (n,) int32 = documents from the highest score to the lowest, equal ones as they stand.
+
+    f (n,) float64; scratch: spare (n,) int32, step (n,) int32, counts (``steps_of(n)``,) int32 or longer.
+    """
+    if not (_by_steps(f, order, step, counts) and _exchanged(f, order)):
+        _merged(f, order, spare)
+
+
+@kernel
+def steps_of(n):
+    """A power of 2."""
+    steps = FEWEST
+    while steps < n and steps < MOST:
+        steps *= 2
+    return steps
+
+
+@kernel
+def _range(f):
+    """The highest and the lowest score, NaN being one of the two if there are any."""
+    bits = f.view(np.int64)
+    top, low = np.int64(-(2**63)), np.int64(2**63 - 1)
+    for i in range(bits.size):  # as whole numbers of the same order, since a maximum of those vectorises
+        key = bits[i] ^ ((bits[i] >> 63) & np.int64(2**63 - 1))
+        top, low = max(top, key), min(low, key)
+    both = np.empty(2, np.int64)
+    both[0] = top ^ ((top >> 63) & np.int64(2**63 - 1))
+    both[1] = low ^ ((low >> 63) & np.int64(2**63 - 1))
+    found = both.view(np.float64)
+    return found[0], found[1]
+
+
+@kernel
+def _by_steps(f, order, step, counts):
+    """order = documents by steps of equal width from the highest score down. False where they have no finite range."""
+    n = f.size
+    top, low = _range(f)
+    width = top - low
+    if not width < np.inf:
+        return False
+    steps = steps_of(n)
+    each = (steps - 1) / width if width > 0.0 else 0.0
+    if not each < np.inf:
+        return False
+    for i in range(n):
+        step[i] = np.int32((top - f[i]) * each)
+    counts[:steps] = 0
+    for i in range(n):
+        counts[np.uint64(step[i])] += 1
+    before = np.int32(0)
+    for s in range(steps):
+        here = counts[s]
+        counts[s] = before
+        before += here
+    for i in range(n):
+        s = np.uint64(step[i])
+        order[np.uint64(counts[s])] = i
+        counts[s] += 1
+    return True
+
+
+@kernel
+def _exchanged(f, order):
+    """Puts an order that is almost right right. False, and not done, if that takes too many exchanges."""
+    left = PATIENCE * order.size
+    for place in range(1, order.size):
+        i, at = order[place], place
+        x = f[i]
+        while at > 0 and f[order[at - 1]] < x:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+        left -= place - at
+        if left < 0:
+            return False
+    return True
+
+
+@kernel
+def _merged(f, order, spare):
+    """The same from any order, in n log n. Where some scores are no numbers, documents stay as they stand."""
+    n, numbers = f.size, True
+    for i in range(n):
+        order[i] = i
+        numbers &= f[i] == f[i]
+    if not numbers:
+        return
+    for begin in range(0, n, RUN):
+        run = f[begin : min(begin + RUN, n)]
+        for i in range(run.size):
+            x, before = run[i], 0
+            for j in range(i):
+                before += run[j] >= x
+            after = run[i + 1 :]
+            for j in range(after.size):
+                before += after[j] > x
+            order[begin + before] = begin + i
+    width = RUN
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            middle, stop = min(begin + width, n), min(begin + 2 * width, n)
+            i, j = begin, middle
+            for at in range(begin, stop):
+                if j >= stop or (i < middle and f[order[i]] >= f[order[j]]):
+                    spare[at] = order[i]
+                    i += 1
+                else:
+                    spare[at] = order[j]
+                    j += 1
+        order[:n] = spare[:n]
+        width *= 2

@@ -1,0 +1,92 @@
+"""The quick search of narrow histograms finds, bit by bit, what the plain one finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuboost.kernels import narrow_split, split
+from gpuboost.kernels.gain import score
+
+NO_ROWS, NO_CUTS = np.empty(0, np.int64), np.empty(8, np.uint32)
+seeds = st.integers(0, 2**32 - 1)
+units_of = st.sampled_from([2.0**-160, 2.0**-40, 2.0**-3, 1.0, 2.0**60, 2.0**120, 0.3])  # what float32 gradients have
+
+
+def quick(pairs: np.ndarray, units: np.ndarray, rule: np.ndarray) -> tuple[float, list[int]]:
+    """Gain, and what is found, of the histogram's one feature; its last pair is of the missing values."""
+    total, found = int(pairs.sum()), np.full(4, -7, np.int64)
+    parent = score((total >> 32) * units[0], (total & 0xFFFF_FFFF) * units[1], rule[0])
+    room = np.empty(narrow_split.ROOM, np.int64), np.full(narrow_split.ROOM, np.nan, np.float32)
+    least = narrow_split.least_units(units[1], rule[1])
+    own = np.concatenate([[5 << 32], pairs, [7 << 32]])  # cells of other features
+    gain = narrow_split.best_cut(own, 1, len(pairs) - 1, total, parent, least, units, rule, *room, found)
+    return gain, found.tolist()
+
+
+def plain(pairs: np.ndarray, units: np.ndarray, rule: np.ndarray) -> tuple[float, list[int]]:
+    total, found, size = int(pairs.sum()), np.full(4, -7, np.int64), len(pairs)
+    g, h, gains = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(257)
+    split.read_running(np.concatenate([pairs, np.zeros(size, np.int64)]), True, 0, size - 1, g, h)
+    sums = total >> 32, total & 0xFFFF_FFFF, 0
+    gain = split._numeric(g, h, NO_ROWS, size - 1, *sums, units, rule, False, NO_CUTS, gains, found)
+    return gain, found.tolist()
+
+
+def histogram(seed: int, n_bins: int, top: int, kind: str) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    g, h = rng.integers(-top, top + 1, n_bins + 1), rng.integers(0, top + 1, n_bins + 1)
+    if kind == "ties":
+        g, h = rng.choice([-1, 0, 1], n_bins + 1) * top, np.full(n_bins + 1, top)
+    elif kind == "sparse":
+        empty = rng.random(n_bins + 1) < 0.7
+        g[empty], h[empty] = 0, 0
+    elif kind == "mirrored":
+        g[:n_bins] = np.sign(np.arange(n_bins) - (n_bins - 1) / 2) * top
+        h[:n_bins] = top
+    if seed % 3:
+        g[-1], h[-1] = 0, 0
+    return (g << 32) + h
+
+
+@settings(max_examples=500)
+@given(
+    seeds, st.sampled_from([1, 2, 3, 17, 254, 255]), st.sampled_from([1, 50, 4_000_000]),
+    st.sampled_from(["plain", "ties", "sparse", "mirrored"]), units_of, units_of,
+    st.sampled_from([0.0, 1e-6, 1.0, 1e15]), st.sampled_from([0.0, 1e-3, 1.0, 40.0, 1e30, np.inf]),
+    st.sampled_from([0.0, 5.0]),
+)  # fmt: skip
+def test_it_finds_what_the_plain_search_finds(
+    seed: int, n_bins: int, top: int, kind: str, unit_g: float, unit_h: float, ridge: float, least_h: float,
+    least_gain: float,
+) -> None:  # fmt: skip
+    if not ridge < narrow_split.MOST_RIDGE * unit_h:
+        ridge = 0.0
+    pairs, units = histogram(seed, n_bins, top, kind), np.array([unit_g, unit_h])
+    rule = np.array([ridge, least_h, least_gain, 1.0, 1.0, 0.0])
+    gain, found = quick(pairs, units, rule)
+    expected_gain, expected = plain(pairs, units, rule)
+    assert gain == expected_gain
+    if gain > 0.0:
+        assert found == expected
+
+
+@settings(max_examples=300)
+@given(
+    st.floats(1e-300, 1e250), st.floats(0.0, 1e300) | st.integers(0, 2**33).map(float) | st.just(np.inf), st.booleans()
+)
+def test_the_fewest_units_are_the_first_that_are_enough(unit: float, least: float, in_units: bool) -> None:
+    least = least * unit if in_units else least
+    found = narrow_split.least_units(unit, least)
+    assert 1 <= found <= 2**32
+    if found < 2**32:
+        assert found * unit >= least
+    if found > 1:
+        assert (found - 1) * unit < least
+
+
+@pytest.mark.parametrize("least", [-1.0, 0.0])
+def test_a_child_has_at_least_one_unit(least: float) -> None:
+    assert narrow_split.least_units(0.5, least) == 1
