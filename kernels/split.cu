@@ -47,6 +47,24 @@ static __device__ __forceinline__ bool last_warp(u32 *counter, i32 n)
     return arrived == (u32)(n - 1);
 }
 
+#if SETS
+// The best split of a categorical feature; its set goes to ``candidate``.
+static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms &terms, const u32 *bits, Ends &own,
+                                                 Candidate *candidate)
+{
+    Found found = search_sets(cells, terms, own);
+    const i32 lane = threadIdx.x & 31;
+    u32 some = 0;
+    for (i32 w = 0; bits && w < 8; ++w)
+        some |= bits[w];
+    if (bits && !some)
+        found.gain = 0.0;
+    if (lane < 8)
+        candidate->left_set[lane] = own.set[lane];
+    return found;
+}
+#endif
+
 // Lines first_line .. last_line - 1, each of a child that was built and, if it has one, its sibling. slots: histograms
 // are kept of nodes in slots below this. choose: after these lines, splits are chosen; 1: of the level, 2: best first.
 // kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
@@ -84,22 +102,14 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
         const u32 *bits = contest[3] && v == 0 ? (const u32 *)contest + contest[3] + 8 * j : nullptr;
         Candidate *candidate = candidates + job;
         Found found = {0.0, 0, 0, 0, 0};
-        const bool joins = !words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1);
+        if (!words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1)) {
 #if SETS
-        Ends &own = ends[threadIdx.x >> 5];
-        if (joins && kind >> 16) {
-            found = search_sets(cells, terms, own);
-            u32 some = 0;
-            for (i32 w = 0; bits && w < 8; ++w)
-                some |= bits[w];
-            if (bits && !some)
-                found.gain = 0.0;
-            if (lane < 8)
-                candidate->left_set[lane] = own.set[lane];
-        } else
+            if (kind >> 16)
+                found = best_set(cells, terms, bits, ends[threadIdx.x >> 5], candidate);
+            else
 #endif
-        if (joins)
-            found = search_cuts(cells, terms, bits);
+                found = search_cuts(cells, terms, bits);
+        }
         if (lane == 0)
             candidate->found = found;
         if (last_warp(arrived + which, t))
