@@ -13,12 +13,19 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 import gpuboost as gb
 from gpuboost.benchmarks.experiments import Finding, Options
-from gpuboost.benchmarks.gpu_model import bytes_per_row, sampled_bytes_per_row, searched_bytes_per_row, skipped
+from gpuboost.benchmarks.gpu_model import (
+    bytes_per_row,
+    noisy_bytes_per_row,
+    sampled_bytes_per_row,
+    searched_bytes_per_row,
+    skipped,
+)
 
 FEATURES, DEPTH, ROUNDS, MORE, RATE = 28, 8, 4, 3, 0.1
 FEW, MANY = 6_000, 18_000
@@ -44,6 +51,12 @@ def counted_sample(options: Options) -> Finding:
     """The same where a tenth of the rows is drawn by importance."""
     title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error, MVS({RATE})"
     return _table(title, options, {"sampling": gb.MVS(RATE)}, sampled_bytes_per_row(FEATURES, DEPTH, RATE))
+
+
+def counted_noise(options: Options) -> Finding:
+    """The same with noise on the gradient, for the shape of a tree and for its leaves."""
+    title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error, Langevin()"
+    return _table(title, options, {"langevin": gb.Langevin()}, noisy_bytes_per_row(FEATURES, DEPTH))
 
 
 def counted_search(options: Options) -> Finding:
@@ -119,7 +132,9 @@ def _spent(n: int, rounds: int, options: Options, params: dict[str, Any]) -> dic
     y = np.sin(6.0 * x[:, 0] / n) + x[:, 1] / n * (x[:, 2] > n // 2) + 0.1 * rng.normal(size=n)
     with emulator.emulated_gpu(build="counts") as cupy:
         given = {"n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5}
-        gb.GradientBoostingRegressor(device="cuda", **given, **params).fit(x, y)
+        with catch_warnings():
+            simplefilter("ignore", gb.OutsideTheoryWarning)  # of the squared error's gradient with noise
+            gb.GradientBoostingRegressor(device="cuda", **given, **params).fit(x, y)
         traffic, atomics = cupy.traffic(), cupy.shared_atomics()
     moved: Counter[str] = Counter()
     runs: Counter[str] = Counter()

@@ -14,6 +14,7 @@ LISTED, GATHER_WASTE = 0.4, 1.3  # share of the rows in smaller children; sector
 SCORE, STEPS, DRAW, LOOKED_UP, SUMMED = 12.0, 4, 4.3, 4.0, 12.0  # where rows are drawn by scores: of every row
 APART, SCATTERED = 27.0, 100.0  # gradients and scores where a step is taken apart; sectors for a drawn row's numbers
 PASS = 20.0  # of a line search: target, score and leaf
+NOISY = 1.25  # times as much, at most, may a round with noise on its gradients move
 
 
 def bytes_per_row(d: int, depth: int) -> float:
@@ -43,6 +44,11 @@ def sampled_bytes_per_row(d: int, depth: int, rate: float) -> float:
 def searched_bytes_per_row(d: int, depth: int, passes: int) -> float:
     """The same where the step is a line search along the tree that takes so many passes, the one at 0 among them."""
     return bytes_per_row(d, depth) + APART + PASS * passes
+
+
+def noisy_bytes_per_row(d: int, depth: int) -> float:
+    """The same with noise on the gradient: no more than a quarter more."""
+    return NOISY * bytes_per_row(d, depth)
 
 
 def gpu_or_reason() -> tuple[Any, str]:

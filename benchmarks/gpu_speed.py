@@ -14,7 +14,7 @@ import numpy as np
 
 import gpuboost as gb
 from gpuboost.benchmarks.experiments import Experiment, Finding, Options, Part
-from gpuboost.benchmarks.gpu_counted import counted, counted_sample, counted_search
+from gpuboost.benchmarks.gpu_counted import counted, counted_noise, counted_sample, counted_search
 from gpuboost.benchmarks.gpu_kernels import kernels
 from gpuboost.benchmarks.gpu_micro import copy_bandwidth, micro
 from gpuboost.benchmarks.gpu_model import bytes_per_row, gpu_or_reason, sampled_bytes_per_row, skipped
@@ -171,6 +171,7 @@ EXPERIMENT = Experiment(
     parts={
         "counted": Part("launches, bytes and atomics per row and tree, counted without a GPU", counted),
         "counted-sample": Part("the same where a tenth of the rows is drawn by importance", counted_sample),
+        "counted-noise": Part("the same with noise on the gradients", counted_noise),
         "counted-search": Part("the same with a line search along every tree", counted_search),
         "micro": Part("what the device's memories, atomics and launches can do", micro),
         "kernels": Part("time of each kernel, 11,000,000 x 28, depth 8", kernels),

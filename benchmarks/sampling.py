@@ -58,8 +58,7 @@ def letor(options: Options) -> Finding:
 def _compared(options: Options, name: str, data: Data) -> Finding:
     """100 trees of depth 6; samplers take turns."""
     setting = Setting(trees=10 if options.small else 100)
-    theirs = {label: one for label, one in THEIRS.items() if options.peers and peers.installed(one[0])}
-    asked = {label: ("gpuboost", more) for label, more in OURS.items()} | theirs
+    asked = _asked(options)
     repeats = options.repeats or (1 if options.small else 3)
     for library, more in asked.values():
         options.tell(f"{name}: warming up")
@@ -96,6 +95,30 @@ def _compared(options: Options, name: str, data: Data) -> Finding:
         ),
         {label: {"seconds": seconds[label], "scores": scores[label]} for label in asked},
     )
+
+
+def long(options: Options) -> Finding:
+    """How good a model gets, however many trees it takes: leaves from a sample remember the noise of their rows."""
+    n, lengths = (2_000, (2, 4)) if options.small else (200_000, (100, 200, 400, 800))
+    data = higgs_like(n=n, n_test=n // 2, seed=1)
+    scores: dict[str, list[float]] = {}
+    for label, (library, more) in _asked(options).items():
+        options.tell(f"{label}, up to {lengths[-1]} trees")
+        runs = (_run(library, data, Setting(trees=trees), options.threads, more) for trees in lengths)
+        scores[label] = [next(iter(found.values())) for _, found in runs]
+    rows = tuple(
+        (label, *(f"{one:.5f}" for one in every), f"{min(every) / min(scores[_all_rows(label)]) - 1.0:+.2%}")
+        for label, every in scores.items()
+    )
+    columns = ("sampler", *(f"{trees} trees" for trees in lengths), "best, of its own all rows'")
+    title = f"Held-out log loss by number of trees: {n:,} x 28, depth 6, one row in {1.0 / RATE:g}"
+    return Finding(title, columns, rows, (), {"trees": lengths, "log loss": scores})
+
+
+def _asked(options: Options) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Samplers, and each one's library and parameters."""
+    theirs = {label: one for label, one in THEIRS.items() if options.peers and peers.installed(one[0])}
+    return {label: ("gpuboost", more) for label, more in OURS.items()} | theirs
 
 
 def _all_rows(label: str) -> str:
@@ -139,6 +162,7 @@ EXPERIMENT = Experiment(
     "Row samplers of the libraries",
     {
         "higgs": Part("1,000,000 x 28, two classes: one row in ten, by each library's samplers", higgs),
+        "long": Part("200,000 x 28, two classes: the same, by number of trees", long),
         "letor": Part("700,000 x 136 documents to rank: the same", letor),
     },
 )

@@ -182,7 +182,8 @@ class Cpu:
         if target.rows is None and cpu_stump.suits(limits):
             few = cpu_stump.by_columns(data.bins, candidates)
             if few or some_cuts or self._columns_of(data) is None:
-                by_row = None if few else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
+                some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
+                by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
                 return CpuStump(
                     data, self._laid_out(data.bins), by_row, packed, totals, units, weight, limits, output, self._team,
                     workspace, candidates,

@@ -96,7 +96,7 @@ def test_kernels_are_timed_one_by_one(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [gpu_counted.counted, gpu_counted.counted_sample])
+@pytest.mark.parametrize("count", [gpu_counted.counted, gpu_counted.counted_sample, gpu_counted.counted_noise])
 def test_a_tree_is_within_its_budget(count):
     with emulated_gpu():
         pass  # skips where nothing can be compiled

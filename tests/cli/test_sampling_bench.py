@@ -59,3 +59,12 @@ def test_a_small_run_from_end_to_end(suite: str, tmp_path: Path, capsys: pytest.
     assert "20,000 x 28" in capsys.readouterr().out
     if suite == "sampling":
         assert labels == list(sampling.OURS)  # no peers were asked for
+
+
+def test_scores_by_number_of_trees(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    assert main(["bench", "sampling", "--case", "long", "--size", "small", "--threads", "1", "--json", str(path)]) == 0
+    found = json.loads(path.read_text())["parts"]["long"]
+    assert [row[0] for row in found["rows"]] == list(sampling.OURS)
+    for two, four in found["numbers"]["log loss"].values():
+        assert 0.3 < four < two < 0.7, "more trees of so few are better"
