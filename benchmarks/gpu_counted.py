@@ -131,7 +131,7 @@ def _spent(n: int, rounds: int, options: Options, params: dict[str, Any]) -> dic
     x = np.stack([rng.permutation(n) for _ in range(FEATURES)], axis=1).astype(np.float32)
     y = np.sin(6.0 * x[:, 0] / n) + x[:, 1] / n * (x[:, 2] > n // 2) + 0.1 * rng.normal(size=n)
     with emulator.emulated_gpu(build="counts") as cupy:
-        given = {"n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5}
+        given = {"n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5, "random_state": 0}
         with catch_warnings():
             simplefilter("ignore", gb.OutsideTheoryWarning)  # of the squared error's gradient with noise
             gb.GradientBoostingRegressor(device="cuda", **given, **params).fit(x, y)
