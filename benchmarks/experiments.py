@@ -14,6 +14,8 @@ from typing import Any
 from gpuboost.benchmarks import machine
 from gpuboost.errors import InputError
 
+_TIGHT = (",", ":")  # no blanks in lines of numbers
+
 
 @dataclass(frozen=True)
 class Options:
@@ -91,7 +93,7 @@ def destination(where: str, experiment: Experiment) -> Path:
 
 
 def write(path: Path, experiment: Experiment, command: str, options: Options, findings: Mapping[str, Finding]) -> None:
-    """One JSON object; parts that were not run again stay."""
+    """One JSON object, one part a line; parts that were not run again stay."""
     about = {"suite": experiment.name, "machine": machine.describe()}
     parts: dict[str, Any] = json.loads(path.read_text())["parts"] if path.exists() else {}
     size = "small" if options.small else "full"
@@ -99,9 +101,13 @@ def write(path: Path, experiment: Experiment, command: str, options: Options, fi
     stamp |= {"size": size, "threads": options.threads, "repeats": options.repeats}
     parts |= {name: {**stamp, **_plain(finding)} for name, finding in findings.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        json.dumps({**about, "parts": {name: parts[name] for name in experiment.parts if name in parts}}, indent=1)
+    lines = (
+        f"  {json.dumps(name)}: {json.dumps(parts[name], separators=_TIGHT)}"
+        for name in experiment.parts
+        if name in parts
     )
+    head = json.dumps(about, indent=1).removesuffix("\n}")
+    path.write_text(f'{head},\n "parts": {{\n' + ",\n".join(lines) + "\n }\n}\n")
 
 
 def _plain(finding: Finding) -> dict[str, Any]:
@@ -109,4 +115,13 @@ def _plain(finding: Finding) -> dict[str, Any]:
     from rich.text import Text
 
     rows = [[Text.from_markup(cell).plain for cell in row] for row in finding.rows]
-    return {**asdict(finding), "rows": rows}
+    return {**asdict(finding), "rows": rows, "numbers": _short(finding.numbers)}
+
+
+def _short(found: Any) -> Any:
+    """The same with six digits for each number: what is measured has no more, and files of curves are long."""
+    if isinstance(found, float):
+        return float(f"{found:.6g}")
+    if isinstance(found, Mapping):
+        return {key: _short(value) for key, value in found.items()}
+    return [_short(value) for value in found] if isinstance(found, list | tuple) else found
