@@ -75,8 +75,7 @@ def verdict(suite: Suite, case: Case, found: Sequence[Line]) -> str:
         worse, error = results.shortfall(case, found), results.error_of_shortfall(case, found)
         if worse is None:
             return ""
-        allowed = results.TOLERANCE if error is None else max(0.0, 2.0 * error)
-        colour, word = ("green", "ok") if worse <= allowed else ("red", "worse")
+        colour, word = ("green", "ok") if worse <= results.allowed(case, found) else ("red", "worse")
         text = f"[{colour}]{word} {worse:+.2%}[/{colour}]" + ("" if error is None else f" ± {error:.2%}")
         return "  ".join([text, *_times(case, found, list(case.targets))])
     return "  ".join(_times(case, found, list(case.targets) or ["import", "fit"]))

@@ -36,6 +36,7 @@ class Line:
     scores: Mapping[str, float]
     clean: tuple[int, int]  # runs that nobody disturbed, and runs
     by_query: tuple[float, ...] = ()  # the deciding score of each held-out query, of rankings
+    error: float | None = None  # standard error of our deciding score less this one's, by held-out rows
 
 
 def measure(row: Row, name: str) -> float:
@@ -63,6 +64,7 @@ def lines(rows: Sequence[Row], case: Case) -> list[Line]:
             {name: statistics.median(run["scores"][name] for run in runs) for name in runs[0]["scores"]},
             (sum(not _disturbed(run) for run in runs), len(runs)),
             tuple(runs[0].get("by_query", ())),
+            runs[0].get("ours_less", {}).get("standard_error"),
         )
         for peer, runs in by_peer.items()
     ]
@@ -109,12 +111,39 @@ def shortfall(case: Case, found: Sequence[Line]) -> float | None:
 
 
 def error_of_shortfall(case: Case, found: Sequence[Line]) -> float | None:
-    """The standard error of ``shortfall`` by the choice of held-out queries (paired bootstrap); None if unknown."""
+    """The standard error of ``shortfall`` by the choice of held-out rows, or queries (bootstrap); None if unknown.
+
+    Paired: rows that are hard for both libraries are not in it.
+    """
     ours, theirs = _ours(found), _best_rival(case, found)
-    if ours is None or theirs is None or not ours.by_query or len(ours.by_query) != len(theirs.by_query):
+    if ours is None or theirs is None:
+        return None
+    if theirs.error is not None:
+        return theirs.error / (abs(theirs.scores[deciding(case, theirs.scores)]) or 1.0)
+    if not ours.by_query or len(ours.by_query) != len(theirs.by_query):
         return None
     worse = np.array(theirs.by_query) - np.array(ours.by_query)
     return standard_error(worse) / float(np.mean(theirs.by_query))
+
+
+def allowed(case: Case, found: Sequence[Line]) -> float:
+    """The most that ``shortfall`` may be: 1 %, and for rankings, whose queries are few, two standard errors."""
+    error = error_of_shortfall(case, found)
+    ranked = any(line.by_query for line in found)
+    return 2.0 * error if ranked and error is not None else TOLERANCE
+
+
+def beside_ours(by_row: Path, peer: str) -> Row:
+    """Our deciding score less the peer's, and the standard error of that, from the values of paired held-out rows.
+
+    by_row: a folder with <library>.npy, (n,) each. Returns {"ours_less": ...}, or {} where there is nothing to compare.
+    """
+    ours, theirs = by_row / f"{OURS}.npy", by_row / f"{peer}.npy"
+    if peer == OURS or not (ours.exists() and theirs.exists()):
+        return {}
+    less = np.load(ours) - np.load(theirs)
+    error = float(less.std(ddof=1)) / len(less) ** 0.5
+    return {"ours_less": {"difference": float(less.mean()), "standard_error": error}}
 
 
 def standard_error(values: Any) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuboost.benchmarks import machine, store
+from gpuboost.benchmarks import machine, results, store
 from gpuboost.benchmarks.cases import OURS, Case, Size, Suite
 from gpuboost.benchmarks.peers import installed
 from gpuboost.benchmarks.worker import MARK
@@ -55,23 +55,25 @@ def run(plan: Plan, tell: Callable[[str], None]) -> Iterator[Row]:
         tell(f"{case.name}: data")
         folder = store.prepared(case)
         failed: set[str] = set()
-        for repeat in range(plan.used_repeats):
-            names = plan.libraries(case)
-            for name in names if repeat % 2 == 0 else names[::-1]:
-                if name in failed:
-                    continue
-                tell(f"{case.name}: {name}, repeat {repeat + 1} of {plan.used_repeats}")
-                row = _undisturbed(plan, case, name, folder)
-                failed |= {name} if "error" in row else set()
-                yield {"case": case.name, "peer": name, "repeat": repeat, **row}
+        with tempfile.TemporaryDirectory() as by_row:
+            for repeat in range(plan.used_repeats):
+                names = plan.libraries(case)
+                for name in names if repeat % 2 == 0 else names[::-1]:
+                    if name in failed:
+                        continue
+                    tell(f"{case.name}: {name}, repeat {repeat + 1} of {plan.used_repeats}")
+                    row = _undisturbed(plan, case, name, folder, Path(by_row))
+                    failed |= {name} if "error" in row else set()
+                    beside = results.beside_ours(Path(by_row), name)
+                    yield {"case": case.name, "peer": name, "repeat": repeat, **row, **beside}
 
 
-def _undisturbed(plan: Plan, case: Case, peer: str, folder: Path) -> Row:
+def _undisturbed(plan: Plan, case: Case, peer: str, folder: Path, by_row: Path) -> Row:
     """The best of a few tries: the first that nobody disturbed, else the one with the least time taken by others."""
     tries: list[Row] = []
     for _ in range(plan.retries + 1):
         waited = machine.wait_until_quiet(plan.wait) if plan.wait > 0 else 0.0
-        row = {"waited_seconds": round(waited, 1), "load": round(_load(), 2), **_one(plan, case, peer, folder)}
+        row = {"waited_seconds": round(waited, 1), "load": round(_load(), 2), **_one(plan, case, peer, folder, by_row)}
         if "error" in row or not {"bin", "train", "predict"} & set(row["disturbed"]):
             return row
         tries.append(row)
@@ -82,7 +84,7 @@ def _load() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def _one(plan: Plan, case: Case, peer: str, folder: Path) -> Row:
+def _one(plan: Plan, case: Case, peer: str, folder: Path, by_row: Path) -> Row:
     job = {
         "suite": plan.suite.name,
         "case": case.name,
@@ -90,6 +92,7 @@ def _one(plan: Plan, case: Case, peer: str, folder: Path) -> Row:
         "peer": peer,
         "threads": plan.used_threads,
         "folder": str(folder.resolve()),
+        "by_row": str(by_row / f"{peer}.npy") if plan.suite.kind == "quality" else None,
     }
     environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(plan.used_threads)), "PYTHONWARNINGS": "ignore"}
     if case.kernels == "shared":

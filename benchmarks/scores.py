@@ -16,49 +16,62 @@ def score(data: Data, predicted: Array) -> dict[str, float]:
     p = np.asarray(predicted, dtype=np.float64)
     if data.task == "ranking":
         return _ranking(data.y_test, p, data.group_test)
-    found = _BY_TASK[data.task](data.y_test, p, data.weight_test)
-    return {name: float(value) for name, value in found.items()}
+    rows = _BY_TASK[data.task](data.y_test, p)
+    found = {name: float(np.average(values, weights=data.weight_test)) for name, values in rows.items()}
+    if "rmse" in found:
+        found["rmse"] **= 0.5
+    if data.task == "binary":
+        found["auc"] = _area(data.y_test, p, data.weight_test)
+    return found
 
 
-def _binary(y: Array, p: Array, weight: Array | None) -> dict[str, float]:
+def by_row(data: Data, predicted: Array, name: str) -> Array:
+    """(n,) values of the held-out rows whose mean is the named score, and whose spread is that of the score.
+
+    To first order: row i holds what the score would be, had all rows moved it as i does. So the mean of the difference
+    of two libraries' is the difference of their scores, and its standard error is that of paired rows.
+    """
+    losses = _BY_TASK[data.task](data.y_test, np.asarray(predicted, dtype=np.float64))[name]
+    weight = np.ones(len(losses)) if data.weight_test is None else data.weight_test / np.mean(data.weight_test)
+    mean = np.average(losses, weights=weight)
+    moved = weight * (losses - mean)
+    return np.sqrt(mean) + moved / (2.0 * np.sqrt(mean)) if name == "rmse" else mean + moved
+
+
+def _area(y: Array, p: Array, weight: Array | None) -> float:
     from sklearn.metrics import roc_auc_score
 
-    p = np.clip(p, 1e-15, 1 - 1e-15)
-    return {
-        "logloss": np.average(-np.where(y > 0, np.log(p), np.log1p(-p)), weights=weight),
-        "auc": roc_auc_score(y, p, sample_weight=weight),
-        "accuracy": np.average((p >= 0.5) == (y > 0), weights=weight),
-    }
+    return float(roc_auc_score(y, p, sample_weight=weight))
 
 
-def _multiclass(y: Array, p: Array, weight: Array | None) -> dict[str, float]:
+def _binary(y: Array, p: Array) -> dict[str, Array]:
+    inside = np.clip(p, 1e-15, 1 - 1e-15)
+    return {"logloss": -np.where(y > 0, np.log(inside), np.log1p(-inside)), "accuracy": (p >= 0.5) == (y > 0)}
+
+
+def _multiclass(y: Array, p: Array) -> dict[str, Array]:
     label = y.astype(np.int64)
     own = np.clip(p[np.arange(len(p)), label], 1e-15, 1.0)
-    return {
-        "logloss": np.average(-np.log(own), weights=weight),
-        "accuracy": np.average(p.argmax(axis=1) == label, weights=weight),
-    }
+    return {"logloss": -np.log(own), "accuracy": p.argmax(axis=1) == label}
 
 
-def _regression(y: Array, p: Array, weight: Array | None) -> dict[str, float]:
-    return {
-        "rmse": np.sqrt(np.average((y - p) ** 2, weights=weight)),
-        "mae": np.average(np.abs(y - p), weights=weight),
-    }
+def _regression(y: Array, p: Array) -> dict[str, Array]:
+    return {"rmse": (y - p) ** 2, "mae": np.abs(y - p)}
 
 
-def _poisson(y: Array, p: Array, weight: Array | None) -> dict[str, float]:
+def _poisson(y: Array, p: Array) -> dict[str, Array]:
     p = np.maximum(p, 1e-12)
     surprise = np.where(y > 0, y * np.log(np.maximum(y, 1e-300) / p), 0.0)
-    return {"deviance": np.average(2 * (surprise - y + p), weights=weight)}
+    return {"deviance": 2 * (surprise - y + p)}
 
 
-_BY_TASK: dict[str, Callable[[Array, Array, Array | None], dict[str, float]]] = {
+_BY_TASK: dict[str, Callable[[Array, Array], dict[str, Array]]] = {
     "binary": _binary,
     "multiclass": _multiclass,
     "regression": _regression,
     "poisson": _poisson,
 }
+"""(y, p) -> (n,) losses by the name of the score that is their mean; of "rmse", that is its root."""
 
 
 def by_query(data: Data, predicted: Array) -> list[float]:

@@ -1,6 +1,7 @@
 """One run of one library on one case, in a process of its own: ``python -m gpuboost.benchmarks.worker JOB``.
 
-JOB is a JSON object (suite, case, size, peer, threads, folder). The last line of standard output is ``RESULT`` and a
+JOB is a JSON object (suite, case, size, peer, threads, folder, and by_row: where to leave the deciding score of each
+held-out row, or nothing). The last line of standard output is ``RESULT`` and a
 JSON object: phases, scores, version.
 """
 
@@ -13,16 +14,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gpuboost.benchmarks.cases import Case, suites
 from gpuboost.benchmarks.measure import Clock
 from gpuboost.benchmarks.peers import open_peer
-from gpuboost.benchmarks.scores import by_query, score
+from gpuboost.benchmarks.results import deciding
+from gpuboost.benchmarks.scores import by_query, by_row, score
 from gpuboost.benchmarks.store import Data, load
 
 MARK = "RESULT "
 
 
-def run(case: Case, data: Data, peer_name: str, threads: int) -> dict[str, Any]:
+def run(case: Case, data: Data, peer_name: str, threads: int, by_row_to: str | None = None) -> dict[str, Any]:
     """Phases import, warm_up, bin, train, predict of one library, and how good its held-out predictions are."""
     clock = Clock()
     with clock.phase("import"):
@@ -40,6 +44,9 @@ def run(case: Case, data: Data, peer_name: str, threads: int) -> dict[str, Any]:
         clock.phases["bin"]["seconds"] += peer.binning_seconds
         clock.phases["train"]["seconds"] -= peer.binning_seconds
     predicted = clock.repeated("predict", lambda: peer.predict(model, x_test))
+    scores = score(data, predicted)
+    if by_row_to is not None and data.task != "ranking":
+        np.save(by_row_to, by_row(data, predicted, deciding(case, scores)))
     return {
         "version": peer.version,
         "rows": int(data.X.shape[0]),
@@ -49,7 +56,7 @@ def run(case: Case, data: Data, peer_name: str, threads: int) -> dict[str, Any]:
         "base_mb": round(clock.base_mb, 1),
         "phases": clock.phases,
         "disturbed": clock.disturbed(),
-        "scores": score(data, predicted),
+        "scores": scores,
         **({"by_query": by_query(data, predicted)} if data.task == "ranking" else {}),
     }
 
@@ -66,7 +73,7 @@ def _warm_up(case: Case, data: Data, peer_name: str, threads: int) -> None:
 def main(job: dict[str, Any]) -> None:
     warnings.simplefilter("ignore")  # what other libraries deprecate is not measured
     case = suites()[job["suite"]].chosen((job["case"],))[0].sized(job["size"])
-    result = run(case, load(Path(job["folder"])), job["peer"], job["threads"])
+    result = run(case, load(Path(job["folder"])), job["peer"], job["threads"], job["by_row"])
     print(MARK + json.dumps(result), flush=True)
 
 

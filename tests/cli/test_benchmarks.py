@@ -12,7 +12,8 @@ import pytest
 from gpuboost.benchmarks import real, results, synthetic
 from gpuboost.benchmarks.cases import Case, Setting, Suite, suites
 from gpuboost.benchmarks.measure import Clock
-from gpuboost.benchmarks.scores import score
+from gpuboost.benchmarks.report import verdict
+from gpuboost.benchmarks.scores import by_row, score
 from gpuboost.benchmarks.store import Data, load, prepared
 from gpuboost.cli import main
 from gpuboost.errors import InputError
@@ -73,6 +74,61 @@ def test_shortfall(ours: float, theirs: float, verdict: str | None, expected: fl
     rows = [run_of("gpuboost", 0, 1.0, scores={name: ours}), run_of("lightgbm", 0, 1.0, scores={name: theirs})]
     assert results.shortfall(case, results.lines(rows, case)) == pytest.approx(expected)
     assert results.shortfall(case, results.lines(rows[:1], case)) is None
+
+
+TASKS: dict[str, tuple[str, ...]] = {
+    "binary": ("logloss", "accuracy"),
+    "multiclass": ("logloss", "accuracy"),
+    "regression": ("rmse", "mae"),
+    "poisson": ("deviance",),
+}
+
+
+@pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in TASKS.items() for name in names])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_values_of_rows_have_the_mean_and_the_error_of_a_score(task: Any, name: str, weighted: bool) -> None:
+    """The error of a difference of two scores, beside that of 400 samples of held-out rows, drawn with replacement."""
+    rng, n = np.random.default_rng(3), 3000
+    y = rng.integers(0, 3 if task == "multiclass" else 2, n).astype(float)
+    near = np.clip(y[:, None] == np.arange(3), 0.2, 0.6) if task == "multiclass" else np.clip(y, 0.3, 0.7)
+    weight = rng.uniform(0.5, 2.0, n) if weighted else None
+
+    def shares(noise: float) -> np.ndarray:
+        p = np.clip(near * np.exp(noise * rng.normal(size=near.shape)), 0.01, 0.99)
+        return p / p.sum(axis=1, keepdims=True) if p.ndim == 2 else p
+
+    def scored(rows: Any, p: np.ndarray) -> float:
+        held_out = Data(task, None, y, None, y[rows], weight_test=None if weight is None else weight[rows])
+        return score(held_out, p[rows])[name]
+
+    a, b = shares(0.5), shares(0.3)
+    data = Data(task, None, y, None, y, weight_test=weight)
+    ours, theirs = (by_row(data, p, name) for p in (a, b))
+    assert ours.mean() == pytest.approx(scored(slice(None), a))
+    draws = [rng.integers(0, n, n) for _ in range(400)]
+    expected = np.std([scored(rows, a) - scored(rows, b) for rows in draws])
+    assert (ours - theirs).std() / np.sqrt(n) == pytest.approx(expected, rel=0.12)
+
+
+def test_a_verdict_stays_by_the_rule_with_the_error_beside_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.uniform(0.0, 1.0, 500)
+    suite = Suite("s", "a suite", "quality", (CASE,), 1)
+    values = {"gpuboost": hard + 0.02, "xgboost": hard + 0.1 * rng.normal(size=500), "lightgbm": hard + 0.5}
+    rows = []
+    for peer, of_rows in values.items():
+        np.save(tmp_path / f"{peer}.npy", of_rows)
+        beside = results.beside_ours(tmp_path, peer)
+        rows.append(run_of(peer, 0, 1.0, scores={"logloss": float(of_rows.mean())}, **beside))
+    assert "ours_less" not in rows[0]
+    assert rows[1]["ours_less"]["standard_error"] == pytest.approx(0.1 / np.sqrt(500), rel=0.1)
+    found = results.lines(rows, CASE)
+    error = results.error_of_shortfall(CASE, found)
+    assert error == pytest.approx(rows[1]["ours_less"]["standard_error"] / values["xgboost"].mean())
+    assert verdict(suite, CASE, found).startswith(
+        f"[red]worse {results.shortfall(CASE, found):+.2%}[/red] ± {error:.2%}"
+    )
+    assert results.beside_ours(tmp_path, "catboost") == {}
 
 
 def test_a_results_file_keeps_the_cases_that_were_not_run_again(tmp_path: Path) -> None:
@@ -214,6 +270,19 @@ def test_a_wrong_bench_command_says_what_there_is(
 ) -> None:
     assert main(arguments) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_small_run_of_quality_says_what_a_difference_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUBOOST_BENCH_CACHE", str(tmp_path / "cache"))
+    arguments = ["bench", "quality", "--size", "small", "--case", "higgs7k", "--peer", "lightgbm", "--threads", "1"]
+    assert main([*arguments, "--wait", "0", "--json", str(tmp_path / "runs.json")]) == 0
+    ours, theirs = json.loads((tmp_path / "runs.json").read_text())["runs"]
+    less = ours["scores"]["logloss"] - theirs["scores"]["logloss"]
+    assert theirs["ours_less"]["difference"] == pytest.approx(less)
+    assert 0.0 < theirs["ours_less"]["standard_error"] < 0.1
+    assert "±" in capsys.readouterr().out
 
 
 def test_a_small_run_from_end_to_end(
