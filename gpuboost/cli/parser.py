@@ -47,7 +47,8 @@ def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", metavar="COLUMN", help="column to learn; LIBSVM files carry their own")
     command.add_argument("--task", choices=("auto", "regression", "classification", "rank"), default="auto")
     command.add_argument("--model", metavar="FILE", help="where to save the model (JSON)")
-    command.add_argument("--eval", metavar="FRACTION|FILE", help="share of the rows to hold out, or a file to score")
+    held_out = "share of the rows to hold out, or a file to score; 0.2 where no --model is to be saved"
+    command.add_argument("--eval", metavar="FRACTION|FILE", help=held_out)
     command.add_argument("--categorical", type=_names, metavar="A,B", help="columns to read as categories")
     command.add_argument("--weight", metavar="COLUMN", help="column of row weights")
     command.add_argument("--group", metavar="COLUMN", help="column of query ids, to rank; LIBSVM files say qid:")

@@ -26,6 +26,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"--proba: {options.model} is a {kind} model, it has no classes; leave --proba out.")
     if options.proba and options.uncertainty:
         raise InputError("--uncertainty: has the mean probability of each class already; leave --proba out.")
+    if options.output and options.output.lower().endswith(".parquet"):
+        raise InputError(f"--output: predictions are written as CSV; got {options.output}. Let its name end in .csv.")
     x = _columns(model, read(options.data, n_features=model.n_features_in_).x, options.data)
     lines: Iterable[Sequence[Any]]
     if options.uncertainty:

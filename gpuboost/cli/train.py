@@ -20,6 +20,9 @@ KINDS = {
 EVERY = 10
 """Rounds between two lines of progress where there is no terminal for a live bar."""
 
+HELD_OUT = "0.2"
+"""Share of the rows to score, if the model is not to be saved and nothing else is asked for."""
+
 PARAMETERS = (
     "loss",
     "n_estimators",
@@ -58,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
     given = {name: value for name, value in vars(options).items() if name in PARAMETERS}
     given |= _langevin(options)
     _check(options, given)
+    options.eval = options.eval or (None if options.model else HELD_OUT)
     rows = _read(options.data, options)
     task = task_of(options.task, given.get("loss"), rows)
     if task != "rank" and "eval_at" in given:
@@ -79,7 +83,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(path: str, options: argparse.Namespace, n_features: int | None = None) -> Rows:
-    return read(path, options.target, options.weight, options.categorical, n_features, options.group)
+    rows = read(path, options.target, options.weight, options.categorical, n_features, options.group)
+    if rows.y is None:
+        names = [str(name) for name in rows.x.columns]
+        shown = ", ".join(names[:10]) + (" ..." if len(names) > 10 else "")
+        raise InputError(f"--target: names the column to learn; none is given, and {path} has {shown}. Add --target.")
+    return rows
 
 
 def _eval_set(rows: Rows, task: str) -> tuple[Any, ...]:
@@ -92,8 +101,8 @@ def _check(options: argparse.Namespace, given: dict[str, Any]) -> None:
     """Refuse before any work what could only fail at its end."""
     if "early_stopping_rounds" in given and not options.eval:
         raise InputError("--early-stopping-rounds: needs rows to watch; add --eval 0.2, or --eval FILE.")
-    if not options.model and not options.eval:
-        raise InputError("train: nothing would be left of it; add --model FILE, --eval FRACTION, or both.")
+    if options.quiet and not options.model:
+        raise InputError("--quiet: nothing would be left of this training; add --model FILE, or leave --quiet out.")
     if options.model and not Path(options.model).resolve().parent.is_dir():
         raise InputError(f"--model: the folder {Path(options.model).resolve().parent} does not exist.")
 

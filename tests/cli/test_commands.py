@@ -141,6 +141,13 @@ def test_a_loss_may_have_its_parameter(houses: Path, tmp_path: Path) -> None:
     assert shares[1] > 0.75
 
 
+def test_a_fifth_is_held_out_where_no_model_is_saved(houses: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", str(houses), "--target", "price", "--n-estimators", "10"]) == 0
+    shown = capsys.readouterr().out
+    assert "192 rows" in shown
+    assert "48 held-out rows" in shown
+
+
 @pytest.mark.parametrize("held_out", ["0.25", "file"])
 def test_held_out_scores_stand_beside_those_of_a_baseline(
     held_out: str, flowers: Path, capsys: pytest.CaptureFixture[str]
@@ -181,7 +188,8 @@ def test_other_files_give_the_same_model_as_csv(suffix: str, tmp_path: Path, rng
     [
         (["train", "nowhere.csv", "--target", "price", "--model", "m.json"], "nowhere.csv"),
         (["train", "HOUSES", "--target", "prize", "--model", "m.json"], "prize"),
-        (["train", "HOUSES", "--target", "price"], "nothing would be left of it"),
+        (["train", "HOUSES", "--target", "price", "--quiet"], "--quiet: nothing would be left of this training"),
+        (["train", "HOUSES", "--model", "m.json"], "has area, age, town, weight, price. Add --target."),
         (["train", "HOUSES", "--target", "price", "--model", "no/m.json"], "--model: the folder"),
         (["train", "HOUSES", "--target", "price", "--eval", "1.5"], "--eval: a share"),
         (["train", "HOUSES", "--target", "price", "--eval", "gone.csv"], "gone.csv"),
@@ -196,6 +204,10 @@ def test_other_files_give_the_same_model_as_csv(suffix: str, tmp_path: Path, rng
         (["train", "HOUSES", "--target", "price", "--model", "m.json", "--loss", "hubert"], "hubert"),
         (["predict", "--model", "HOUSES", "HOUSES"], "houses.csv"),
         (["predict", "--model", "nowhere.json", "HOUSES"], "nowhere.json"),
+        (
+            ["predict", "--model", "MODEL", "HOUSES", "--output", "p.parquet"],
+            "--output: predictions are written as CSV",
+        ),
     ],
 )
 def test_wrong_input_is_one_line_and_status_2(
@@ -207,6 +219,8 @@ def test_wrong_input_is_one_line_and_status_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if "MODEL" in arguments:
+        gb.GradientBoostingRegressor(n_estimators=0).fit([[1.0]], [1.0]).save_model("MODEL")
     assert main([str(houses) if word == "HOUSES" else word for word in arguments]) == 2
     told = capsys.readouterr().err
     assert words in told
