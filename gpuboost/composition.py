@@ -77,17 +77,17 @@ def _of_step(step: Step, loss: Loss) -> Iterator[Finding]:
 
 def _of_sampling(sampling: Sampling) -> Iterator[Finding]:
     unbiased, bounded = getattr(sampling, "unbiased", None), getattr(sampling, "bounded", None)
-    if unbiased is False:
-        yield Finding(
-            "refused",
-            f"sampling: Langevin boosting requires unbiased gradients; {sampling!r} drops rows without reweighting the "
-            "others. Use uniform sampling.",
-        )
-    elif bounded is False:
+    if bounded is False:
         yield Finding(
             "refused",
             f"sampling: Langevin boosting needs gradient noise bounded with probability one; {sampling!r} gives "
-            "unbounded weights. Bound the probabilities from below.",
+            "unbounded weights. Set its floor above 0.",
+        )
+    elif unbiased is False:
+        yield Finding(
+            "refused",
+            f"sampling: Langevin boosting requires unbiased gradients; what {sampling!r} leaves out is not made up "
+            "for. Use uniform sampling, or importance sampling with variance_control='leaf_refit'.",
         )
     elif unbiased is None or bounded is None:
         yield Finding(

@@ -36,6 +36,7 @@ def sampling_findings(
 
 def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
     score = getattr(sampling, "score", None)
+    alike = "leaves no row out" if isinstance(sampling, WeightTrimming) else "is uniform sampling"
     if score == "hessian" and not loss.has_curvature:
         yield Finding(
             "refused",
@@ -45,10 +46,10 @@ def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
     constant = step.curvature(loss) is not None or loss.smoothness == loss.strong_convexity
     if score == "hessian" and loss.has_curvature and constant:
         why = f"sampling: every row has the same second derivative with loss {loss.name!r} and {step!r}, so "
-        yield Finding("sound", f"{why}score='hessian' is uniform sampling.", warns=True)
+        yield Finding("sound", f"{why}score='hessian' {alike}.", warns=True)
     if score == "gradient" and loss.leaf_quantile == 0.5:
         why = f"sampling: the gradient of loss {loss.name!r} has the same size in every row, so "
-        yield Finding("sound", f"{why}score='gradient' is uniform sampling.", warns=True)
+        yield Finding("sound", f"{why}score='gradient' {alike}.", warns=True)
     if score == "loss" and is_list_loss(loss):
         why = f"sampling: a row has no loss of its own with {loss.name!r}, which is of whole lists. "
         yield Finding("refused", f"{why}Use score='mvs' or 'gradient'.")

@@ -211,7 +211,8 @@ class GradientBoosting(Drawing, BaseEstimator):
         """The strongest statement of theory whose assumptions this composition meets; see ``gpuboost.theory``."""
         check_is_fitted(self)
         rows = 2**31  # limits that depend on the number of rows only matter where there are fewer
-        return guarantee_of(parameters.recipe(self.get_params(deep=False), self.loss_, rows))
+        recipe = parameters.recipe(self.get_params(deep=False), self.loss_, rows)
+        return guarantee_of(recipe, stops_early=self.early_stopping_rounds is not None)
 
     # model files
 
@@ -222,6 +223,8 @@ class GradientBoosting(Drawing, BaseEstimator):
         ------
         InputError
             If a class label or the loss cannot be written.
+        OSError
+            If the folder is not there, or cannot be written to.
         """
         check_is_fitted(self)
         files.write(self._saved(), path)

@@ -19,10 +19,10 @@ THEOREMS = (AllLearners, RandomLearners, RandomGroup, RandomGroups)
 """Rules that the theorems are about: types 0 to 3."""
 
 
-def guarantee_of(recipe: Recipe) -> Guarantee:
-    """What may be claimed of the training loss, or of the law of a chain."""
+def guarantee_of(recipe: Recipe, *, stops_early: bool = False) -> Guarantee:
+    """What may be claimed of the training loss, or of the law of a chain, of which no round was picked by its score."""
     if isinstance(recipe.langevin, Langevin):
-        found = verdict(recipe)
+        found = verdict(recipe, stops_early=stops_early)
         if found.kind == "sound":
             return Guarantee("stationary law", LAW)
         return Guarantee("none", "none: the law of this chain is not known.", missing=found.reasons)

@@ -93,7 +93,8 @@ def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
 def _exact_step(recipe: Recipe) -> str:
     """What the step rule finds exactly, if it does."""
     if recipe.loss.leaf_quantile is not None and recipe.loss.convex and isinstance(recipe.step, QuantileStep):
-        return "leaves are exact minimisers"
+        trees = recipe.base_learner is None
+        return "leaves are exact minimisers" if trees else "a line search on all rows finds the least"
     if isinstance(recipe.step, LineSearchStep):
         return "a line search on all rows finds the least"
     return ""

@@ -173,6 +173,11 @@ def test_verdicts(learners: Any, params: dict[str, Any], kind: str) -> None:
         ({"loss": "exponential", "step": "line_search"}, "monotone descent", "no finite smoothness"),
         ({"loss": gb.losses.Logistic(0.01), "step": "line_search"}, "linear rate", ""),
         ({"langevin": gb.Langevin(), "step": "gradient"}, "stationary law", ""),
+        (
+            {"langevin": gb.Langevin(), "early_stopping_rounds": 2, "validation_fraction": 0.2},
+            "none",
+            "early stopping picks the best iterate",
+        ),
     ],
 )
 def test_guarantees(params: dict[str, Any], kind: str, missing: str) -> None:

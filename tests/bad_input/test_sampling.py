@@ -57,6 +57,11 @@ def test_what_is_no_policy(given: object) -> None:
         gb.GradientBoostingRegressor(sampling=given).fit(X, Y)
 
 
+def test_two_samplers_are_one_too_many() -> None:
+    with pytest.raises(RecipeError, match=r"sampling: a row is drawn by one sampler; got 2, .*Give one of them"):
+        gb.GradientBoostingRegressor(sampling=[gb.GOSS(), gb.UniformSampling(0.5)]).fit(X, Y)
+
+
 def regressor(**params: Any) -> Any:
     return gb.GradientBoostingRegressor(n_estimators=2, max_depth=2, device="cpu", **params)
 
@@ -73,7 +78,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "langevin and trimming": (
         regressor(langevin=gb.Langevin(), sampling=gb.WeightTrimming(0.9, "gradient")),
-        "drops rows without reweighting",
+        "unbiased gradients; what WeightTrimming.*leaves out is not made up for. Use uniform sampling",
     ),
     "langevin and previous leaf": (
         regressor(langevin=gb.Langevin(), sampling=gb.ImportanceSampling(0.5, variance_control="previous_leaf")),
@@ -89,7 +94,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
             sampling=gb.smart_second_order(rho=0.5, variance_control="leaf_refit"),
             step="gradient",
         ),
-        "unbounded weights|unbiased",
+        "bounded with probability one; .*gives unbounded weights. Set its floor above 0",
     ),
     "the loss of a list": (gb.GradientBoostingRanker(sampling=gb.ImportanceSampling(0.5, score="loss")), "whole lists"),
 }
@@ -110,6 +115,11 @@ WARNED: dict[str, tuple[Any, str, str]] = {
     "h of squared error": (
         regressor(sampling=gb.smart_second_order(0.5, variance_control="leaf_refit")),
         "the same second derivative.*is uniform sampling",
+        "sound",
+    ),
+    "trimming of squared error": (
+        regressor(sampling=gb.WeightTrimming(0.5)),
+        "the same second derivative.*score='hessian' leaves no row out",
         "sound",
     ),
     "g of absolute error": (
