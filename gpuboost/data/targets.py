@@ -33,9 +33,7 @@ def check_target(y: Any, n_rows: int) -> NDArray[Any]:
         return values
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(
-            f"y: must not hold NaN, infinity or None; row {row} holds {values[row]!r}. Leave such rows out."
-        )
+        raise InputError(f"y: must not hold NaN, infinity or None; row {row} holds {values[row]}. Leave such rows out.")
     return values
 
 

@@ -6,6 +6,7 @@ is saved again as the same bytes.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -97,8 +98,14 @@ def from_json(text: str | bytes) -> ModelRecord:
 
 
 def save(path: str | os.PathLike[str], text: str) -> None:
-    """Write a model file: first beside its place, then moved there, so that no reader ever meets half of one."""
+    """Write a model file: first beside its place, then moved there, so that no reader ever meets half of one.
+
+    Raises:
+        OSError: if the folder is not there, or cannot be written to.
+    """
     place = Path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place.parent))
     handle, aside = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
     try:
         with os.fdopen(handle, "wb") as file:

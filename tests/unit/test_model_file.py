@@ -135,7 +135,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere'$"):
         file.save(tmp_path / "nowhere" / "model.json", "{}")
     with pytest.raises(FileNotFoundError, match=r"absent\.json"):
         file.load(tmp_path / "absent.json")
