@@ -171,10 +171,11 @@ def test_ta_4_exponential_times_make_staleness_geometric() -> None:
 @pytest.mark.parametrize("ratio", [10.0, 30.0])
 @pytest.mark.parametrize("workers", [1, 4, 11, 16, 64])
 def test_ta_5_speed_up_saturates(ratio: float, workers: int) -> None:
+    """Within 3 %, of which the first trees, for which the server waits, are the most."""
     execution = SimulatedWorkers(workers, build_time=ratio, server_time=1.0)
-    _, log, _ = logged(depth_0(execution, 900), random_case(1, 2, 1).data)
+    _, log, _ = logged(depth_0(execution, 1800), random_case(1, 2, 1).data)
     assert log.saturation == pytest.approx(1.0 + ratio)
-    assert log.speed_up == pytest.approx(min(workers, 1.0 + ratio), rel=0.05)
+    assert log.speed_up == pytest.approx(min(workers, 1.0 + ratio), rel=0.03)
 
 
 def test_the_network_adds_to_what_a_worker_waits_for() -> None:
