@@ -1,4 +1,4 @@
-"""What theory says of a base learner beside the other pieces of a recipe (specification 6.3, A x C and B x C).
+"""What theory says of a base learner beside the other pieces of a recipe.
 
 The descent lemma holds for any direction with an edge, so most compositions are as sound as with trees. It is otherwise
 where rows are weighted and the learner takes no weights, where other pieces speak of the leaves of trees, and where a

@@ -1,7 +1,7 @@
 """How far to go along a tree: what stands in the denominator of its leaf values, and what refines them.
 
 A leaf value is -G / (D + lambda), G being the sum of gradients in the leaf. The rules differ in D alone, so each is
-"Newton, with another curvature" (specification R-2 of RGBM: the constant step is Newton with every h set to sigma).
+"Newton, with another curvature": the constant step of RGBM is Newton's with every h set to sigma (docs/theory/rgbm.md).
 """
 
 from __future__ import annotations

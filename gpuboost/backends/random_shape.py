@@ -1,9 +1,9 @@
 """The shape of a tree by chance alone: the definition of ``random_structure``, and what is counted afterwards.
 
-A law of shapes that does not know the gradients (specification of Langevin boosting, random structures): every split
-takes each feature with equal probability, and each cut of it; what is missing goes left or right, evenly. Cuts are
-quantiles, so rows are parted evenly on the average. Of a categorical feature one category goes left, the next one
-right, and every other by a coin of its own.
+A law of shapes that does not know the gradients (docs/theory/langevin.md): every split takes each feature with equal
+probability, and each cut of it; what is missing goes left or right, evenly. Cuts are quantiles, so rows are parted
+evenly on the average. Of a categorical feature one category goes left, the next one right, and every other by a coin of
+its own.
 """
 
 from __future__ import annotations

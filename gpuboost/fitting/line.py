@@ -1,10 +1,10 @@
 """How far to go along a direction f, one number a row: F <- F + rho f.
 
 For a sigma-smooth loss and any f with <r, f> > 0, r being the negative gradient, rho = <r, f> / (sigma |f|^2) lowers
-the loss by at least e^2 |r|^2 / (2 sigma), e = cos(f, r) being the edge (specification 4.2 of functional gradient
-descent). A Newton step has the loss's own second derivatives in place of sigma; both are one formula here, since
-``Gradients.h`` holds what the step rule puts there. Sums are exact, so they have no order. A step that searches starts
-from there, and is the one of trees: ``backends.line_search``.
+the loss by at least e^2 |r|^2 / (2 sigma), e = cos(f, r) being the edge (docs/theory/function_space.md). A Newton step
+has the loss's own second derivatives in place of sigma; both are one formula here, since ``Gradients.h`` holds what the
+step rule puts there. Sums are exact, so they have no order. A step that searches starts from there, and is the one of
+trees: ``backends.line_search``.
 """
 
 from __future__ import annotations

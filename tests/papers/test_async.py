@@ -1,4 +1,4 @@
-"""Asynch-SGBDT: what its specification (TA-1 .. TA-12) says must hold, on threads, simulated, and replayed."""
+"""Asynch-SGBDT: what must hold (oracles TA-1 to TA-12), on threads, simulated, and replayed."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_ta_6_the_error_follows_its_recursion() -> None:
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
-def test_the_limit_is_that_of_the_specification() -> None:
+def test_the_limit_has_its_known_values() -> None:
     known = {0: 2.0, 1: 1.0, 3: 0.445, 7: 0.209, 15: 0.101, 31: 0.0499}
     assert {s: stability_limit(s) for s in known} == pytest.approx(known, rel=0.01)
     assert stability_limit(3) == 2.0 * sin(pi / 14.0)
@@ -253,7 +253,7 @@ def test_ta_7_leaf_values_of_the_server_never_let_the_loss_rise(
 
 @pytest.mark.filterwarnings("ignore::gpuboost.errors.OutsideTheoryWarning")
 def test_leaf_values_of_the_workers_oscillate_where_the_limit_is_passed() -> None:
-    """Appendix A.4: a rate of 0.5 with 16 workers diverges on the squared loss, and is harmless with the server's."""
+    """A rate of 0.5 with 16 workers diverges on the squared loss, and is harmless with the server's."""
     data = random_case(7, 400, 6, missing=0.0).data
     curves = {}
     for leaves in ("worker", "server"):

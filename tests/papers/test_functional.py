@@ -1,4 +1,4 @@
-"""Oracles TF-1 to TF-8: functional gradient descent with any base learner (specification, section 4.5)."""
+"""Oracles TF-1 to TF-8: functional gradient descent with any base learner."""
 
 from __future__ import annotations
 

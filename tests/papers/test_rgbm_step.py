@@ -171,7 +171,7 @@ def test_tr_9_every_round_goes_down_by_what_the_lemma_says(
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_gain_of_a_split_is_the_growth_of_the_projection(backend: Backend) -> None:
-    """R-2: with h = 1 and lambda = 0 the gains of a tree, and its root's score, sum to ||P r||^2."""
+    """With h = 1 and lambda = 0 the gains of a tree, and its root's score, sum to ||P r||^2."""
     data = random_case(6, 200, 4).data
     g = random_gradients(np.random.default_rng(6), 200, "plain").g
     found = grow(backend, DepthWise(Limits(16, 4, 1, 0.0, 0.0)), data, Gradients(g, np.ones((1, 200), np.float32)))

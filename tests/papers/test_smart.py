@@ -93,7 +93,7 @@ def test_ts1_sums_keep_their_expectation(kappa: float, odds: Odds) -> None:
 
 
 def test_mvs_has_the_least_variance_of_its_kind() -> None:
-    """S-7: at the same rate, no other p has a smaller sum of (g^2 + kappa h^2) / p."""
+    """At the same rate, no other p has a smaller sum of (g^2 + kappa h^2) / p."""
     gradients, rng = logistic_gradients(2000), np.random.default_rng(0)
     scores = scores_of(gradients, 0.1, None).astype(float)
     p = probabilities(scores.astype(np.float32), Proportional(rate=0.2))
@@ -231,7 +231,7 @@ def test_ts5_the_mean_of_a_fixed_node_is_that_of_all_rows() -> None:
 
 
 def test_eta_below_one_damps_the_gradient() -> None:
-    """S-5: E sum = sum g + (eta - 1) sum g'."""
+    """E sum = sum g + (eta - 1) sum g'."""
     now, before = logistic_gradients(500, 1), logistic_gradients(500, 2)
     found = CPU.node_control(now, Sample(), before, 0.25).g[0].sum(dtype=float)
     expected = now.g[0].sum(dtype=float) - 0.75 * before.g[0].sum(dtype=float)
@@ -273,8 +273,8 @@ def test_ts6_the_control_by_the_previous_leaf_stalls(rate: float) -> None:
 
 
 @pytest.mark.slow
-def test_the_readings_rank_as_in_the_appendix() -> None:
-    """methods.md A.2, logistic, nu = 0.2, lambda = 1, rate 0.1: loss after 100 rounds, mean of three seeds.
+def test_the_readings_rank_as_they_should() -> None:
+    """Logistic, nu = 0.2, lambda = 1, rate 0.1: loss after 100 rounds, mean of three seeds.
 
     Reading A is stuck, h without a correction is far off; B and leaf_refit are near all rows.
     """

@@ -157,7 +157,7 @@ def test_what_is_no_policy_is_refused(value: object) -> None:
         gb.GradientBoostingRegressor(langevin=value).fit(np.eye(4), np.arange(4.0))
 
 
-# the company it keeps (specification of the composition, table D)
+# the company it keeps
 
 
 @dataclass(frozen=True)
