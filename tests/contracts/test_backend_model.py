@@ -49,6 +49,52 @@ def test_leaf_quantiles_replace_the_values_of_leaves_alone(backend: Backend) -> 
     assert empty.value.tolist() == [0.0, 9.0, 0.0]
 
 
+LEAF = np.array([1, 1, 1, 2, 2], np.int32)
+
+
+def searched(backend: Backend, loss: Loss, y: list[float], values: tuple[float, float], per_leaf: bool) -> Array:
+    """What a line search makes of a stump's two values, rows 0 to 2 being on its left, all scores 0."""
+    cuts = Cuts((np.array([0.5]),), (None,))
+    bins = backend.quantise(np.array([[0.0], [0.0], [0.0], [1.0], [1.0]]), cuts)
+    data, tree = (
+        TrainingSet(bins, cuts, np.array(y), None, np.array([1, 1, 1, 1, 3], np.int32)),
+        stump(0, 0, False, values),
+    )
+    found = backend.line_search(tree, LEAF, loss, np.zeros((1, 5)), data, per_leaf)
+    assert found.value[0] == 0.0
+    assert tree.value.tolist() == [0.0, *values], "the tree that is given stays as it is"
+    return found.value[1:]
+
+
+def test_a_line_search_per_tree_is_one_length_for_all_values(backend: Backend) -> None:
+    """Of squared error it is <r, f> / |f|^2; of the absolute error a median of ratios; 0 where f points uphill."""
+    y = [1.0, 2.0, 3.0, 8.0, 10.0]  # the last row counts three times
+    rho = (6.0 * 1.0 + 38.0 * 4.0) / (3.0 * 1.0 + 4.0 * 16.0)
+    assert searched(backend, losses.SquaredError(), y, (1.0, 4.0), False) == pytest.approx([rho, 4.0 * rho], rel=1e-6)
+    assert searched(backend, losses.SquaredError(), y, (-1.0, -4.0), False).tolist() == [0.0, 0.0]
+    assert searched(backend, losses.AbsoluteError(), y, (1.0, 4.0), False).tolist() == [2.5, 10.0]
+
+
+def test_a_line_search_per_leaf_finds_the_best_value_of_each(backend: Backend) -> None:
+    """Of squared error the mean, of Poisson the logarithm of the mean, of the absolute error the median."""
+    y = [1.0, 2.0, 3.0, 8.0, 12.0]
+    means = np.array([2.0, 11.0])
+    assert searched(backend, losses.SquaredError(), y, (0.3, 1.0), True) == pytest.approx(means, rel=1e-6)
+    assert searched(backend, losses.Poisson(), y, (0.3, 1.0), True) == pytest.approx(np.log(means), rel=1e-6)
+    assert searched(backend, losses.AbsoluteError(), y, (0.3, 1.0), True).tolist() == [2.0, 12.0]
+    assert searched(backend, losses.SquaredError(), y, (-0.3, 1.0), True) == pytest.approx([0.0, 11.0], rel=1e-6)
+
+
+def test_every_machine_searches_the_same_length() -> None:
+    for loss, values in ((losses.Poisson(), (0.3, 1.0)), (losses.Huber(0.7), (0.5, 2.0))):
+        for per_leaf in (False, True):
+            found = {
+                searched(one, loss, [1.0, 2.0, 3.0, 8.0, 12.0], values, per_leaf).tobytes()
+                for one in (Reference(), Cpu(1), Cpu(3))
+            }
+            assert len(found) == 1
+
+
 def test_adding_a_tree_writes_its_own_output_in_place(backend: Backend) -> None:
     cuts = Cuts((np.array([0.0, 1.0]),), (None,))
     x = np.array([[-1.0], [0.5], [3.0], [np.nan]] * 20)
