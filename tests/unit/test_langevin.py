@@ -104,7 +104,7 @@ def test_switches_leave_one_of_the_two_noises_out() -> None:
 
 
 def test_an_empty_leaf_has_no_noise() -> None:
-    from gpuboost.backends.reference import leaf_noise
+    from gpuboost.backends.leaf_values import leaf_noise
     from gpuboost.types import Nodes
 
     leaf = np.array([0, -1, -1], np.int32)
@@ -237,7 +237,7 @@ def test_what_is_not_proven_has_to_be_asked_for(changes: dict[str, Any], text: s
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"sampling": Trimming()}, "sampling: Langevin boosting requires unbiased gradients; Trimming"),
+        ({"sampling": Trimming()}, "sampling: Langevin boosting requires unbiased gradients; what Trimming"),
         ({"sampling": Trimming(True, False)}, "noise bounded with probability one; Trimming"),
         ({"loss": losses.AbsoluteError(), "step": QuantileStep()}, "searches the best value of each leaf"),
     ],
