@@ -12,7 +12,8 @@ import pytest
 from gpuboost.backends import cpu, cpu_frontier, cpu_stump
 from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference, dense_rows
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import dense_rows
 from gpuboost.growth import Growth
 from gpuboost.types import (
     Candidates,

@@ -12,7 +12,9 @@ from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
 from gpuboost.backends.cuda.plan import Plan, Tuning, tile_width
 from gpuboost.backends.cuda.runtime import Runtime
 from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
-from gpuboost.backends.reference import dense_rows, extent, fixed_point_scale
+from gpuboost.backends.exact_sums import extent
+from gpuboost.backends.fixed_point import fixed_point_scale
+from gpuboost.backends.routing import dense_rows
 from gpuboost.types import Candidates, Gradients, Limits, Nodes, Structure, Target, TrainingSet
 
 Array = np.ndarray

@@ -27,10 +27,11 @@ from gpuboost.backends.cpu_frontier import CpuFrontier
 from gpuboost.backends.cpu_smoothing import CpuSmoothing
 from gpuboost.backends.cpu_stump import CpuStump
 from gpuboost.backends.layout import Columns, Layout, columns_of, laid_out, layout_of
+from gpuboost.backends.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.programme import Programme
 from gpuboost.backends.random_shape import counted, random_nodes
-from gpuboost.backends.reference import dense_rows, leaf_noise, newton_values, weighted_quantile, whole_weights
+from gpuboost.backends.routing import dense_rows
 from gpuboost.backends.rows import rows_of
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.backends.team import Team, share

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends import cpu_sums
-from gpuboost.backends.reference import dense_rows
 from gpuboost.backends.reference_smoothing import lines_of
+from gpuboost.backends.routing import dense_rows
 from gpuboost.backends.smoothing import Fits, Plan
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace

@@ -12,7 +12,8 @@ from scipy import sparse as scipy_sparse
 from gpuboost import losses
 from gpuboost.backends import get
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference, dense_rows
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import dense_rows
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
 from gpuboost.losses import Loss

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from gpuboost import losses
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference, dense_rows
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import dense_rows
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.keys import Key

@@ -21,7 +21,8 @@ from scipy.optimize import brentq
 
 from gpuboost import losses, theory
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference, dense_rows
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import dense_rows
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, SignStump
 from gpuboost.keys import Key

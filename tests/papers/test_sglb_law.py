@@ -16,7 +16,8 @@ import pytest
 
 from gpuboost import losses
 from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.reference import Reference, dense_rows
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import dense_rows
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key

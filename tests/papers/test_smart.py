@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 
 import gpuboost as gb
 from gpuboost import losses
+from gpuboost.backends.leaf_values import newton_values
 from gpuboost.backends.odds import Odds, Proportional, TopAndOthers
-from gpuboost.backends.reference import Reference, newton_values, uniform_bits
+from gpuboost.backends.random_numbers import uniform_bits
+from gpuboost.backends.reference import Reference
 from gpuboost.backends.reference_sampling import probabilities, scores_of
 from gpuboost.benchmarks import real, smart
 from gpuboost.benchmarks.store import Data

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from gpuboost.backends.cuda import frontier, tree
 from gpuboost.backends.cuda.plan import Plan, Tuning
 from gpuboost.backends.cuda.runtime import Runtime, source
-from gpuboost.backends.reference import Reference, dense_rows, route
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import dense_rows, route
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
 

@@ -11,7 +11,8 @@ from emulator import emulated_runtime
 from growing_on_device import Device
 
 from gpuboost.backends.cuda.plan import Tuning
-from gpuboost.backends.reference import Reference, integers
+from gpuboost.backends.exact_sums import integers
+from gpuboost.backends.reference import Reference
 from gpuboost.growth import DepthWise
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, TrainingSet
 

@@ -22,8 +22,9 @@ from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.runtime import CupyRuntime, source
 from gpuboost.backends.cuda.store import HEAD
 from gpuboost.backends.cuda.tree import NODE, STATE, as_records
+from gpuboost.backends.exact_sums import extent
 from gpuboost.backends.fixed_point import fixed_point_scale
-from gpuboost.backends.reference import Reference, extent
+from gpuboost.backends.reference import Reference
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.keys import Key
 from gpuboost.types import Cuts, Ensemble, Gradients, Noise

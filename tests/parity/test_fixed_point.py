@@ -10,8 +10,9 @@ from builders import TEAMS, eager_threads, grow, random_gradients, sparse, struc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuboost.backends.exact_sums import integers
 from gpuboost.backends.fixed_point import fixed_point_scale
-from gpuboost.backends.reference import Reference, integers
+from gpuboost.backends.reference import Reference
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise
 from gpuboost.kernels import fixed_point as kernels

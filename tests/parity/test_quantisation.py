@@ -19,7 +19,7 @@ from emulator import emulated_runtime
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.backends import reference
+from gpuboost.backends import reference, reference_growth
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.tree import STATE, as_records
 from gpuboost.backends.reference import Reference
@@ -64,7 +64,8 @@ def quantised_by(scale: Scale) -> Iterator[None]:
         return g, h, (unit_g, unit_h)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reference, "integers", integers)
+        for module in (reference, reference_growth):
+            patch.setattr(module, "integers", integers)
         yield
 
 

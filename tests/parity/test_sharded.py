@@ -15,8 +15,8 @@ from sharding import csr, even, place
 import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.exact_sums import fixed_order_sum
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import fixed_order_sum
 from gpuboost.backends.sharded import ordered
 from gpuboost.backends.sharded.crew import LocalCrew
 from gpuboost.boosting import boost

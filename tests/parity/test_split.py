@@ -17,7 +17,8 @@ from builders import (
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gpuboost.backends.reference import Reference, dense_rows
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import dense_rows
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, Structure, TrainingSet
 

@@ -24,8 +24,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.exact_sums import integers
 from gpuboost.backends.layout import columns_of
-from gpuboost.backends.reference import Reference, dense_rows, integers, route
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import dense_rows, route
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, TrainingSet
 

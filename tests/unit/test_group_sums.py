@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpuboost.backends.reference import fixed_order_sum
+from gpuboost.backends.exact_sums import fixed_order_sum
 from gpuboost.kernels import group_sums, pointwise
 
 

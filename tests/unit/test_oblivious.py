@@ -8,8 +8,11 @@ from builders import TEAMS, assert_same_tree, eager_threads, grow, random_case, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuboost.backends.exact_sums import integers
+from gpuboost.backends.leaf_values import newton_values
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference, dense_rows, integers, newton_values, route
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import dense_rows, route
 from gpuboost.growth import DepthWise, Oblivious
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, Nodes, TrainingSet
 

@@ -14,7 +14,8 @@ from scipy import stats
 import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.random_shape import random_nodes
-from gpuboost.backends.reference import Reference, route
+from gpuboost.backends.reference import Reference
+from gpuboost.backends.routing import route
 from gpuboost.boosting import boost
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key

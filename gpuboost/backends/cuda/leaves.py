@@ -16,7 +16,7 @@ from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.store import DeviceTree, TreeStore, host_nodes
 from gpuboost.backends.cuda.target import DeviceGradients
 from gpuboost.backends.cuda.tree import STATE
-from gpuboost.backends.reference import weight_scale
+from gpuboost.backends.leaf_values import weight_scale
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.types import Array, Cuts, Limits, Noise, TrainingSet, Tree
 

@@ -14,9 +14,9 @@ import numpy as np
 from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.fixed_point import fixed_point_scale
 from gpuboost.backends.layout import layout_of
+from gpuboost.backends.leaf_values import leaf_noise, newton_values, weight_scale
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.random_shape import counted, random_nodes
-from gpuboost.backends.reference import leaf_noise, newton_values, weight_scale
 from gpuboost.backends.sharded.arrays import Distributed, Driver, is_distributed
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.drawing import draw

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpuboost.backends import cpu_sums, formulas, reference_sampling
 from gpuboost.backends.cpu import EVERY_ROW, Cpu
 from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
-from gpuboost.backends.reference import dense_rows
+from gpuboost.backends.routing import dense_rows
 from gpuboost.backends.sharded.crew import Held, Message
 from gpuboost.backends.sharded.ordered import Part, part_of, part_of_numbers
 from gpuboost.backends.sharded.quantiles import Residuals

@@ -1,0 +1,34 @@
+"""Which leaf of a tree a row comes to rest in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuboost.types import Array, Bins, Cuts, DenseBins, Nodes, SparseBins
+
+
+def dense_rows(bins: Bins) -> Array:
+    """(n, d) uint8, whatever the layout."""
+    if isinstance(bins, DenseBins):
+        return bins.rows
+    assert isinstance(bins, SparseBins)
+    n = bins.shape[0]
+    rows = np.tile(bins.default, (n, 1))
+    of_entry = np.repeat(np.arange(n), np.diff(bins.row_start))
+    rows[of_entry, bins.feature] = bins.row_bin
+    return rows
+
+
+def route(nodes: Nodes, bins: Array, cuts: Cuts) -> Array:
+    """(n,) int32: the leaf of every row. bins (n, d) uint8."""
+    n_bins, categorical = cuts.n_bins, cuts.is_categorical
+    at = np.zeros(len(bins), np.int32)
+    every = np.arange(len(bins))
+    while (nodes.feature[at] >= 0).any():
+        feature = np.maximum(nodes.feature[at], 0)
+        code = bins[every, feature].astype(np.int64)
+        in_set = nodes.left_set[at, code >> 5] >> (code & 31).astype(np.uint32) & 1
+        left = np.where(categorical[feature], in_set == 1, code <= nodes.bin[at])
+        left = np.where(code == n_bins[feature], nodes.missing_left[at], left)
+        at = np.where(nodes.feature[at] < 0, at, np.where(left, nodes.left[at], nodes.right[at])).astype(np.int32)
+    return at
