@@ -47,6 +47,7 @@ def coefficients():
 
 
 def text(table):
+    """The file that ``read`` reads: HEAD, then a line for each segment, in hexadecimal, which keeps every bit."""
     lines = ["{" + ",".join(float(c).hex() for c in row) + "}" for row in table]
     return HEAD + ",\n".join(lines) + "\n"
 

@@ -62,6 +62,7 @@ def free(value: Any, where: str) -> dict[str, Any]:
 
 
 def items(value: Any, where: str) -> list[Any]:
+    """A list of anything."""
     if not isinstance(value, list):
         refuse(where, "a list was expected", value)
     return value
