@@ -14,6 +14,7 @@ from emulator import emulated_runtime
 from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rules import FOR_STUMPS, FOR_TREES, STUMP
 
 from gpuboost import losses
 from gpuboost.backends.cpu import Cpu
@@ -26,31 +27,14 @@ from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.keys import Key
 from gpuboost.learners import (
     AllLearners,
-    CyclicGroups,
     RandomByNode,
-    RandomGroup,
-    RandomGroups,
-    RandomLearners,
     Selection,
-    WeightedGroups,
 )
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, UniformSampling, smart_second_order
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step
 from gpuboost.types import Candidates, Cuts, Ensemble, Limits, TrainingSet
-
-LABELS = ("a", "b", "a", "c", "b")
-STUMP = DepthWise(Limits(2, 1, reg_lambda=0.0))
-FOR_TREES: list[Selection] = [
-    RandomByNode(2),
-    RandomByNode(1),
-    RandomGroups(2, "root"),
-    RandomGroups(1, LABELS),
-    RandomGroup(LABELS),
-    WeightedGroups(2, (1.0, 0.0, 2.0, 3.0, 0.5)),
-]
-FOR_STUMPS: list[Selection] = [RandomLearners(1), RandomLearners(7), RandomLearners(0.5), CyclicGroups(2)]
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from builders import GRADIENT_KINDS, model_bytes, random_case, random_gradients
 from emulator import ORDERS, emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rules import KAPPAS, KEY, ODDS
 
 from gpuboost import losses
 from gpuboost.backends.cpu import Cpu
@@ -26,7 +26,6 @@ from gpuboost.backends.reference import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
-from gpuboost.keys import Key
 from gpuboost.learners import RandomGroups
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
@@ -44,22 +43,6 @@ from gpuboost.sampling import (
 from gpuboost.steps import GradientStep, QuantileStep
 from gpuboost.types import Array, Gradients, Limits, Progress, Sample, TrainingSet
 
-KEY = Key.root(3) / "rows" / 5
-KAPPAS = [0.0, 0.1, 30.0, inf]
-ODDS: list[Odds] = [
-    Proportional(rate=0.1, floor=0.01),
-    Proportional(rate=0.4),
-    Proportional(rate=0.9, floor=0.3),
-    Proportional(rate=0.5, floor=0.5),
-    Proportional(rate=1.0, floor=0.1),
-    Proportional(rho=0.7),
-    Proportional(rho=3.0, floor=0.2),
-    TopAndOthers(0.2, 0.1),
-    TopAndOthers(0.05, 0.95),
-    Heaviest(0.8),
-    Heaviest(0.05),
-    Heaviest(1.0),
-]
 RULES: list[Sampling] = [
     ImportanceSampling(0.3),
     ImportanceSampling(0.3, score="gradient", floor=0.2),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import numpy as np
 import pytest
 from builders import GRADIENT_KINDS, TEAMS, Case, eager_threads, model_bytes, random_case, random_gradients, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rules import KAPPAS, KEY, ODDS
 
 from gpuboost import losses
 from gpuboost.backends import cpu_sampling, threshold
@@ -19,7 +18,6 @@ from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.kernels import sampling
-from gpuboost.keys import Key
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import (
@@ -34,20 +32,6 @@ from gpuboost.sampling import (
 from gpuboost.types import Gradients, Limits, Sample
 
 Array = np.ndarray
-KEY = Key.root(3) / "rows" / 5
-KAPPAS = [0.0, 0.1, 30.0, inf]
-ODDS: list[Odds] = [
-    Proportional(rate=0.1, floor=0.01),
-    Proportional(rate=0.4),
-    Proportional(rate=0.9, floor=0.3),
-    Proportional(rate=0.5, floor=0.5),
-    Proportional(rho=0.7),
-    Proportional(rho=3.0, floor=0.2),
-    TopAndOthers(0.2, 0.1),
-    TopAndOthers(0.05, 0.95),
-    Heaviest(0.8),
-    Heaviest(0.05),
-]
 RULES: list[Sampling] = [
     ImportanceSampling(0.3),
     ImportanceSampling(0.3, score="loss"),

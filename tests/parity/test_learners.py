@@ -10,6 +10,7 @@ import pytest
 from builders import TEAMS, as_sparse, eager_threads, model_bytes, random_case, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rules import FOR_STUMPS, FOR_TREES, STUMP
 
 from gpuboost import losses
 from gpuboost.backends.reference import Reference
@@ -17,30 +18,16 @@ from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, SignStump
 from gpuboost.learners import (
     AllLearners,
-    CyclicGroups,
     RandomByNode,
-    RandomGroup,
     RandomGroups,
     RandomLearners,
     Selection,
-    WeightedGroups,
 )
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, UniformSampling
 from gpuboost.steps import ConstantStep, LineSearchStep, NewtonStep, Step
 from gpuboost.types import DenseBins, Ensemble, Limits, TrainingSet
-
-LABELS = ("a", "b", "a", "c", "b")
-STUMP = DepthWise(Limits(2, 1, reg_lambda=0.0))
-
-FOR_TREES: list[Selection] = [
-    RandomGroups(2, "root"),
-    RandomGroups(1, LABELS),
-    RandomGroup(LABELS),
-    WeightedGroups(2, (1.0, 0.0, 2.0, 3.0, 0.5)),
-]
-FOR_STUMPS: list[Selection] = [RandomLearners(1), RandomLearners(7), RandomLearners(0.5), CyclicGroups(2)]
 
 
 def assert_same(recipe: Recipe, data: TrainingSet, seed: int) -> Ensemble:
@@ -58,7 +45,7 @@ def assert_same(recipe: Recipe, data: TrainingSet, seed: int) -> Ensemble:
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([3, 40, 300]),
-    st.sampled_from([*FOR_TREES, RandomByNode(2)]),
+    st.sampled_from(FOR_TREES),
     st.sampled_from([DepthWise(Limits(8, 3)), LeafWise(Limits(6, 4)), DepthWise(Limits(8, 3, 3)), STUMP]),
     st.sampled_from([EveryRow(), UniformSampling(0.6)]),
     st.sampled_from(["real", "binary", "3"]),
