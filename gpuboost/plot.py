@@ -39,7 +39,12 @@ MOST_CATEGORIES = 4
 
 
 def importance(model: Any, kind: str = "gain", *, top: int = 20, ax: Axes | None = None) -> Axes:
-    """The ``top`` features by ``model.feature_importance(kind)``, the greatest on top. Features at 0 are left out."""
+    """The ``top`` features by ``model.feature_importance(kind)``, the greatest on top. Features at 0 are left out.
+
+    Raises:
+        RecipeError: if top is below 1.
+        InputError: if the kind is unknown, or the model is not one of trees.
+    """
     if top < 1:
         raise RecipeError(f"top: must be at least 1; got {top!r}.")
     values = np.asarray(model.feature_importance(kind))
@@ -56,6 +61,9 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
 
     ``results`` is a fitted estimator, a result of ``gb.cv`` or an ``evals_result_``. Results of ``cv`` are drawn as the
     mean over the folds with a band of one standard deviation.
+
+    Raises:
+        InputError: if nothing was watched, or not this metric.
     """
     found: object = getattr(results, "evals_result_", results)
     curves: Mapping[str, Mapping[str, Sequence[float]]] = found if isinstance(found, Mapping) else {}
@@ -87,6 +95,9 @@ def partial_effect(model: Any, feature: int | str, output: int = 0, *, ax: Axes 
 
     For additive models: families of ``gb.learners``, and stumps. A dashed line is the part of a missing value, if it
     has one of its own. What two features add together is not drawn.
+
+    Raises:
+        InputError: if there is no such feature, or the model has no additive form.
     """
     names = _names(model)
     column = names.index(feature) if isinstance(feature, str) and feature in names else feature
@@ -133,6 +144,9 @@ def staleness(model: Any, *, ax: Axes | None = None) -> Axes:
 
     ``model`` is a fitted estimator or a ``gb.Log``. The line is at the mean, which is one less than the workers if all
     of them always had work.
+
+    Raises:
+        InputError: if there is no log, or nothing in it.
     """
     log = _log(model)
     found = log.staleness
@@ -150,6 +164,9 @@ def timeline(model: Any, *, last: int | None = 60, ax: Axes | None = None) -> Ax
 
     ``model`` is a fitted estimator or a ``gb.Log``; ``last`` is how many of its lines to draw, None for all. Trees that
     came to nothing are drawn in another colour.
+
+    Raises:
+        InputError: if there is no log, or nothing in it.
     """
     log = _log(model)
     lines = log.lines if last is None else log.lines[-last:]
@@ -175,8 +192,20 @@ def _log(model: Any) -> Log:
 
 
 def tree(model: Any, round: int = 0, output: int = 0, *, ax: Axes | None = None) -> Axes:
-    """One tree: at a node its split, at a leaf its value times the learning rate, and how many rows came by."""
+    """One tree: at a node its split, at a leaf its value times the learning rate, and how many rows came by.
+
+    Raises:
+        InputError: if there is no such round or output, or the model is not one of trees.
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
     ensemble = model.ensemble_
+    if ensemble.components:
+        raise InputError(
+            f"model: trees are drawn, and this one was fitted with base_learner={model.base_learner!r}. See "
+            "gb.plot.partial_effect."
+        )
     if not (-ensemble.n_rounds <= round < ensemble.n_rounds and 0 <= output < ensemble.n_outputs):
         raise InputError(
             f"round, output: the model has {ensemble.n_rounds} rounds of {ensemble.n_outputs} trees; "

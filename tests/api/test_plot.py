@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import gpuboost as gb
 
@@ -70,6 +71,16 @@ def test_a_tree_shows_its_splits_and_leaves(model: gb.GradientBoostingRegressor)
     )
     for value, count in zip(tree.value[tree.nodes.is_leaf], tree.nodes.count[tree.nodes.is_leaf], strict=True):
         assert f"{0.7 * value:.4g}\n{count} rows" in shown
+
+
+def test_only_a_fitted_model_of_trees_has_one(regression_data: Data) -> None:
+    additive = gb.GradientBoostingRegressor(n_estimators=2, base_learner=gb.learners.Linear())
+    with pytest.raises(NotFittedError):
+        gb.plot.tree(additive)
+    with pytest.raises(
+        gb.InputError, match=r"model: trees are drawn, .*base_learner=Linear\(columns=None\). See gb.plot"
+    ):
+        gb.plot.tree(additive.fit(*regression_data))
 
 
 def test_a_tree_names_missing_values_and_categories(rng: np.random.Generator) -> None:
