@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from gpuboost.errors import RecipeError
+from gpuboost.errors import RecipeError, shown
 from gpuboost.fitting import BaseLearner
 from gpuboost.fitting.competition import Competition
 from gpuboost.fitting.estimator import AnyEstimator
@@ -32,7 +32,7 @@ def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
     if listed and all(isinstance(one, FAMILIES) for one in listed):
         return Competition(tuple(listed))
     if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in ("fit", "predict")):
-        raise RecipeError(f"base_learner: must be {RULE}; got {value!r}.")
+        raise RecipeError(f"base_learner: must be {RULE}; got {shown(value)}.")
     from sklearn.base import clone, is_classifier
 
     if hasattr(value, "__sklearn_tags__") and is_classifier(value):

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuboost.api.base_learners import base_learner
 from gpuboost.backends.devices import usable_threads
-from gpuboost.errors import RecipeError
+from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Dynamics, Langevin, NoNoise
@@ -128,7 +128,7 @@ def langevin(value: Any) -> Dynamics:
         return NoNoise()
     if not isinstance(value, (Langevin, NoNoise)):
         rule = "None, or a policy such as Langevin(inverse_temperature=1000.0, shrinkage=0.01)"
-        raise RecipeError(f"langevin: must be {rule}; got {value!r}.")
+        raise RecipeError(f"langevin: must be {rule}; got {shown(value)}.")
     return value
 
 
@@ -180,7 +180,7 @@ def step(value: Any, loss: Loss, dynamics: Dynamics) -> Step:
 
 def _policy(name: str, value: Any, methods: tuple[str, ...], rule: str) -> Any:
     if isinstance(value, type) or not all(callable(getattr(value, method, None)) for method in methods):
-        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+        raise RecipeError(f"{name}: must be {rule}; got {shown(value)}.")
     return value
 
 

@@ -57,6 +57,16 @@ def test_what_is_no_policy(given: object) -> None:
         gb.GradientBoostingRegressor(sampling=given).fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("sampling", gb.GOSS), ("learners", gb.RandomGroups), ("langevin", gb.Langevin), ("execution", gb.Asynchronous),
+     ("step", gb.LineSearchStep), ("base_learner", gb.learners.Spline)],
+)  # fmt: skip
+def test_a_class_is_to_be_called(name: str, given: type) -> None:
+    with pytest.raises(RecipeError, match=rf"^{name}: must be .*; got the class {given.__name__}\. Call it first\."):
+        gb.GradientBoostingRegressor(**{name: given}).fit(X, Y)
+
+
 def test_two_samplers_are_one_too_many() -> None:
     with pytest.raises(RecipeError, match=r"sampling: a row is drawn by one sampler; got 2, .*Give one of them"):
         gb.GradientBoostingRegressor(sampling=[gb.GOSS(), gb.UniformSampling(0.5)]).fit(X, Y)
