@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import TEAMS, model_bytes, random_case, random_gradients
+from builders import TEAMS, eager_threads, model_bytes, random_case, random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpuboost as gb
 from gpuboost import losses
+from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.leaf_values import newton_values
 from gpuboost.backends.odds import Odds, Proportional, TopAndOthers
 from gpuboost.backends.random_numbers import uniform_bits
@@ -317,6 +318,16 @@ def test_ts9_a_row_is_drawn_by_its_own_number_alone(n: int, m: int, seed: int) -
     assert np.array_equal(drawn(few, 2), rows[rows < few])
     p = probabilities(scores_of(gradients, 0.1, None), Proportional(rho=0.6))[:many]
     assert np.array_equal(rows, np.flatnonzero(uniform_bits(many, name) / 2.0**32 < p))
+
+
+def test_ts9_a_sample_does_not_depend_on_the_threads() -> None:
+    """Of a rate that is solved for, 100,000 rows: 1, 2 and 16 threads, each with rows of its own."""
+    gradients, found = logistic_gradients(100_000), set()
+    with eager_threads():
+        for threads in (1, 2, 16):
+            sample = Cpu(threads).draw(gradients, 0.1, Proportional(rate=0.1, floor=0.01), key(0))
+            found.add((sample.rows.tobytes(), sample.inverse_probability.tobytes()))
+    assert len(found) == 1
 
 
 def test_ts10_goss_takes_the_top_and_weighs_the_rest() -> None:
