@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
     given = {name: value for name, value in vars(options).items() if name in PARAMETERS}
     given |= _langevin(options)
-    _check(options, given)
     options.eval = options.eval or (None if options.model else HELD_OUT)
+    _check(options, given)
     rows = _read(options.data, options)
     task = task_of(options.task, given.get("loss"), rows)
     if task != "rank" and "eval_at" in given:

@@ -142,7 +142,8 @@ def test_a_loss_may_have_its_parameter(houses: Path, tmp_path: Path) -> None:
 
 
 def test_a_fifth_is_held_out_where_no_model_is_saved(houses: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", str(houses), "--target", "price", "--n-estimators", "10"]) == 0
+    given = ["--n-estimators", "10", "--early-stopping-rounds", "5"]
+    assert main(["train", str(houses), "--target", "price", *given]) == 0
     shown = capsys.readouterr().out
     assert "192 rows" in shown
     assert "48 held-out rows" in shown
