@@ -67,13 +67,34 @@ struct Store {
     i32 columns, base; // base: stretch whose sums come first
 };
 
+// cells += sign * the sums of all shards (shards.cu). sums: of the line's cells, with its counts behind them.
+static __device__ __forceinline__ void add_line(Cells &cells, const i64 *sums, i32 in_line, i32 place, i32 size, i32 sign)
+{
+    const i32 first = (threadIdx.x & 31) * PER_LANE;
+#pragma unroll
+    for (i32 k = 0; k < PER_LANE; ++k) {
+        if (first + k >= size)
+            continue;
+        const i32 cell = place * CELLS + first + k;
+        cells.g[k] += sign * sums[2 * cell];
+        cells.h[k] += sign * sums[2 * cell + 1];
+        if (COUNTS)
+            cells.n[COUNTS ? k : 0] += sign * (i32)sums[2 * in_line + cell];
+    }
+}
+
 // The histogram of one feature at a child of ``line``: its own stretches, or its parent's less those of its sibling.
-static __device__ __forceinline__ void complete(Cells &cells, const Store &at, const Line &line, i32 side, i32 slot,
-                                                i32 place, i32 size, i32 keep)
+// number: of the line, among those whose sums are there.
+static __device__ __forceinline__ void complete(Cells &cells, const Store &at, const Line &line, i32 number, i32 side,
+                                                i32 slot, i32 place, i32 size, i32 keep)
 {
     const i64 tile = (i64)at.columns * CELLS, own = slot * tile + (i64)place * CELLS;
     load(cells, at.sums + own, at.counts + own * COUNTS, side ? size : 0);
-    for (i32 t = line.first_tile; t < line.first_tile + line.n_tiles; ++t) {
+    if (SHARDED) {
+        const i64 *sums = (const i64 *)at.partials + SHARED_HEAD + number * tile * (2 + COUNTS);
+        add_line(cells, sums, (i32)tile, place, size, side ? -1 : 1);
+    }
+    for (i32 t = line.first_tile; t < line.first_tile + line.n_tiles && !SHARDED; ++t) {
         const i64 part = (t - at.base) * tile + (i64)place * CELLS;
         add_partial(cells, at.partials + part, at.partial_counts + part * COUNTS, size, side ? -1 : 1);
     }

@@ -56,6 +56,15 @@ static __device__ Node born(const Node &parent, i32 v, i64 g, i64 h, i32 slot, f
     return child;
 }
 
+// The last argument of kernels that choose splits, where rows are shared out.
+#if SHARDED
+#define ROWS_HERE , const i32 *__restrict__ here
+#define HERE here
+#else
+#define ROWS_HERE
+#define HERE nullptr
+#endif
+
 // What splitting nodes needs, besides the nodes themselves.
 struct Growth {
     const i32 *kinds; // value bins of every feature, and 1 << 16 if it is categorical
@@ -66,7 +75,14 @@ struct Growth {
     i32 *node_of_slot;
     f64 unit_h;
     i32 slots; // histograms are kept of nodes in slots below this
+    const i32 *here; // of shards: the rows of each node that this one has
 };
+
+// Rows of node v that lie here, and so in the list.
+static __device__ __forceinline__ i32 rows_here(const Node *nodes, i32 v, const Growth &growth)
+{
+    return SHARDED ? growth.here[v] : nodes[v].count;
+}
 
 // Whether both children are to be built: if their parent's histogram was not kept. None is, at the last level.
 static __device__ __forceinline__ bool builds_both(const Node &node, const Growth &growth)
@@ -81,6 +97,7 @@ static __device__ void split_node(Node *nodes, i32 v, i32 left, i32 new_slot, i3
 {
     const Node parent = nodes[v];
     const bool both = builds_both(parent, growth);
+    const i32 rows = SHARDED ? growth.here[v] : parent.count;
     const i64 right_g = parent.sum_g - parent.left_g, right_h = parent.sum_h - parent.left_h;
     const bool move_left = !both && parent.left_h <= right_h;
     const i32 slot = parent.slot, left_slot = move_left ? new_slot : slot, right_slot = move_left ? slot : new_slot;
@@ -96,7 +113,7 @@ static __device__ void split_node(Node *nodes, i32 v, i32 left, i32 new_slot, i3
     const i32 some = a.state == FRESH || b.state == FRESH;
     if (both) {
         growth.lines[line] = {left, -1, begin, 1, a.state == FRESH, 0, 0, 0};
-        growth.lines[line + 1] = {left + 1, -1, begin + parent.count - 1, -1, b.state == FRESH, 0, 0, 0};
+        growth.lines[line + 1] = {left + 1, -1, begin + rows - 1, -1, b.state == FRESH, 0, 0, 0};
         growth.cursor[line + 1] = 0;
     } else
         growth.lines[line] = {move_left ? left : left + 1, move_left ? left + 1 : left, begin, 1, some, 0, 0, 0};
@@ -131,7 +148,7 @@ static __device__ void split_open(State *state, Node *nodes, i32 begin, Threshol
         const u32 tie = ties + block_scan(open && key == least.key, more_ties);
         const bool chosen = open && (least.key == 0 || key > least.key || (key == least.key && tie < least.ties));
         const u32 place = taken + block_scan(chosen, more);
-        const u32 row = rows + block_scan(chosen ? nodes[v].count : 0, more_rows);
+        const u32 row = rows + block_scan(chosen ? rows_here(nodes, v, growth) : 0, more_rows);
         const u32 line = lines + block_scan(chosen ? 1 + builds_both(nodes[v], growth) : 0, more_lines);
         if (chosen)
             split_node(nodes, v, end + 2 * place, leaves + place, row, line, growth);

@@ -13,6 +13,10 @@ static_assert(sizeof(i32) == 4 && sizeof(i64) == 8 && sizeof(f32) == 4 && sizeof
 
 #define FULL_WARP 0xffffffffu
 
+#ifndef SHARDED
+#define SHARDED 0 // 1: this device has some of a training set's rows, and others have the rest; see shards.cu
+#endif
+
 // float32 <-> float64 by their bits. CuPy compiles with -ftz=true, and a conversion instruction would then take a
 // subnormal float32 for 0: the host does not.
 

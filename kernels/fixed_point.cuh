@@ -97,7 +97,7 @@ static __device__ f64 scale_of(f64 top, f64 total, f64 most, f64 weight, i32 bit
 
 // The last block of an output: the target's part of ``State``. m: rows; weight: what they stand for; most: largest
 // multiplicity. All threads of the block.
-static __device__ void finish_extents(const Extents &extents, i32 m, i64 weight, i32 most, State *state)
+static __device__ void settle_extents(const Extents &extents, i32 m, i64 weight, i32 most, State *state)
 {
     const f64 total_g = total_in_order(extents.sums, extents.stretches);
     const f64 total_h = total_in_order(extents.sums + extents.stretches, extents.stretches);
@@ -117,6 +117,13 @@ static __device__ void finish_extents(const Extents &extents, i32 m, i64 weight,
     state->m = m;
     state->wide = narrow ? 0 : 1;
     state->error = finite ? 0 : 1;
+}
+
+// The same, unless other shards have rows of the target too: then sums and tops wait for theirs (shards.cu).
+static __device__ void finish_extents(const Extents &extents, i32 m, i64 weight, i32 most, State *state)
+{
+    if (!SHARDED)
+        settle_extents(extents, m, weight, most, state);
 }
 
 // The same where multiplicities are counted on the way: each thread's sum of them and the largest it saw. ``weights``

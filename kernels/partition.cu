@@ -48,36 +48,42 @@ static __device__ __forceinline__ i32 take_place(u32 *counter, i32 line)
     return __shfl_sync(FULL_WARP, base, first) + __popc(mates & ((1u << lane) - 1));
 }
 
-// The children's rows are known: the smaller ones end here, and the lists of the others are cut into stretches.
+// The children's rows are known: the smaller ones end here, and the lists of the others are cut into stretches. Of
+// shards, ``cursor`` has the rows that are here, ``everywhere`` those of all, and ``here`` gets the former by node.
 // By one block.
 static __device__ void cut_lists(State *state, Node *nodes, Line *lines, const u32 *cursor, Tile *stretches,
-                                 const i32 *contest, const Rule *rule, i32 least, i32 items)
+                                 const i32 *contest, const Rule *rule, i32 least, i32 items,
+                                 const u32 *everywhere = nullptr, i32 *here = nullptr)
 {
     const i32 n_lines = state->n_lines;
     u32 listed = 0;
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS) {
         Line line = lines[i];
         Node &node = nodes[line.node];
-        node.count = cursor[i];
+        node.count = SHARDED ? everywhere[i] : cursor[i];
+        if (SHARDED)
+            here[line.node] = cursor[i];
         bool some = node.state == FRESH && enough_rows(node, rule);
         if (!some)
             node.state = CLOSED;
         if (line.sibling >= 0) {
             Node &sibling = nodes[line.sibling];
             sibling.count = nodes[node.parent].count - node.count;
+            if (SHARDED)
+                here[line.sibling] = here[node.parent] - (i32)cursor[i];
             const bool other = sibling.state == FRESH && enough_rows(sibling, rule);
             if (!other)
                 sibling.state = CLOSED;
             some |= other;
         }
         lines[i].listed = line.listed = line.listed && some;
-        listed += line.listed ? node.count : 0;
+        listed += !line.listed ? 0 : SHARDED ? cursor[i] : node.count;
     }
     const i32 stretch = rows_of_tile(block_sum(listed), contest[1], least, items);
     u32 first_tile = 0;
     for (i32 first = 0; first < n_lines; first += THREADS) {
         const i32 i = first + threadIdx.x;
-        const i32 rows = i < n_lines && lines[i].listed ? nodes[lines[i].node].count : 0;
+        const i32 rows = i >= n_lines || !lines[i].listed ? 0 : SHARDED ? (i32)cursor[i] : nodes[lines[i].node].count;
         const u32 tiles = (rows + stretch - 1) / stretch;
         u32 more;
         const u32 tile = first_tile + block_scan(tiles, more);
@@ -164,9 +170,22 @@ route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT
             write_pair(list_pairs, state->wide, at, g, h);
         }
     }
-    if (last_block(&state->arrived))
+    if (last_block(&state->arrived) && !SHARDED)
         cut_lists(state, nodes, lines, cursor, stretches, contest, rule, least, items);
 }
+
+#if SHARDED
+
+// What route leaves to be done when the rows of all shards are counted.
+extern "C" __global__ void __launch_bounds__(THREADS)
+cut_shared_lists(const u32 *__restrict__ cursor, const u32 *__restrict__ everywhere, i32 *here, Tile *stretches,
+                 State *state, Node *nodes, Line *lines, const i32 *__restrict__ contest,
+                 const Rule *__restrict__ rule, i32 least, i32 items)
+{
+    cut_lists(state, nodes, lines, cursor, stretches, contest, rule, least, items, everywhere, here);
+}
+
+#endif
 
 // Leaf-wise growth: the tree that best-first growth makes, of all that was tried. node_of_slot gets the leaves' numbers
 // in it.

@@ -70,6 +70,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
 // cell is among those of a histogram, in units of CELLS. deviation and what follows: Lots (contest.cuh).
 // contest[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
+// Of shards, partials are what all of them have (shards.cu), and a last argument tells the rows that are here.
 // chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (subsets.cu); 0: all do.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
@@ -77,7 +78,7 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
          const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
          Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 first_line, i32 last_line, i32 slots,
          i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
-         const u32 *__restrict__ chosen, i32 words)
+         const u32 *__restrict__ chosen, i32 words ROWS_HERE)
 {
     const Lots lots = {deviation, {seed_low, seed_high, *iteration, name}, table};
 #if SETS
@@ -96,7 +97,7 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
         const Node node = nodes[v];
         const i32 kind = kinds[features[j]], missing = kind & 0xffff;
         Cells cells;
-        complete(cells, at, line, side, node.slot, places[j], missing + 1,
+        complete(cells, at, line, which >> 1, side, node.slot, places[j], missing + 1,
                  node.slot < slots && node.depth + 1 < rule->max_depth);
         const Terms terms = terms_of(node, state, rule, missing);
         const u32 *bits = contest[3] && v == 0 ? (const u32 *)contest + contest[3] + 8 * j : nullptr;
@@ -116,7 +117,7 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
             take_best(nodes + v, candidates + (i64)which * t, features, kinds, t, lots);
     }
     if (choose && last_block(&state->arrived)) {
-        const Growth growth = {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots};
+        const Growth growth = {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots, HERE};
         if (choose == 1)
             choose_level(state, nodes, growth);
         else

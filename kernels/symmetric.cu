@@ -24,7 +24,7 @@ complete_histograms(const uint2 *partials, const u32 *partial_counts, longlong2 
         if (v < 0 || nodes[v].state != FRESH)
             continue;
         Cells cells;
-        complete(cells, at, line, side, nodes[v].slot, places[j], (kinds[features[j]] & 0xffff) + 1, 1);
+        complete(cells, at, line, which >> 1, side, nodes[v].slot, places[j], (kinds[features[j]] & 0xffff) + 1, 1);
     }
 }
 
@@ -178,7 +178,7 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
                const i32 *__restrict__ contest, const i32 *__restrict__ features, const i32 *__restrict__ places,
                const i32 *__restrict__ kinds, Candidate *candidates, State *state, Node *nodes, Line *lines,
                Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 slots, f64 deviation,
-               u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table)
+               u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table ROWS_HERE)
 {
     const Lots lots = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Level level;
@@ -199,6 +199,6 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
     }
     if (last_block(&state->arrived)) {
         share_split(candidates, t, features, places, kinds, at, nodes, begin, end, state, rule, lots);
-        choose_level(state, nodes, {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots});
+        choose_level(state, nodes, {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots, HERE});
     }
 }

@@ -73,6 +73,8 @@ struct Rule {
     i32 in_turn;            // leaf-wise growth: one split at a time, as nodes draw their features by their number
 };
 
+enum { SHARED_HEAD = 2 }; // numbers in front of the sums of all shards, g and h of the root: see shards.cu
+
 static_assert(sizeof(State) == 112 && sizeof(Node) == 128 && sizeof(Line) == 32, "the numpy twins have these sizes");
 
 #define MOST_ROWS 65535 // whose pairs may be added up in 32 bits, whatever the scale: see backends/fixed_point.py

@@ -19,8 +19,10 @@ from emulator import emulated_runtime
 
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.collective import Alone
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.plan import Plan
+from gpuboost.backends.cuda.shares import Share
 from gpuboost.backends.cuda.sources import OPTIONS
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
@@ -30,7 +32,7 @@ from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredEr
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
-from gpuboost.types import Cuts, Limits, TrainingSet
+from gpuboost.types import Cuts, Limits, Progress, TrainingSet
 
 TABLE = Path(__file__).resolve().parents[1] / "kernels" / "RESOURCES.md"
 
@@ -63,6 +65,7 @@ def usual() -> frozenset[str]:
         ),
         *(_asked(some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
         *(_asked_of_matrix(dtype) for dtype in (np.float32, np.float64, np.int32)),
+        _asked_by_shards(),
     )
 
 
@@ -83,6 +86,27 @@ def others() -> frozenset[str]:
         cuts = Cuts((np.arange(float(cells)),) * (d - 1) + (np.arange(0.0),), (None,) * (d - 1) + (category,))
         Arena(runtime, Plan.of(10, cuts, Limits(4, 2, least), 1), cuts)
     return (texts | runtime.cp.sources) - usual()
+
+
+def _asked_by_shards() -> set[str]:
+    """By one of several GPUs: what others have is added up between its launches."""
+    texts: set[str] = set()
+    for target, recipe in (
+        ("real", Recipe(SquaredError(), 1)),
+        ("real", Recipe(registry.get("absolute_error"), 1, step=automatic(registry.get("absolute_error")))),
+        ("3", Recipe(registry.get("softmax", n_classes=3), 1, growth=Oblivious(Limits(6, 6, 2)))),
+    ):
+        case = random_case(4, 60, 2, target=target)
+        runtime, share = emulated_runtime(), Share(Alone(), 0, 60, 60, 1, 1.0)
+        backend = Cuda(runtime, share)
+
+        def loss_too(progress: Progress, backend: Cuda = backend, case: Case = case, recipe: Recipe = recipe) -> bool:
+            backend.loss_value(recipe.loss, progress.scores, case.data.y, None)
+            return False
+
+        boost(recipe, case.data, backend, watch=loss_too)
+        texts |= runtime.cp.sources
+    return texts
 
 
 def in_lists(data: TrainingSet) -> TrainingSet:

@@ -23,7 +23,7 @@ from gpuboost.api.machines import adopted, on_host
 from gpuboost.api.memory import check_room
 from gpuboost.api.resuming import Run, fingerprint
 from gpuboost.api.rows import Labelled, bin_rows, eval_sets, labelled, numbers, with_values
-from gpuboost.api.sharding import shards_choice, shared_out
+from gpuboost.api.sharding import GPUS, shards_choice, shared_out
 from gpuboost.api.training import Job
 from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
@@ -72,7 +72,8 @@ def job(
     found = features(params, rows.x, goal.weight, start, threads)
     recipe = with_numbers(recipe, found.columns.names)
     if params["validation_fraction"] is None:
-        sets = watched(eval_set, found.columns, goal, choice.name)
+        on = "cpu" if choice.name == GPUS else choice.name  # rows to watch stay with the driver of shards
+        sets = watched(eval_set, found.columns, goal, on)
     elif eval_set is None:
         found, goal, sets = split(params["validation_fraction"], seed, found, goal)
     else:
@@ -235,7 +236,7 @@ def settled(
     DeviceError
         If a GPU was asked for and has no room, or no way to compute the loss.
     """
-    if choice.name == "cpu":
+    if choice.name in ("cpu", GPUS):
         return choice
     try:
         check_room(choice.name, recipe, found.x.shape[0], found.cuts, goal.weight, eval_rows, goal.group)

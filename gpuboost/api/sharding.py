@@ -18,21 +18,36 @@ from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
 from gpuboost.errors import DeviceError, RecipeError
 from gpuboost.execution import DataParallel
+from gpuboost.langevin import Langevin
+from gpuboost.losses.protocol import is_list_loss
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import EveryRow
 from gpuboost.steps import LineSearchStep
 from gpuboost.types import Cuts, TrainingSet
 
 if TYPE_CHECKING:  # they import kernels, which take a while
     from gpuboost.backends.sharded.backend import Sharded
+    from gpuboost.backends.sharded.gpus import ShardedGpus
     from gpuboost.backends.sharded.shard import Piece, Source
 
+GPUS = "cuda"  # the name of the choice: which GPU a shard has is decided where it lives
+ON_GPUS = (
+    "with device='cuda' shards of DataParallel grow trees of any growth, with any weights, categories and drawn "
+    "features, from every row, for losses of single rows"
+)
 STRETCH = 4_096  # rows; a boundary between stretches of the fixed summation order saves sending their ends
 
 
-def ends_of(n_rows: int, shards: int, lists: NDArray[np.int64] | None = None) -> list[int]:
+def ends_of(n_rows: int, shards: int, lists: NDArray[np.int64] | None = None, *, whole: bool = False) -> list[int]:
     """Up to which row each shard goes: about equally many, whole queries, whole stretches where rows are many.
 
-    There are fewer shards than were asked for if there are fewer rows, or queries.
+    There are fewer shards than were asked for if there are fewer rows, queries or, where stretches must be ``whole``,
+    stretches.
     """
+    if whole:
+        stretches = -(-n_rows // STRETCH)
+        shards = min(shards, stretches)
+        return [stretches * (i + 1) // shards * STRETCH for i in range(shards - 1)] + [n_rows]
     if lists is not None:
         wanted = [n_rows * (i + 1) // shards for i in range(shards)]
         found = lists[np.searchsorted(lists, wanted)]
@@ -43,7 +58,7 @@ def ends_of(n_rows: int, shards: int, lists: NDArray[np.int64] | None = None) ->
 
 
 def shared_out(
-    backend: Sharded, x: Any, cuts: Cuts, y: NDArray[np.float64], weight: NDArray[np.float64] | None,
+    backend: Sharded | ShardedGpus, x: Any, cuts: Cuts, y: NDArray[np.float64], weight: NDArray[np.float64] | None,
     group: NDArray[Any] | None,
 ) -> TrainingSet:  # fmt: skip
     """The rows ``x`` (n, d) that are in memory here, each shard given its own; those of weight 0 are left out."""
@@ -57,7 +72,7 @@ def shared_out(
     lists = None if group is None else query_start(group)
     weight, multiplicity = split_weights(weight)
     sources: list[Source] = []
-    ends = ends_of(len(y), backend.shards, lists)
+    ends = ends_of(len(y), backend.shards, lists, whole=backend.whole)
     for a, b in zip([0, *ends[:-1]], ends, strict=True):
         inside = None if lists is None else lists[(lists >= a) & (lists <= b)] - a
         own_weight = None if weight is None else weight[a:b]
@@ -74,7 +89,7 @@ def _read(files: ParquetRows, piece: Piece) -> Piece:
 
 
 def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
-    """Where shards compute: each on the CPU of its machine.
+    """Where shards compute: each on the CPU of its machine or, with device="cuda", on a GPU.
 
     Raises
     ------
@@ -85,12 +100,14 @@ def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
         raise RecipeError(
             f"base_learner: shards of DataParallel grow trees; got {params['base_learner']!r}. Use execution=None."
         )
-    if place is not None or params["device"] not in ("auto", "cpu"):
+    if place is not None or params["device"] not in ("auto", "cpu", "cuda"):
         seen = f"X lives on {place}" if place is not None else f"got device={params['device']!r}"
         raise DeviceError(
-            f"device: shards of DataParallel compute on the CPU of their machine; {seen}. Use device='cpu' or 'auto', "
-            "and data on the host."
+            f"device: shards of DataParallel take rows from the host, and device='cuda' gives each a GPU; {seen}. Use "
+            "device='cuda', 'cpu' or 'auto', and data on the host."
         )
+    if params["device"] == "cuda":
+        return Choice(GPUS, f"{params['execution']!r}: shards compute on GPUs")
     return Choice("cpu", f"{params['execution']!r}: shards compute on CPUs.")
 
 
@@ -113,5 +130,34 @@ def on_its_machine(job: Job) -> Iterator[Job]:
             "'gradient' or 'constant'."
         )
     execution.check(job.recipe)
-    with execution.machine(job.threads) as backend:
-        yield replace(job, backend=backend)
+    on_gpus = job.choice.name == GPUS
+    if on_gpus:
+        check_for_gpus(job.recipe)
+    with execution.machine(job.threads, on_gpus=on_gpus) as backend:
+        choice = Choice(GPUS, f"{job.choice.why}; {backend.why}.") if on_gpus else job.choice
+        yield replace(job, backend=backend, choice=choice)
+
+
+def check_for_gpus(recipe: Recipe) -> None:
+    """Refuse what shards on GPUs do not do.
+
+    Raises
+    ------
+    RecipeError
+        Naming the piece, and what they do.
+    DeviceError
+        If there is no way to compute the loss on a GPU.
+    """
+    from gpuboost.backends.cuda.formulas import formulas
+
+    refused = {
+        "sampling": "sampled rows" if not isinstance(recipe.sampling, EveryRow) else "",
+        "langevin": "Langevin boosting" if isinstance(recipe.langevin, Langevin) else "",
+        "loss": f"lists of queries ({recipe.loss.name})" if is_list_loss(recipe.loss) else "",
+    }
+    for name, what in refused.items():
+        if what:
+            raise RecipeError(
+                f"{name}: {ON_GPUS}; {what} only with device='cpu'. Use that, or execution=None, where one GPU does it."
+            )
+    formulas(recipe.loss)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpuboost.errors import RecipeError
@@ -14,6 +15,8 @@ from gpuboost.execution.serial import Serial
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.sharded.backend import Sharded
+    from gpuboost.backends.sharded.crew import Crew
+    from gpuboost.backends.sharded.gpus import ShardedGpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,9 @@ class DataParallel(Serial):
     address : str or None
         For "ray": see ``gb.Ray``.
     threads_per_shard : int
-        What each computes with.
+        What each computes with, on CPUs. With ``device="cuda"`` each has a GPU, and Ray is asked for one each; what
+        they add up goes by NCCL where CuPy has it, else through the host's memory (``fit_report_.device_reason`` says
+        which).
 
     Raises
     ------
@@ -66,24 +71,29 @@ class DataParallel(Serial):
             kind.check(recipe)
 
     @contextmanager
-    def machine(self, threads: int) -> Iterator[Sharded]:
-        """The machine that the shards are together. ``threads`` are the driver's own.
+    def machine(self, threads: int, *, on_gpus: bool = False) -> Iterator[Sharded | ShardedGpus]:
+        """The machine that the shards are together. ``threads`` are the driver's own; on_gpus: where shards compute.
 
         Raises:
             DeviceError: if they cannot be started, or one is lost.
         """
         from gpuboost.backends.sharded.backend import Sharded
+        from gpuboost.backends.sharded.gpus import ShardedGpus
+
+        crew = self._crew(on_gpus)
+        try:
+            yield ShardedGpus(crew, threads) if on_gpus else Sharded(crew, threads)
+        finally:
+            crew.stop()
+
+    def _crew(self, on_gpus: bool) -> Crew:
         from gpuboost.backends.sharded.crew import LocalCrew
+        from gpuboost.backends.sharded.gpu_shard import GpuShard, first_gpu, in_turn
         from gpuboost.backends.sharded.shard import Shard
         from gpuboost.execution.ray_crew import RayCrew
 
-        kind = self._ray()
-        crew = (
-            LocalCrew(lambda: Shard(self.threads_per_shard), self.shards)
-            if kind is None
-            else RayCrew(kind, self.shards)
-        )
-        try:
-            yield Sharded(crew, threads)
-        finally:
-            crew.stop()
+        kind, cpu = self._ray(), partial(Shard, self.threads_per_shard)
+        if kind is not None:
+            return RayCrew(kind, self.shards, partial(GpuShard, first_gpu) if on_gpus else cpu, gpus=int(on_gpus))
+        gpus = in_turn() if on_gpus else iter(())
+        return LocalCrew((lambda: GpuShard(next(gpus))) if on_gpus else cpu, self.shards)

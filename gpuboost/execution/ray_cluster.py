@@ -110,10 +110,23 @@ class Connection:
             where = "on this machine" if address == "local" else f"at {address!r}"
             raise DeviceError(f"engine: Ray cannot be started or reached {where}: {error}") from error
 
-    def hire(self, cls: type, size: int, *args: Any) -> list[Any]:
-        """So many actors of a class, none of them waited for. One that dies is not started again by Ray."""
-        remote = self.ray.remote(num_cpus=self.kind.cpus_per_worker, max_restarts=0, max_task_retries=0)(cls)
+    def hire(self, cls: type, size: int, *args: Any, gpus: int = 0) -> list[Any]:
+        """So many actors of a class, none of them waited for. One that dies is not started again by Ray.
+
+        gpus: that each has for itself, as cuda:0 and on.
+        """
+        needs = {"num_cpus": self.kind.cpus_per_worker, "num_gpus": gpus}
+        remote = self.ray.remote(**needs, max_restarts=0, max_task_retries=0)(cls)
         return [remote.remote(*args) for _ in range(size)]
+
+    def check_gpus(self, wanted: int) -> None:
+        """Raise DeviceError unless the cluster has so many."""
+        there = int(self.ray.cluster_resources().get("GPU", 0.0))
+        if there < wanted:
+            raise DeviceError(
+                f"device: each of {wanted} shards asks Ray for a GPU, and the cluster has {there}. Use fewer shards, "
+                "or device='cpu'."
+            )
 
     def greet(self, actors: Sequence[Any]) -> None:
         """Wait until all are there. Raises DeviceError if they are not in time, or run another version."""

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from gpuboost._version import __version__
-from gpuboost.backends.sharded.crew import Message
-from gpuboost.backends.sharded.shard import Piece, Shard, Source
+from gpuboost.backends.sharded.crew import MakeShard, Message
+from gpuboost.backends.sharded.shard import Piece, Source
 from gpuboost.errors import DeviceError, GpuBoostError, WorkerError
 from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
+from gpuboost.execution.ray_meeting import MeetingActor, RayMeeting
 
 KEPT = ("y", "weight", "multiplicity", "query_start")  # of a piece
 NO_ROOM = no_room("execution", "each shard's rows until they are binned, and histograms")
@@ -27,8 +28,8 @@ class ShardLostError(WorkerError):
 class ShardActor:
     """The actor."""
 
-    def __init__(self, threads: int) -> None:
-        self._shard = Shard(threads)
+    def __init__(self, make: MakeShard) -> None:
+        self._shard = make()
 
     def version(self) -> str:
         return __version__
@@ -37,6 +38,8 @@ class ShardActor:
         args = tuple(map(lent, message.args))
         if message.method == "hold":
             args = (partial(_with_own_labels, args[0]), *args[1:])
+        if message.method == "run":  # several messages
+            args = (tuple(replace(one, args=tuple(map(lent, one.args))) for one in args[0]),)
         return self._shard.do(Message(message.method, args, message.keep, message.drop))
 
 
@@ -48,15 +51,17 @@ def _with_own_labels(source: Source) -> Piece:
 
 
 class RayCrew:
-    """See ``sharded.crew.Crew``."""
+    """See ``sharded.crew.Crew``. gpus: that each shard has for itself."""
 
-    def __init__(self, kind: Ray, size: int) -> None:
+    def __init__(self, kind: Ray, size: int, make: MakeShard, gpus: int = 0) -> None:
         self._connection = Connection(kind, size * kind.cpus_per_worker)
         self._ray = self._connection.ray
         self._told: list[Any] = []
         self._actors: list[Any] = []
+        self._meetings: list[Any] = []
         try:
-            self._actors = self._connection.hire(ShardActor, size, kind.cpus_per_worker)
+            self._connection.check_gpus(size * gpus)
+            self._actors = self._connection.hire(ShardActor, size, make, gpus=gpus)
             self._connection.greet(self._actors)
         except BaseException:
             self.stop()
@@ -81,9 +86,14 @@ class RayCrew:
         self._connection.dismiss(self._actors[size:])
         self._actors = self._actors[:size]
 
+    def meeting(self) -> RayMeeting:
+        actor = self._ray.remote(num_cpus=0, max_restarts=0)(MeetingActor).remote()
+        self._meetings.append(actor)
+        return RayMeeting(actor)
+
     def stop(self) -> None:
-        self._connection.dismiss(self._actors)
-        self._actors, self._told = [], []
+        self._connection.dismiss([*self._actors, *self._meetings])
+        self._actors, self._meetings, self._told = [], [], []
         self._connection.close()
 
     def _send(self, messages: Sequence[Message]) -> list[Any]:

@@ -127,6 +127,10 @@ class MemoryPointer:
             raise FakeCudaError("the bytes of this array are not in one piece")
         self._array = array
 
+    @property
+    def ptr(self) -> int:
+        return int(self._array._host.ctypes.data)
+
     def _bytes(self, size: int) -> np.ndarray:
         if size > self._array.nbytes:
             raise FakeCudaError(f"{size} bytes asked of an array of {self._array.nbytes}")

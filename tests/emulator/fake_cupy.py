@@ -49,11 +49,17 @@ class _Device(_Context):
         }
 
     @property
+    def pci_bus_id(self) -> str:
+        return f"{id(self._cp):x}"  # each namespace is a GPU of its own
+
+    @property
     def mem_info(self) -> tuple[int, int]:
         return self._cp.capacity - self._cp.used(), self._cp.capacity
 
 
 class _Stream(_Context):
+    ptr = 7  # a handle
+
     def __init__(self, cp: FakeCupy, non_blocking: bool = False) -> None:
         self._cp, self._non_blocking = cp, non_blocking
 

@@ -10,6 +10,7 @@ import ctypes
 import mmap
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -88,6 +89,7 @@ class Stacks:
 
 
 _free_stacks: list[Stacks] = []
+_alone = threading.Lock()  # a library's static variables are one multiprocessor's, and two devices may run its kernels
 
 
 @contextmanager
@@ -179,7 +181,7 @@ class Kernel:
             return launch
 
         if parts == 1:
-            with self._traps():
+            with _alone, self._traps():
                 launches = [run(0)]
         else:
             launches = list(_pool(parts).map(run, range(parts)))

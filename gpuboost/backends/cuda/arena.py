@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.runtime import Runtime, source
+from gpuboost.backends.cuda.shares import SHARDED, Share, SharedTree
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.types import Array, Cuts
 
@@ -29,7 +30,7 @@ class Arena:
 
     def __init__(
         self, runtime: Runtime, plan: Plan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False,
-        by_node: bool = False,
+        by_node: bool = False, share: Share | None = None,
     ) -> None:  # fmt: skip
         self.runtime, self.plan = runtime, plan
         self.array: dict[str, Array] = {
@@ -52,11 +53,13 @@ class Arena:
         bounds = np.cumsum([0, HEAD, d, d, tiles, tiles]).tolist()
         pieces = [self._contest[bounds[i] : bounds[i + 1]] for i in range(5)]
         self.contest, self.features, self.places, self.tiles, self.tile_cells = pieces
+        self.shared_tree = None if share is None else SharedTree(runtime, plan, share)
         self._compile()
 
     def _compile(self) -> None:
         plan, kernel = self.plan, self.runtime.kernel
-        shape = f"#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
+        shared = "" if self.shared_tree is None else SHARDED
+        shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
         tree = ("common.cuh", "tree.cuh", "blocks.cuh")
         search = ("choose.cuh", "search.cuh", "categories.cuh", "cells.cuh")
         lots = ("philox.cuh", "normal.cuh", "contest.cuh")
@@ -75,13 +78,25 @@ class Arena:
             sets += "#define ONE_VALUE 1\n" * plan.limits.signed
             self.evaluate = kernel(source(*tree, *search, *lots, "split.cu", before=shape + sets), "evaluate")
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
-        partition = source(*tree, "record.cuh", "partition.cu", before=f"#define SLOT {slot}\n")
+        partition = source(*tree, "record.cuh", "partition.cu", before=f"{shared}#define SLOT {slot}\n")
         self.root_histogram = kernel(histogram, "root_histogram", shared_limit=self.shared)
         self.list_histogram = kernel(histogram, "list_histogram", shared_limit=self.shared)
         self.route = kernel(partition, "route")
         self.route_and_add = kernel(partition, "route_and_add")
         self.settle_rows = kernel(partition, "settle_rows")
         self.finish_tree = kernel(partition, "finish_tree")
+        if self.shared_tree is not None:
+            self.cut_shared_lists = kernel(partition, "cut_shared_lists")
+
+    @property
+    def sums(self) -> Array:
+        """Of the lines' stretches; of shards, of the lines, over all of them."""
+        return self.array["partials"] if self.shared_tree is None else self.shared_tree.sums
+
+    @property
+    def here(self) -> tuple[Array, ...]:
+        """What kernels that choose splits are told besides, where rows are shared out."""
+        return () if self.shared_tree is None else (self.shared_tree.here,)
 
     @cached_property
     def tried(self) -> Array:

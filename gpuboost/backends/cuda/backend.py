@@ -30,6 +30,7 @@ from gpuboost.backends.cuda.recorder import Recorder
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Runtime
+from gpuboost.backends.cuda.shares import Share, Shares
 from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import ITERATION, KEY, LOTS, DeviceGradients, DeviceSample, Targets
@@ -80,21 +81,22 @@ class _Growing:
 
 
 class Cuda:
-    """One GPU, or what a test puts in its place."""
+    """One GPU, or what a test puts in its place. With a ``share``, one of several that train together."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = Recorder(runtime)
+    def __init__(self, runtime: Runtime, share: Share | None = None) -> None:
+        self._runtime, self._share = Recorder(runtime), share
+        shares = None if share is None else Shares(self._runtime, share)
         self.name = runtime.name
         self._rounds = Round(self._runtime)
         self._binner = Binner(self._runtime)
         self._resident = Resident(self._runtime, self._binner)
-        self._targets = Targets(self._runtime, self._resident, self._rounds)
+        self._targets = Targets(self._runtime, self._resident, self._rounds, shares)
         self._lists = Lists(self._runtime, self._resident, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._resident, self._rounds)
         self._subsets = Subsets(self._runtime, self._rounds)
         self._control = Control(self._runtime, self._resident, self._rounds, self._targets)
         self._importance = Importance(self._runtime, self._resident, self._rounds)
-        self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes)
+        self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes, shares)
         self._line_search = LineSearch(self._runtime, self._resident, self._rounds)
         self._predictor = Predictor(self._runtime, self._binner)
 
@@ -187,8 +189,9 @@ class Cuda:
         shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, by_node is None
 
         def make() -> Arena:
-            plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(features))
-            return Arena(self._runtime, plan, data.cuts, k, restricted=root is not None, by_node=by_node is not None)
+            plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
+            kinds = {"restricted": root is not None, "by_node": by_node is not None}
+            return Arena(self._runtime, plan, data.cuts, k, **kinds, share=self._share)
 
         def work() -> _Growing:
             rows = self._rows_to_grow(data, gradients, output)
@@ -215,6 +218,7 @@ class Cuda:
         drawn = gradients.sample is not None
         own_sums = not target.noisy and (target.own_leaves or not drawn)
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
+        wait = wait and self._share is None  # rows are counted everywhere before a tree ends
 
         def work() -> Grown:
             grown = frontier.frontier
@@ -299,10 +303,14 @@ class Cuda:
         self._rounds.verb(("scores", sums, bias, out), lambda: self._leaves.shrink(sums, on_device, out))
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
-        total = self._targets.loss_total(loss, self._resident.array(scores, np.float64), y, weight)
+        total = self.loss_total(loss, scores, y, weight)
         if weight is None:
             return total / len(y)
         return total / self._resident.total(weight)
+
+    def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        """The sum of which ``loss_value`` is the mean; with a share, over the rows of all GPUs."""
+        return self._targets.loss_total(loss, self._resident.array(scores, np.float64), y, weight)
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         return self._as_given(self._predictor.predict(collected(ensemble), x), x)
@@ -326,6 +334,10 @@ class Cuda:
         return out if adopted is None else self._runtime.upload(out)
 
     # parts of the above
+
+    @property
+    def _all_rows(self) -> int | None:
+        return None if self._share is None else self._share.rows
 
     def _leaf_array(self, leaf_of_row: Array) -> Array:
         """On the device: of a handle, or of what a test gives."""

@@ -87,7 +87,7 @@ class CudaFrontier:
         if self._level == 0:
             self._plant()
         elif self._level < self._arena.plan.limits.max_depth:
-            self._build(0)
+            self._build(0, self._most_lines())
 
     def best_splits(self) -> None:
         """Evaluate the last level's nodes, and choose which are split."""
@@ -122,7 +122,7 @@ class CudaFrontier:
         arena.runtime.copy(self.nodes[: len(final)], final)
         self._route(first=True, last=False)
         while lines := int(self._look()["n_lines"]):  # none if there was nothing left to split
-            self._build(0)
+            self._build(0, lines)
             self._evaluate_all(lines, BEST_FIRST)
             self._route(first=False, last=False)
         arena.finish_tree((self._grid,), (512,), (self.state, self.nodes, final, a["node_of_slot"]))
@@ -198,9 +198,11 @@ class CudaFrontier:
             ),
             arena.shared,
         )  # fmt: skip
+        if arena.shared_tree is not None:
+            arena.shared_tree.plant(arena, self.state, self.nodes)
 
-    def _build(self, first: int) -> None:
-        """Histograms of the lines from ``first`` on, one batch."""
+    def _build(self, first: int, lines: int) -> None:
+        """Histograms of the lines from ``first`` on, one batch of so many."""
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
         arena.list_histogram(
             (HISTOGRAM_BLOCKS * self._grid,), (512,),
@@ -211,18 +213,20 @@ class CudaFrontier:
             ),
             arena.shared,
         )  # fmt: skip
+        if arena.shared_tree is not None:
+            arena.shared_tree.add_up(arena, self.state, first, min(lines, first + plan.batch))
 
     def _evaluate_all(self, lines: int, choose: int) -> None:
         """Evaluate so many lines, the first batch of which is built, and choose which nodes are split."""
         batch = self._arena.plan.batch
         for first in range(0, lines, batch):
             if first:
-                self._build(first)
+                self._build(first, lines)
             self._evaluate(first, choose if first + batch >= lines else 0)
 
     def _evaluate(self, first: int, choose: int) -> None:
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
-        histograms = a["partials"], a["partial_counts"], a["histograms"], a["counts"]
+        histograms = arena.sums, a["partial_counts"], a["histograms"], a["counts"]
         features = arena.contest, arena.features, arena.places, arena.kinds
         some = _int(first), _int(first + plan.batch)
         grid = (EVALUATE_BLOCKS * self._grid,)
@@ -232,7 +236,7 @@ class CudaFrontier:
             return
         work = a["candidates"], a["arrived"], self.state, self.nodes, *self._next_step()
         how = _int(plan.slots), _int(choose), *self._lots, *self._chosen
-        arena.evaluate(grid, (256,), (*histograms, *features, *work, *some, *how))
+        arena.evaluate(grid, (256,), (*histograms, *features, *work, *some, *how, *arena.here))
 
     def _share(self) -> None:
         """One split for the last level, whose histograms are complete."""
@@ -241,7 +245,8 @@ class CudaFrontier:
         features = arena.contest, arena.features, arena.places, arena.kinds
         work = a["candidates"], self.state, self.nodes, *self._next_step()
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
-        arena.evaluate_level(grid, (256,), (*histograms, *features, *work, _int(arena.plan.slots), *self._lots))
+        how = _int(arena.plan.slots), *self._lots, *arena.here
+        arena.evaluate_level(grid, (256,), (*histograms, *features, *work, *how))
 
     def _next_step(self) -> tuple[Array, ...]:
         """What choosing splits writes to."""
@@ -259,6 +264,8 @@ class CudaFrontier:
                 _int(plan.least_rows), _int(plan.stretches),
             ),
         )  # fmt: skip
+        if arena.shared_tree is not None:
+            arena.shared_tree.cut(arena, self.state, self.nodes)
 
 
 def _int(number: int) -> np.int32:

@@ -97,6 +97,15 @@ def open_gpu(name: str) -> CupyRuntime:
     return _kept.runtimes[name]
 
 
+def own_runtime(name: str) -> CupyRuntime:
+    """The same, which nobody else has, whichever thread uses it: two may share a GPU, each on a stream of its own.
+
+    Raises:
+        DeviceError: as ``open_gpu``.
+    """
+    return _opened(int(name.removeprefix("cuda:")))
+
+
 def gpu_of(x: Any) -> str | None:
     """The GPU that x lives on, by CuPy, DLPack or ``__cuda_array_interface__``; None if it lives on none."""
     index = None

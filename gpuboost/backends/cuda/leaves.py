@@ -13,6 +13,7 @@ from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.shares import Shares
 from gpuboost.backends.cuda.store import DeviceTree, TreeStore, host_nodes
 from gpuboost.backends.cuda.target import DeviceGradients
 from gpuboost.backends.cuda.tree import STATE
@@ -54,8 +55,11 @@ class LeafOfRow:
 class Leaves:
     """The verbs after growth."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, shapes: RandomShapes) -> None:
+    def __init__(
+        self, runtime: Runtime, resident: Resident, rounds: Round, shapes: RandomShapes, shares: Shares | None = None
+    ) -> None:
         self._runtime, self._resident, self._rounds, self._shapes = runtime, resident, rounds, shapes
+        self._shares = shares
         self._kernels: dict[str, Kernel] = {}
 
     def values(
@@ -104,7 +108,7 @@ class Leaves:
         counts = self._room("counts", capacity * DIGITS, np.uint64, 0)  # 0 before and after
         prefix, needed = (self._room(name, capacity, np.uint64, 0) for name in ("prefix", "needed"))
         weight, times, resident = data.weight, data.multiplicity, self._resident
-        unit = 1.0 if weight is None else self._rounds.buffer(("unit", id(data)), lambda: weight_scale(weight))
+        unit = 1.0 if weight is None else self._rounds.buffer(("unit", id(data)), lambda: self._unit(weight))
         rows = (
             resident.array(data.y, np.float64), scores[grown.output],
             resident.nothing if weight is None else resident.array(weight, np.float64), np.int32(weight is not None),
@@ -115,6 +119,8 @@ class Leaves:
         count, choose = self._kernel("count_digits", _QUANTILES), self._kernel("choose_digit", _QUANTILES)
         for shift in range(56, -1, -8):
             count(self._blocks(n), (THREADS,), (*rows, np.int32(shift), prefix, counts))
+            if self._shares is not None:
+                self._shares.sum(counts)
             grid = (min(capacity, 8 * self._runtime.sm_count),)
             choose(grid, (DIGITS,), (*nodes, np.int32(shift), prefix, needed, counts, found.values))
         self.keep(found, store)
@@ -213,6 +219,12 @@ class Leaves:
             np.int32(capacity), np.int32(own), sums,
         )  # fmt: skip
         self._kernel("leaf_sums")(self._blocks(n), (512,), arguments, near if own else 0)
+        if self._shares is not None:
+            self._shares.sum(sums)
+
+    def _unit(self, weight: Any) -> float:
+        """What real weights are multiplied with to be counted."""
+        return weight_scale(weight) if self._shares is None else self._shares.share.unit
 
     def _room(self, name: str, size: int, dtype: Any, output: int) -> Array:
         return self._rounds.buffer((name, size, output), lambda: self._runtime.zeros(size, dtype))

@@ -56,8 +56,9 @@ class Plan:
 
     @classmethod
     def of(
-        cls, n: int, cuts: Cuts, limits: Limits, sm_count: int, candidates: int | None = None, tuning: Tuning = Tuning()
-    ) -> Plan:
+        cls, n: int, cuts: Cuts, limits: Limits, sm_count: int, candidates: int | None = None,
+        tuning: Tuning = Tuning(), all_rows: int | None = None,
+    ) -> Plan:  # fmt: skip
         """For n rows of features cut like this, of which at most ``candidates`` compete in a tree (None: all)."""
         d, n_bins = cuts.n_features, cuts.n_bins
         width = tile_width(d)
@@ -67,7 +68,7 @@ class Plan:
         tile_bytes = tiles * width * cells
         most_leaves = max(1, min(limits.max_leaves, 2 ** min(limits.max_depth, 31)))
         if not limits.symmetric:  # where every leaf has a row
-            most_leaves = max(1, min(most_leaves, n))
+            most_leaves = max(1, min(most_leaves, n if all_rows is None else all_rows))
         wanted = min(2 ** max(0, min(limits.max_depth, 31) - 2), 2 * most_leaves)
         slots = max(1, min(wanted, tuning.histogram_bytes // (tile_bytes * (20 if counts else 16))))
         if limits.symmetric:  # what all nodes of a level have in common is sought in their histograms

@@ -69,6 +69,10 @@ class Recorder:
     def copy(self, destination: Array, source: Array) -> None:
         self._do(lambda: self._runtime.copy(destination, source))
 
+    def beyond(self, work: Callable[[], None]) -> None:
+        self._replayable = False
+        self._runtime.beyond(work)
+
     def download(self, device: Array) -> NDArray[Any]:
         self._replayable = False
         return self._runtime.download(device)

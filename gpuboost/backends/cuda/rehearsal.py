@@ -126,6 +126,9 @@ class Rehearsal:
 
         return launch
 
+    def beyond(self, work: Callable[[], None]) -> None:
+        """Other devices are no part of a rehearsal."""
+
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 

@@ -56,6 +56,7 @@ class Runtime(Protocol):
     def download(self, device: Array) -> NDArray[Any]: ...
     def wait(self) -> None: ...
     def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Kernel: ...
+    def beyond(self, work: Callable[[], None]) -> None: ...
     def capture(self, work: Callable[[], None]) -> Callable[[], None]: ...
 
 
@@ -238,6 +239,11 @@ class CupyRuntime:
                 self._find_fault(name)
 
         return launch
+
+    def beyond(self, work: Callable[[], None]) -> None:
+        """Queue what takes part in the work of other devices. Not in a capture."""
+        with self._device, self._stream:
+            work()
 
     def _find_fault(self, kernel: str) -> None:
         """Under GPUBOOST_SYNC=1 every launch is waited for, so that a fault is reported by the kernel that made it."""

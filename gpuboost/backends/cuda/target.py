@@ -14,6 +14,7 @@ from gpuboost.backends.cuda.formulas import formulas
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.shares import SHARDED, Shares
 from gpuboost.backends.cuda.tree import STATE, empty_records
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.keys import Key
@@ -71,8 +72,8 @@ def rows_drawn_at_most(probability: float, n: int) -> int:
 class Targets:
     """The verbs before a tree."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round) -> None:
-        self._runtime, self._resident, self._rounds = runtime, resident, rounds
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, shares: Shares | None = None) -> None:
+        self._runtime, self._resident, self._rounds, self._shares = runtime, resident, rounds, shares
         self._kernels: dict[Any, Kernel] = {}
         self._no_each = resident.nothing.view(np.float32)
 
@@ -97,6 +98,8 @@ class Targets:
             kernel = self._kernel("gradients", (*_TARGET, "pointwise.cu"), formula)
             times = self._times(rows)
             kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), (*before, *times, *measures, g, h, *scratch, made.states))
+            if self._shares is not None:
+                self._shares.settle(scratch, made.states, n)
         return DeviceGradients(made.g, made.h, rows.times, states=made.states)
 
     def given(self, gradients: Gradients) -> DeviceGradients:
@@ -208,6 +211,8 @@ class Targets:
         )  # fmt: skip
         kernel = self._kernel("loss_total", (*_TARGET, "pointwise.cu"), formulas(loss))
         kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), arguments)
+        if self._shares is not None:
+            self._shares.total(sums, total)
         return float(self._runtime.download(total)[0])
 
     def rows_of(self, data: TrainingSet) -> DeviceRows:
@@ -237,6 +242,8 @@ class Targets:
         self._kernel("extents_of", _SAMPLE)(
             grid, (EXTENT_THREADS,), (g, h, *self._times(rows), *sizes, *scratch, states)
         )
+        if self._shares is not None:
+            self._shares.settle(scratch, states, n)
 
     def _room(self, k: int, n: int) -> DeviceGradients:
         def make() -> DeviceGradients:
@@ -287,6 +294,7 @@ class Targets:
         return (max(1, min(most, 4 * self._runtime.sm_count)),)
 
     def _kernel(self, name: str, files: tuple[str, ...], before: str = "") -> Kernel:
+        before = before if self._shares is None else SHARDED + before
         if (name, before) not in self._kernels:
             self._kernels[name, before] = self._runtime.kernel(source(*files, before=before), name)
         return self._kernels[name, before]

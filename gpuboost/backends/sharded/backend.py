@@ -63,6 +63,8 @@ class Sharded:
     """
 
     name = "sharded"
+    whole = False  # whether shards must begin where stretches do
+    why = "shards compute on CPUs"
 
     @property
     def shards(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from gpuboost.backends.sharded.meeting import LocalMeeting
 from gpuboost.backends.team import Team
 
 MakeShard: TypeAlias = Callable[[], Any]
@@ -51,6 +52,10 @@ class Crew(Protocol):
         """Let all but the first so many shards go: there are too few rows for them."""
         ...
 
+    def meeting(self) -> Any:
+        """A ``cuda.collective.Meeting`` of the shards, which can be sent to them."""
+        ...
+
     def stop(self) -> None:
         """Let the shards go, and what they hold."""
         ...
@@ -69,11 +74,19 @@ class LocalCrew:
 
     def ask(self, messages: Sequence[Message]) -> list[Any]:
         answers: list[Any] = [None] * self.size
+        failures: list[BaseException] = []
 
         def one(part: int) -> None:
-            answers[part] = self._shards[part].do(messages[part])
+            try:
+                answers[part] = self._shards[part].do(messages[part])
+            except BaseException as error:
+                failures.append(error)
+                for shard in self._shards:  # those that wait for this one
+                    shard.abort()
 
         self._team.run(one)
+        if failures:
+            raise failures[0]
         return answers
 
     def tell(self, messages: Sequence[Message]) -> None:
@@ -81,6 +94,9 @@ class LocalCrew:
 
     def narrow(self, size: int) -> None:
         self._shards, self._team = self._shards[:size], Team(size)
+
+    def meeting(self) -> LocalMeeting:
+        return LocalMeeting()
 
     def stop(self) -> None:
         self._shards = []

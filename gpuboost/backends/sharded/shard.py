@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from gpuboost.backends import cpu_sums, formulas, reference_sampling
 from gpuboost.backends.cpu import EVERY_ROW, Cpu
 from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
 from gpuboost.backends.routing import dense_rows
-from gpuboost.backends.sharded.crew import Held, Message
+from gpuboost.backends.sharded.holder import Holder
 from gpuboost.backends.sharded.ordered import Part, part_of, part_of_numbers
 from gpuboost.backends.sharded.quantiles import Residuals
 from gpuboost.backends.sharded.rows import ShardRows
@@ -66,41 +66,16 @@ class Extent:
     weight: int  # how many rows the gradients stand for
 
 
-class Shard(Cpu):
+class Shard(Holder, Cpu):
     """The verbs that need rows, on rows ``first`` .. of all. ``do`` is the only method that messages come through."""
 
     name = "shard"
 
     def __init__(self, threads: int = 1) -> None:
-        super().__init__(threads)
-        self._held: dict[int, Any] = {}
+        Holder.__init__(self)
+        Cpu.__init__(self, threads)
         self._trees: dict[int, ShardRows] = {}
         self._first = 0
-
-    def do(self, message: Message) -> Any:
-        """Run a method, keep what is to be kept, and answer the rest."""
-        for number in message.drop:
-            self._held.pop(number, None)
-        found = getattr(self, message.method)(*map(self._here, message.args))
-        if not message.keep:
-            return found
-        kept, answer = found
-        self._held.update(zip(message.keep, kept, strict=True))
-        return answer
-
-    def _here(self, given: Any) -> Any:
-        """The argument with what is held here in place of its numbers, in records too."""
-        if isinstance(given, Held):
-            return self._held[given.number]
-        if isinstance(given, tuple) and any(isinstance(one, Held) for one in given):
-            return tuple(map(self._here, given))
-        if isinstance(given, (Gradients, Sample, Target)):
-            parts = {field.name: getattr(given, field.name) for field in fields(given)}
-            here = {
-                name: self._here(part) for name, part in parts.items() if isinstance(part, Held) or is_dataclass(part)
-            }
-            return replace(given, **here)
-        return given
 
     # the data, once
 
@@ -117,13 +92,6 @@ class Shard(Cpu):
         if not isinstance(self._data.bins, DenseBins):
             rows = dense_rows(self._data.bins)
             self._data = replace(self._data, bins=DenseBins(rows, np.ascontiguousarray(rows.T)))
-
-    def receive(self, *given: Any) -> tuple[tuple[Any, ...], None]:
-        """Hold what is sent: a loss, or this shard's part of an array."""
-        return given, None
-
-    def fetch(self, held: Any) -> Any:
-        return held
 
     # the target, once a round
 

@@ -1,0 +1,188 @@
+"""A worker of the sharded machine that computes on a GPU. It makes the same decisions as all others, by itself."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.collective import Alone, HostCollective, Meeting, NcclCollective, nccl_of
+from gpuboost.backends.cuda.gpus import own_runtime
+from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.shares import Collective, Share
+from gpuboost.backends.cuda.store import DeviceTree
+from gpuboost.backends.devices import choose, devices
+from gpuboost.backends.sharded.crew import Message
+from gpuboost.backends.sharded.holder import Holder
+from gpuboost.backends.sharded.shard import Source
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import (
+    Array,
+    Candidates,
+    Cuts,
+    Ensemble,
+    Gradients,
+    Limits,
+    Structure,
+    Target,
+    TrainingSet,
+    Tree,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a shard can do."""
+
+    gpu: str  # the same for two shards if they share one
+    nccl: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What every shard has to know of all rows."""
+
+    rows: int
+    weight: int  # sum of multiplicities
+    most: int  # the largest
+    unit: float  # see ``reference.weight_scale``
+
+
+def first_gpu() -> CupyRuntime:
+    """The GPU that a worker was given: it sees no other."""
+    return own_runtime("cuda:0")
+
+
+def in_turn() -> Iterator[Callable[[], CupyRuntime]]:
+    """What opens this machine's usable GPUs, one after the other and from the start again.
+
+    Raises:
+        DeviceError: if there is none.
+    """
+    choose("cuda")
+    names = [one.name for one in devices() if one.kind == "cuda" and one.usable]
+    return (partial(own_runtime, name) for name in cycle(names))
+
+
+class GpuShard(Holder):
+    """Verbs of ``Cuda``, on rows ``first`` .. of all. All shards are told the same, in the same order."""
+
+    def __init__(self, open_runtime: Callable[[], CupyRuntime]) -> None:
+        super().__init__()
+        self._runtime = open_runtime()
+        self._collective: Collective = Alone()
+        self._rank = 0
+        self._round: Any = None
+
+    def run(self, messages: Sequence[Message]) -> Any:
+        """Several messages in one; the answer is the last one's."""
+        answer = None
+        for message in messages:
+            answer = self.do(message)
+        return answer
+
+    def abort(self) -> None:
+        self._collective.abort()
+
+    # who is there
+
+    def offer(self) -> Offer:
+        bus = self._runtime.cp.cuda.Device(self._runtime.index).pci_bus_id
+        return Offer(f"{socket.gethostname()}/{bus}", nccl_of(self._runtime.cp) is not None)
+
+    def unique_id(self) -> tuple[int, ...] | None:
+        """Of a group of NCCL, which one shard names for all."""
+        nccl = nccl_of(self._runtime.cp)
+        return None if nccl is None else nccl.get_unique_id()
+
+    def join(self, size: int, rank: int, unique_id: tuple[int, ...] | None, meeting: Meeting | None) -> None:
+        """Become one of so many, by NCCL if there is an id, by a meeting of the host, or alone."""
+        self._rank = rank
+        if unique_id is not None:
+            self._collective = NcclCollective(self._runtime, unique_id, size, rank)
+        elif meeting is not None:
+            self._collective = HostCollective(self._runtime, meeting, size, rank)
+
+    # the data, once
+
+    def hold(self, source: Source, cuts: Cuts, first: int, totals: Totals) -> None:
+        """Bin the rows, on the device."""
+        piece = source()
+        share = Share(self._collective, first, totals.rows, totals.weight, totals.most, totals.unit)
+        self._cuda = Cuda(self._runtime, share)
+        bins = self._cuda.quantise(piece.x, cuts)
+        self._data = TrainingSet(bins, cuts, piece.y, piece.weight, piece.multiplicity, piece.query_start)
+        weighted = piece.weight is not None or piece.multiplicity is not None
+        self._row_weight = self._data.row_weight() if weighted else None
+
+    # the round
+
+    def open_round(self, step: int) -> None:
+        self._round = self._cuda.recorded(step)
+        self._round.__enter__()
+
+    def close_round(self) -> None:
+        self._round.__exit__(None, None, None)
+
+    def fetch(self, held: Any) -> Any:
+        return self._cuda.to_host(held)
+
+    def begin(self, bias: Array) -> tuple[tuple[Array], None]:
+        return (self._cuda.start(self._data, bias),), None
+
+    def differentiate(self, loss: Loss, scores: Array, curvature: float | None) -> tuple[tuple[Gradients], None]:
+        return (self._cuda.gradients(loss, scores, self._data, curvature),), None
+
+    def loss_total(self, loss: Loss, scores: Array, weighted: bool) -> float:
+        """The sum of the losses of all shards' rows."""
+        return self._cuda.loss_total(loss, scores, self._data.y, self._row_weight if weighted else None)
+
+    # the tree
+
+    def plant(
+        self, gradients: Gradients, version: int, output: int, candidates: Candidates, limits: Limits
+    ) -> tuple[tuple[Any], None]:
+        return (self._cuda.plant(self._data, Target(version, None, gradients), output, candidates, limits),), None
+
+    def histograms(self, frontier: Any) -> None:
+        self._cuda.histograms(frontier)
+
+    def best_splits(self, frontier: Any) -> None:
+        self._cuda.best_splits(frontier)
+
+    def partition(self, frontier: Any, most: int | None) -> bool:
+        return self._cuda.partition(frontier, most)
+
+    def harvest(self, frontier: Any, gradients: Gradients, version: int) -> tuple[tuple[Structure], None]:
+        return (self._cuda.harvest(frontier, self._data, Target(version, None, gradients)),), None
+
+    def leaf_values(
+        self, structure: Structure, gradients: Gradients, limits: Limits, version: int
+    ) -> tuple[tuple[Tree, Array], None]:
+        return self._cuda.leaf_values(structure, gradients, self._data, limits, version), None
+
+    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array) -> None:
+        self._cuda.leaf_quantiles(tree, leaf_of_row, loss, scores, self._data)
+
+    # the model
+
+    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+        self._cuda.add_leaves(scores, tree, factor, leaf_of_row)
+
+    def add_tree(self, scores: Array, tree: Tree, factor: float) -> None:
+        self._cuda.add_tree(scores, tree, factor, self._data.bins, self._data.cuts)
+
+    def show(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
+        self._cuda.scores(sums, bias, scale, out)
+
+    def trees(self, trees: tuple[DeviceTree, ...]) -> tuple[Tree, ...]:
+        """On the host, of the first shard: the others have the same. All wait for their GPU, and say what failed."""
+        ensemble = Ensemble(np.empty(0), self._data.cuts, tuple(tree.as_tree() for tree in trees), (1.0,) * len(trees))
+        found = self._cuda.collect(ensemble).trees
+        return found if self._rank == 0 else ()
