@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.execution.engine import EngineKind, engine_kind
 from gpuboost.execution.messages import Fit
+from gpuboost.execution.patience import ENGINES_OWN, check, with_patience
 from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.rules import Rules
@@ -48,6 +49,11 @@ class Asynchronous(Rules):
         The limit. None: none, which for "damp" stands for 0.
     damping : float
         For "damp".
+    timeout : float, None or "auto"
+        Seconds that a worker may take for a tree without any answer. One that takes longer counts as lost: its tree is
+        dropped, it is reported, and a fresh one takes its place, as for any failure. None: never. "auto": 600 s for
+        "ray", where a worker that hangs is ended; never for "threads", where a thread cannot be ended: it is left to
+        itself, with its memory, and goes with the process.
     max_failures : int
         How many failures of workers are made good, by putting a fresh one in the place of one that failed. The next one
         ends the fit.
@@ -62,15 +68,18 @@ class Asynchronous(Rules):
 
     engine: Any = "threads"
     address: str | None = None
+    timeout: Any = field(default=ENGINES_OWN, kw_only=True)
 
     def __post_init__(self) -> None:
         Rules.__post_init__(self)
         if self.address is not None and self.engine != "ray":
             raise RecipeError(f"address: it is for engine='ray'; got {self.address!r} with engine={self.engine!r}.")
+        check(self.timeout)
         self._kind()
 
     def _kind(self) -> EngineKind:
-        return engine_kind(self.engine) if self.address is None else Ray(self.address)
+        kind = engine_kind(self.engine) if self.address is None else Ray(self.address)
+        return with_patience(kind, self.timeout)
 
     def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
         return serve(self, self._kind(), fit, backend, past)

@@ -40,6 +40,9 @@ class Ray:
         Bytes of shared memory for a Ray that is started here. None: as Ray sees fit.
     timeout : float
         Seconds within which the cluster must answer, and workers must have started.
+    patience : float or None
+        Seconds without an answer, after which a worker that was given something to do, or a shard, counts as lost.
+        None: never.
 
     Raises
     ------
@@ -51,6 +54,7 @@ class Ray:
     cpus_per_worker: int = 1
     object_store_memory: int | None = None
     timeout: float = 60.0
+    patience: float | None = 600.0
 
     def __post_init__(self) -> None:
         if find_spec("ray") is None:
@@ -65,6 +69,8 @@ class Ray:
         if self.object_store_memory is not None:
             count("object_store_memory", self.object_store_memory, LEAST_STORE)
         positive("timeout", self.timeout)
+        if self.patience is not None:
+            positive("patience", self.patience)
 
     def check(self, fit: Any) -> None:
         """Refuse a fit that cannot be sent. Its data can; its recipe may hold functions and objects of the user."""

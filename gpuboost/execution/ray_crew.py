@@ -103,11 +103,16 @@ class RayCrew:
             raise DeviceError(NO_ROOM) from error
 
     def _received(self, answers: list[Any]) -> list[Any]:
-        errors = self._ray.exceptions
+        errors, patience = self._ray.exceptions, self._connection.kind.patience
         try:
-            found: list[Any] = self._ray.get(answers)
+            found: list[Any] = self._ray.get(answers, timeout=patience)
         except self._connection.full as error:  # here, or with a shard
             raise DeviceError(NO_ROOM) from error
+        except errors.GetTimeoutError as error:
+            raise ShardLostError(
+                f"execution: a shard gave no answer for {patience:g} s, and counts as lost, with its rows. If what it "
+                "does takes that long, as reading its files may, raise gb.Ray(patience=)."
+            ) from error
         except errors.RayTaskError as error:
             if isinstance(error.cause, GpuBoostError):
                 raise error.cause from error

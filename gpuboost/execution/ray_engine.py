@@ -16,6 +16,7 @@ import numpy as np
 from gpuboost._version import __version__
 from gpuboost.errors import DeviceError
 from gpuboost.execution.messages import Failure, Fit, Machine, Pull, Push
+from gpuboost.execution.patience import silent
 from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
 from gpuboost.types import Structure, Target
 
@@ -49,6 +50,7 @@ class RayEngine:
         self._ray = self._connection.ray
         self._start = perf_counter()
         self._tickets: dict[Any, tuple[int, int]] = {}  # what is under way: (worker, ticket)
+        self._ordered: dict[int, float] = {}  # when each worker was last given something to do
         self._sent: tuple[Target, Any] | None = None
         self._actors: list[Any] = []
         try:
@@ -72,12 +74,19 @@ class RayEngine:
                 raise DeviceError(NO_ROOM) from error
         under_way = self._actors[worker].build.remote(self._sent[1], pull.ticket)
         self._tickets[under_way] = worker, pull.ticket
+        self._ordered[worker] = perf_counter()
 
     def wait(self) -> Push | Failure:
+        patience = self._connection.kind.patience
+        tick = TICK if patience is None else min(TICK, patience)
         while True:
             waiting = list(self._tickets)
             done = self._ray.wait(waiting, num_returns=len(waiting), timeout=0.0)[0]
-            done = done or self._ray.wait(waiting, num_returns=1, timeout=TICK)[0]
+            done = done or self._ray.wait(waiting, num_returns=1, timeout=tick)[0]
+            for under_way, (worker, ticket) in self._tickets.items():
+                if under_way not in done and self._silent(worker):
+                    del self._tickets[under_way]
+                    return Failure(worker, ticket, silent(worker, patience))
             if done:  # the oldest first: Ray prefers some, and a worker that is always passed over is none
                 return self._report(next(one for one in waiting if one in done))
             for under_way, (worker, ticket) in self._tickets.items():
@@ -113,8 +122,17 @@ class RayEngine:
             return False
         if self._ray.wait([unseen], timeout=0.0)[0]:
             del self._unseen[worker]
+            self._ordered[worker] = perf_counter()  # what it was given meanwhile it can only begin now
             return False
         return perf_counter() - self._hired[worker] > self._connection.kind.timeout
+
+    def _silent(self, worker: int) -> bool:
+        """Whether this worker has had something to do for so long that it counts as lost."""
+        self._homeless(worker)
+        patience = self._connection.kind.patience
+        if patience is None or worker in self._unseen:
+            return False
+        return perf_counter() - self._ordered[worker] > patience
 
     def _report(self, under_way: Any) -> Push | Failure:
         worker, ticket = self._tickets.pop(under_way)

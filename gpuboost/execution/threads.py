@@ -5,38 +5,60 @@ from __future__ import annotations
 import threading
 import traceback
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from time import perf_counter
+from typing import TypeAlias
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.execution.messages import Failure, Fit, Machine, Pull, Push
+from gpuboost.execution.patience import silent
+
+Reports: TypeAlias = "SimpleQueue[tuple[SimpleQueue[Pull | None], Push | Failure]]"
+"""What workers say, each with the queue of its orders: by that it is known who is still listened to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """The engine "threads". Each worker is one thread; what they compute with holds one more of its own for none."""
+    """The engine "threads". Each worker is one thread; what they compute with holds one more of its own for none.
+
+    ``patience``: seconds without an answer after which a worker counts as lost. None: never.
+    """
+
+    patience: float | None = None
 
     def check(self, fit: Fit) -> None:
         """Whatever can be called can be called by a thread."""
 
     def start(self, fit: Fit, machine: Machine, workers: int) -> ThreadEngine:
-        return ThreadEngine(fit, machine(), workers)
+        return ThreadEngine(fit, machine(), workers, self.patience)
 
 
 class ThreadEngine:
-    """The workers share one machine, which any number of threads may use at once, and so what it knows of the data."""
+    """The workers share one machine, which any number of threads may use at once, and so what it knows of the data.
 
-    def __init__(self, fit: Fit, machine: Backend, workers: int) -> None:
-        self._fit, self._machine = fit, machine
+    One that is silent for too long is left to itself: a thread cannot be interrupted. What it says later is not heard.
+    """
+
+    def __init__(self, fit: Fit, machine: Backend, workers: int, patience: float | None = None) -> None:
+        self._fit, self._machine, self._patience = fit, machine, patience
         self._start = perf_counter()
-        self._reports: SimpleQueue[Push | Failure] = SimpleQueue()
+        self._reports: Reports = SimpleQueue()
         self._workers = [self._hire(worker) for worker in range(workers)]
+        self._ordered: dict[int, tuple[float, int]] = {}  # of workers that build: since when, and the ticket
 
     def submit(self, worker: int, pull: Pull) -> None:
+        self._ordered[worker] = self.now(), pull.ticket
         self._workers[worker].orders.put(pull)
 
     def wait(self) -> Push | Failure:
-        return self._reports.get()
+        while True:
+            try:
+                orders, report = self._reports.get(timeout=self._left())
+            except Empty:
+                return self._left_to_itself()
+            if orders is self._workers[report.worker].orders and report.worker in self._ordered:
+                del self._ordered[report.worker]
+                return report
 
     def replace(self, worker: int) -> bool:
         self._workers[worker].stop()
@@ -47,11 +69,25 @@ class ThreadEngine:
         return perf_counter() - self._start
 
     def stop(self) -> None:
-        """Waits for the trees that are being built: a thread cannot be interrupted."""
+        """Waits for the trees that are being built, as long as there is patience: a thread cannot be interrupted."""
         for worker in self._workers:
             worker.stop()
         for worker in self._workers:
-            worker.join()
+            worker.join(self._patience)
+
+    def _left(self) -> float | None:
+        """Seconds until the patience with some worker is at an end."""
+        if self._patience is None or not self._ordered:
+            return None
+        first = min(since for since, _ in self._ordered.values())
+        return max(0.0, first + self._patience - self.now())
+
+    def _left_to_itself(self) -> Failure:
+        """The worker that has been silent for longest."""
+        worker = min(self._ordered, key=lambda one: self._ordered[one])
+        _, ticket = self._ordered.pop(worker)
+        why = f"{silent(worker, self._patience)} Its thread cannot be ended, and is left to itself."
+        return Failure(worker, ticket, why)
 
     def _hire(self, worker: int) -> _Worker:
         return _Worker(worker, self._fit, self._machine, self._reports)
@@ -60,7 +96,7 @@ class ThreadEngine:
 class _Worker:
     """One daemon thread, asleep until there is an order."""
 
-    def __init__(self, number: int, fit: Fit, machine: Backend, reports: SimpleQueue[Push | Failure]) -> None:
+    def __init__(self, number: int, fit: Fit, machine: Backend, reports: Reports) -> None:
         self.orders: SimpleQueue[Pull | None] = SimpleQueue()
         live = (number, fit, machine, self.orders, reports)
         self._thread = threading.Thread(target=_live, args=live, name=f"gpuboost worker {number}", daemon=True)
@@ -69,19 +105,17 @@ class _Worker:
     def stop(self) -> None:
         self.orders.put(None)
 
-    def join(self) -> None:
-        self._thread.join()
+    def join(self, patience: float | None) -> None:
+        self._thread.join(patience)
 
 
-def _live(
-    number: int, fit: Fit, machine: Backend, orders: SimpleQueue[Pull | None], reports: SimpleQueue[Push | Failure]
-) -> None:
+def _live(number: int, fit: Fit, machine: Backend, orders: SimpleQueue[Pull | None], reports: Reports) -> None:
     while (pull := orders.get()) is not None:
         began = perf_counter()
         try:
             structures = fit(machine, pull.target, pull.ticket)
         except BaseException as error:  # also SystemExit: whatever ends a worker is reported
-            reports.put(Failure(number, pull.ticket, traceback.format_exc(), error))
+            reports.put((orders, Failure(number, pull.ticket, traceback.format_exc(), error)))
             return
-        reports.put(Push(number, pull.ticket, structures, perf_counter() - began))
+        reports.put((orders, Push(number, pull.ticket, structures, perf_counter() - began)))
         del structures, pull  # not to be kept alive by a worker that has nothing to do

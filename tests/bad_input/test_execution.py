@@ -30,6 +30,30 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"allow_unproven": 1}, r"^allow_unproven: must be True or False; got 1"),
 ]
 
+TIMEOUTS: list[tuple[Any, Any, str]] = [
+    (0.0, "threads", r"^timeout: must be a finite number above 0; got 0\.0"),
+    (-1, "ray", r"^timeout: must be a finite number above 0; got -1"),
+    ("soon", "threads", r"^timeout: must be a finite number above 0; got 'soon'"),
+    (float("inf"), "threads", r"^timeout: .* got inf"),
+]
+
+
+@pytest.mark.parametrize(("timeout", "engine", "message"), TIMEOUTS, ids=str)
+def test_how_long_a_worker_may_be_silent(timeout: Any, engine: str, message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        gb.Asynchronous(2, engine, timeout=timeout)
+
+
+def test_an_engine_that_knows_no_timeout() -> None:
+    class Own:
+        def check(self, fit: Any) -> None: ...
+        def start(self, fit: Any, machine: Any, workers: int) -> None: ...
+
+    gb.Asynchronous(2, Own())
+    with pytest.raises(RecipeError, match=r"^timeout: Own cannot tell a worker that hangs"):
+        gb.Asynchronous(2, Own(), timeout=3.0)
+
+
 SIMULATED: list[tuple[dict[str, Any], str]] = [
     ({"build_time": -1.0}, r"^build_time: must be a number of seconds, 0 or more, or a distribution .* got -1\.0"),
     ({"build_time": "fast"}, r"^build_time: .* got 'fast'"),

@@ -102,8 +102,8 @@ def test_bad_input(regression_data: Data) -> None:
         gb.DataParallel(2, engine="mpi")
     with pytest.raises(RecipeError, match="address: it is for engine='ray'"):
         gb.DataParallel(2, address="10.0.0.1:6379")
-    with pytest.raises(DeviceError, match="device: shards of DataParallel compute on the CPU"):
-        gb.GradientBoostingRegressor(execution=gb.DataParallel(2), device="cuda").fit(x, y)
+    with pytest.raises(DeviceError, match="device: shards of DataParallel take rows from the host"):
+        gb.GradientBoostingRegressor(execution=gb.DataParallel(2), device="cuda:3").fit(x, y)
     with pytest.raises(RecipeError, match="step: a line search"):
         gb.GradientBoostingRegressor(execution=gb.DataParallel(2), step=gb.LineSearchStep()).fit(x, y)
     with pytest.raises(RecipeError, match="base_learner: shards of DataParallel grow trees"):

@@ -1,0 +1,43 @@
+"""How long a worker may be silent, and what is said when it was for longer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpuboost.errors import RecipeError
+from gpuboost.execution.engine import EngineKind
+from gpuboost.execution.rules import positive
+
+ENGINES_OWN = "auto"
+
+
+def silent(worker: int, seconds: float | None) -> str:
+    """Of a worker whose answer is waited for no longer."""
+    return (
+        f"Worker {worker} gave no answer for {seconds:g} s, and counts as lost. If its trees take that long, raise "
+        "Asynchronous(timeout=)."
+    )
+
+
+def check(timeout: Any) -> None:
+    """Raise RecipeError unless it is "auto", None, or a number of seconds."""
+    if timeout is not None and timeout != ENGINES_OWN:
+        positive("timeout", timeout)
+
+
+def with_patience(kind: EngineKind, timeout: Any) -> EngineKind:
+    """The engine with that patience; "auto" is its own.
+
+    Raises:
+        RecipeError: if it has none that could be set.
+    """
+    if timeout == ENGINES_OWN:
+        return kind
+    if not hasattr(kind, "patience"):
+        raise RecipeError(
+            f"timeout: {type(kind).__name__} cannot tell a worker that hangs; got {timeout!r}. Leave it out, or use "
+            "engine='threads' or 'ray'."
+        )
+    changed: EngineKind = replace(kind, patience=timeout)  # type: ignore[type-var]  # those that have it are dataclasses
+    return changed
