@@ -91,8 +91,8 @@ class Run:
         """Refuse other eval sets or metrics than those that were watched. Raises RecipeError."""
         if not self.evals:
             return
-        then = {name: tuple(of) for name, of in self.evals[0].items()}
-        now = dict.fromkeys(plan.eval_sets, tuple(plan.metrics))
+        then = {name: sorted(of) for name, of in self.evals[0].items()}  # files have keys in their own order
+        now = dict.fromkeys(plan.eval_sets, sorted(plan.metrics))
         if then != now:
             raise RecipeError(f"resume_from: a fit goes on as it began; it watched {then}, and now {now}.")
 

@@ -46,7 +46,7 @@ def test_an_estimator_writes_the_same_file(way: str, data: Data, tmp_path: Path)
     x, y = data
     weight = np.random.default_rng(1).integers(0, 3, len(y))  # rows of weight 0 are on no shard
     given = {"n_estimators": 5, "max_depth": 3, "random_state": 5, "validation_fraction": 0.1}
-    watched = {"early_stopping_rounds": 3, "eval_metric": ["mae", "rmse"], "callbacks": []}
+    watched = {"early_stopping_rounds": 3, "eval_metric": ["rmse", "mae"], "callbacks": []}
     one = gb.GradientBoostingRegressor(**given, **watched).fit(x, y, sample_weight=weight)
     checkpoint = gb.callbacks.Checkpoint(tmp_path / "checkpoint.json", every=2)
     watched["callbacks"] = [checkpoint]
@@ -64,6 +64,7 @@ def test_an_estimator_writes_the_same_file(way: str, data: Data, tmp_path: Path)
     again = gb.GradientBoostingRegressor(**given, **watched, device="cuda", execution=gb.DataParallel(1))
     again.fit(x, y, sample_weight=weight, resume_from=tmp_path / "checkpoint.json")
     assert again.set_params(device="cpu").predict(x).tobytes() == one.predict(x).tobytes()
+    assert again.evals_result_ == one.evals_result_
 
 
 @pytest.mark.parametrize(
