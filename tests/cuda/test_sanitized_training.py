@@ -12,6 +12,8 @@ from builders import model_bytes, random_case
 from emulator import emulated_runtime
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.collective import Alone
+from gpuboost.backends.cuda.shares import Share
 from gpuboost.backends.reference import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
@@ -20,14 +22,17 @@ from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.steps import automatic
 from gpuboost.types import Limits
 
-def train(case, recipe, chained=True):
-    backend = Cuda(emulated_runtime("random", chained=chained))
+def train(case, recipe, chained=True, shared=False):
+    n = case.data.n_rows
+    share = Share(Alone(), 0, n, n, 1, 1.0) if shared else None
+    backend = Cuda(emulated_runtime("random", chained=chained), share)
     found = boost(recipe, case.data, backend, seed=2)
     backend.predict(found, case.x)
     assert model_bytes(found) == model_bytes(boost(recipe, case.data, Reference(), seed=2))
 
 if sys.argv[1] == "blocks":
     train(random_case(1, 40, 3), Recipe(losses.SquaredError(), 1, growth=DepthWise(Limits(4, 2))), chained=False)
+    train(random_case(1, 40, 3), Recipe(losses.SquaredError(), 1, growth=DepthWise(Limits(4, 2, 2))), False, True)
 else:
     few = random_case(2, 90, 3, target="3", most_cuts=9)
     train(few, Recipe(losses.Softmax(3), 2, growth=DepthWise(Limits(6, 3, 2)), sampling=UniformSampling(0.7)))
@@ -36,6 +41,7 @@ else:
     train(two, Recipe(losses.Logistic(), 2, growth=drawn, sampling=controlled))
     some, loss = random_case(3, 150, 6, most_cuts=30), losses.AbsoluteError()
     train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
+    train(some, Recipe(loss, 2, growth=DepthWise(Limits(6, 3, 2)), step=automatic(loss)), shared=True)
 """
 
 
