@@ -32,7 +32,9 @@ def train(case, recipe, chained=True, shared=False):
 
 if sys.argv[1] == "blocks":
     train(random_case(1, 40, 3), Recipe(losses.SquaredError(), 1, growth=DepthWise(Limits(4, 2))), chained=False)
-    train(random_case(1, 40, 3), Recipe(losses.SquaredError(), 1, growth=DepthWise(Limits(4, 2, 2))), False, True)
+elif sys.argv[1] == "shares":
+    case, loss = random_case(3, 90, 3, most_cuts=30), losses.AbsoluteError()
+    train(case, Recipe(loss, 1, growth=DepthWise(Limits(6, 3, 2)), step=automatic(loss)), shared=True)
 else:
     few = random_case(2, 90, 3, target="3", most_cuts=9)
     train(few, Recipe(losses.Softmax(3), 2, growth=DepthWise(Limits(6, 3, 2)), sampling=UniformSampling(0.7)))
@@ -41,7 +43,6 @@ else:
     train(two, Recipe(losses.Logistic(), 2, growth=drawn, sampling=controlled))
     some, loss = random_case(3, 150, 6, most_cuts=30), losses.AbsoluteError()
     train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
-    train(some, Recipe(loss, 2, growth=DepthWise(Limits(6, 3, 2)), step=automatic(loss)), shared=True)
 """
 
 
@@ -49,6 +50,13 @@ else:
 @pytest.mark.parametrize("sanitize", ["undefined", "address", "thread"])
 def test_trainings(sanitize):
     result = sanitized(sanitize, TRAIN, "threads")
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitize", ["undefined", "address", "thread"])
+def test_one_of_several_gpus(sanitize):
+    result = sanitized(sanitize, TRAIN, "shares")
     assert result.returncode == 0, result.stdout
 
 
