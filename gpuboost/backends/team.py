@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from weakref import finalize
 
+from gpuboost.backends.processors import UNKNOWN, allowed, inherit, keep_off, processor
+
 
 class Team:
     """``run(work)`` calls ``work(part)`` for part 0 .. size - 1 at once and returns when all are done."""
@@ -19,7 +21,7 @@ class Team:
         if size < 1:
             raise ValueError(f"threads: a team needs at least 1; got {size!r}.")
         self.size = size
-        self._idle: list[list[_Member]] = []
+        self._idle: list[_Members] = []
 
     def run(self, work: Callable[[int], object]) -> None:
         """Raise what a part raised, once every part has come to an end."""
@@ -30,6 +32,7 @@ class Team:
             members = self._idle.pop()
         except IndexError:
             members = self._recruit()
+        members.make_way()
         for member in members:
             member.start(work)
         failure: BaseException | None = None
@@ -43,23 +46,41 @@ class Team:
         if failure is not None:
             raise failure
 
-    def _recruit(self) -> list[_Member]:
-        members = [_Member(part) for part in range(1, self.size)]
-        finalize(self, _dismiss, members)
+    def _recruit(self) -> _Members:
+        members = _Members(self.size)
+        finalize(self, _dismiss, list(members))
         return members
+
+
+class _Members(list["_Member"]):
+    """Those who work together with one caller at a time."""
+
+    def __init__(self, size: int) -> None:
+        processors = allowed()
+        super().__init__(_Member(part, processors) for part in range(1, size))
+        self._off = UNKNOWN
+
+    def make_way(self) -> None:
+        """Have them run on other processors than the caller, who seldom changes his."""
+        here = processor()
+        if here != self._off:
+            keep_off([member.thread for member in self], here)
+            self._off = here
 
 
 class _Member:
     """One daemon thread, asleep on a lock between two pieces of work."""
 
-    def __init__(self, part: int) -> None:
-        self._part = part
+    def __init__(self, part: int, processors: frozenset[int]) -> None:
+        self._part, self._processors = part, processors
         self._work: Callable[[int], object] | None = None
         self._failure: BaseException | None = None
         self._go, self._done = threading.Lock(), threading.Lock()
         self._go.acquire()
         self._done.acquire()
-        threading.Thread(target=self._live, name=f"gpuboost-{part}", daemon=True).start()
+        thread = threading.Thread(target=self._live, name=f"gpuboost-{part}", daemon=True)
+        thread.start()  # returns when it runs, and has its number
+        self.thread = thread.native_id or 0
 
     def start(self, work: Callable[[int], object] | None) -> None:
         self._work = work
@@ -71,6 +92,7 @@ class _Member:
         return failure
 
     def _live(self) -> None:
+        inherit(self._processors)
         while True:
             self._go.acquire()
             work = self._work

@@ -7,11 +7,14 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from builders import eager_threads, grow, random_case, random_gradients, structure_bytes
 
+from gpuboost.backends import processors
+from gpuboost.backends import team as team_of_threads
 from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.reference import Reference
 from gpuboost.backends.team import Team, share
@@ -166,3 +169,32 @@ def test_shares_are_consecutive_and_equal_within_one(total: int, parts: int) -> 
     assert shares[-1][1] == total
     assert all(a[1] == b[0] for a, b in itertools.pairwise(shares))
     assert {end - begin for begin, end in shares} <= {total // parts, -(-total // parts)}
+
+
+def test_threads_run_elsewhere_than_their_caller_if_there_is_a_processor_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread that is woken on its caller's processor, as happens in virtual machines, waits until that is done."""
+    asked: list[tuple[int, frozenset[int]]] = []
+    at = [3]
+    monkeypatch.setattr(processors, "sys", SimpleNamespace(platform="linux"))
+    monkeypatch.setattr(processors.os, "sched_getaffinity", lambda _: {2, 3, 5}, raising=False)
+    monkeypatch.setattr(processors.os, "sched_setaffinity", lambda *mask: asked.append(mask), raising=False)
+    monkeypatch.setattr(team_of_threads, "processor", lambda: at[0])
+    pair, numbers = Team(3), {}
+    for _ in range(3):
+        pair.run(lambda part: numbers.setdefault(part, threading.get_native_id()))
+    first = [(numbers[1], {2, 5}), (numbers[2], {2, 5})]
+    assert asked == first  # once, as long as the caller stays
+    at[0] = 5
+    pair.run(lambda _: None)
+    assert asked[2:] == [(numbers[1], {2, 3}), (numbers[2], {2, 3})]
+    del asked[:]
+    Team(4).run(lambda _: None)
+    assert asked == []  # with four at work on three processors, one has to be shared
+
+
+def test_a_team_that_a_team_works_with_may_run_where_the_first_caller_may() -> None:
+    seen: list[frozenset[int]] = []
+    Team(2).run(lambda _: Team(2).run(lambda _: seen.append(processors.allowed())))
+    assert seen == [processors.allowed()] * 4

@@ -1,0 +1,59 @@
+"""Which processors the threads of a team may run on: not the one of the thread that wakes them, and works meanwhile.
+
+Linux wakes a thread where it last ran, or beside who woke it, unless it sees an idle processor. In a virtual machine it
+takes one that has gone to sleep for one that its host has taken away, so both threads may share a processor for good
+while another is idle: every piece of work then takes as long as on one thread. Nobody is bound to one processor, and
+where nothing can tell which one a thread is on, nothing is done.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+UNKNOWN = -1
+_here = threading.local()
+
+
+def _teller() -> Callable[[], int]:
+    """glibc's and musl's call; it takes less than a microsecond, and must not hand the GIL over meanwhile."""
+    if sys.platform == "linux":
+        try:
+            return ctypes.PyDLL(None).sched_getcpu
+        except (OSError, AttributeError):  # another C library
+            pass
+    return lambda: UNKNOWN
+
+
+processor: Callable[[], int] = _teller()
+"""The number of the processor that the caller is on just now, or UNKNOWN."""
+
+
+def allowed() -> frozenset[int]:
+    """Where the calling thread may run, were it not kept off anything by ``keep_off``; empty if nothing tells."""
+    known: frozenset[int] | None = getattr(_here, "allowed", None)
+    if known is not None:
+        return known
+    return frozenset(os.sched_getaffinity(0)) if sys.platform == "linux" else frozenset()
+
+
+def inherit(processors: frozenset[int]) -> None:
+    """Said by a thread that ``keep_off`` may be asked for: what ``allowed`` is to tell in it."""
+    _here.allowed = processors
+
+
+def keep_off(threads: Sequence[int], taken: int) -> None:
+    """Let these threads (native numbers) run wherever the caller may, but on ``taken``: if there is one for each."""
+    if sys.platform != "linux" or taken == UNKNOWN:
+        return
+    free = allowed() - {taken}
+    if len(free) < len(threads):  # some have to share one with the caller
+        return
+    try:
+        for thread in threads:
+            os.sched_setaffinity(thread, free)
+    except OSError:  # not allowed in some sandboxes; a wish, no need
+        return
