@@ -16,6 +16,7 @@ from gpuboost.kernels.nodes import BEGIN, END, SLOT
 TILE = 65_535  # rows: 65,535 * 32,767 < 2**31 and 65,535 * 65,535 < 2**32
 BATCH = np.uint64(128)  # rows
 LINE = 64  # bytes that come into the cache at once
+AHEAD = np.uint64(8)  # sparse rows asked for before their turn
 
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _LOW = np.int64(0xFFFF_FFFF)
@@ -71,7 +72,13 @@ def _add_dense(bins, features, starts, packed, rows, begin, end, out):
 @kernel
 def _add_sparse(row_start, cells, packed, rows, begin, end, out):
     """out[cell] += packed[row] for every stored entry of rows[begin:end]. For absent entries see split.spread."""
+    base, base_packed, last = cells.ctypes.data, packed.ctypes.data, np.uint64(end) - _1
     for k in range(np.uint64(begin), np.uint64(end)):
+        later = np.uint64(rows[min(k + AHEAD, last)])
+        entry = base + 4 * np.intp(row_start[later])
+        prefetch(entry)
+        prefetch(entry + LINE)
+        prefetch(base_packed + 8 * np.intp(later))
         row = np.uint64(rows[k])
         pair = packed[row]
         for e in range(np.uint64(row_start[row]), np.uint64(row_start[row + _1])):

@@ -34,6 +34,7 @@ from gpuboost.kernels.nodes import (
 )
 
 AHEAD = 32
+NEAR = 1 << 18  # bins of a column up to which nothing has to be asked for before its turn
 _1 = np.uint64(1)
 
 
@@ -89,8 +90,11 @@ def count_above(node, some, depth):
 
 
 @kernel
-def _sort_stretch(codes, drawn, begin, end, rows, scratch, cut, missing, missing_left, left_set, is_categorical):
-    """rows[begin:end] into scratch[begin:end]. codes (n,) uint8: the split feature's bin of each row."""
+def _sort_stretch(codes, drawn, begin, end, rows, front, back, cut, missing, missing_left, left_set, is_categorical):
+    """Of rows[begin:end] the lefts into front[begin], ..., the rights into back[end - 1], ... Returns how many lefts.
+
+    codes (n,) uint8: the split feature's bin of each row. ``front`` may be ``rows``: no left moves up.
+    """
     sampled = drawn.shape[0] > 0
     low, high = np.uint64(begin), np.uint64(end) - _1
     last = np.uint64(end - 1)
@@ -100,30 +104,38 @@ def _sort_stretch(codes, drawn, begin, end, rows, scratch, cut, missing, missing
             row = rows[k]
             code = codes[np.uint64(drawn[np.uint64(row)] if sampled else row)]
             left = np.uint64((left_set[code >> np.uint8(5)] >> np.uint32(code & np.uint8(31))) & np.uint32(1))
-            scratch[low] = row
-            scratch[high] = row
+            front[low] = row
+            back[high] = row
             low += left
             high -= _1 - left
-    else:
-        # Missing values have the largest code. Turned round by 256 - missing, modulo 256, they have the smallest.
-        turn = 256 - missing if missing_left else 0
-        shift, limit = np.uint8(turn), np.uint8(cut + turn)
-        if sampled:
-            for k in range(np.uint64(begin), np.uint64(end)):
-                prefetch(base + np.intp(drawn[np.uint64(rows[min(np.uint64(k + np.uint64(AHEAD)), last)])]))
-                row = rows[k]
-                left = np.uint64(np.uint8(codes[np.uint64(drawn[np.uint64(row)])] + shift) <= limit)
-                scratch[low] = row
-                scratch[high] = row
-                low += left
-                high -= _1 - left
-            return low - np.uint64(begin)
+        return low - np.uint64(begin)
+    # Missing values have the largest code. Turned round by 256 - missing, modulo 256, they have the smallest.
+    turn = 256 - missing if missing_left else 0
+    shift, limit = np.uint8(turn), np.uint8(cut + turn)
+    if sampled:
+        for k in range(np.uint64(begin), np.uint64(end)):
+            prefetch(base + np.intp(drawn[np.uint64(rows[min(np.uint64(k + np.uint64(AHEAD)), last)])]))
+            row = rows[k]
+            left = np.uint64(np.uint8(codes[np.uint64(drawn[np.uint64(row)])] + shift) <= limit)
+            front[low] = row
+            back[high] = row
+            low += left
+            high -= _1 - left
+    elif codes.shape[0] > NEAR:
         for k in range(np.uint64(begin), np.uint64(end)):
             prefetch(base + np.intp(rows[min(np.uint64(k + np.uint64(AHEAD)), last)]))
             row = rows[k]
             left = np.uint64(np.uint8(codes[np.uint64(row)] + shift) <= limit)
-            scratch[low] = row
-            scratch[high] = row
+            front[low] = row
+            back[high] = row
+            low += left
+            high -= _1 - left
+    else:
+        for k in range(np.uint64(begin), np.uint64(end)):
+            row = rows[k]
+            left = np.uint64(np.uint8(codes[np.uint64(row)] + shift) <= limit)
+            front[low] = row
+            back[high] = row
             low += left
             high -= _1 - left
     return low - np.uint64(begin)
@@ -161,8 +173,8 @@ def sort_stretches(columns, default, column_start, row, column_bin, buffer, draw
         f = node[v, FEATURE]
         codes = _column(columns, default, column_start, row, column_bin, buffer, f)
         counts[c] = _sort_stretch(
-            codes, drawn, node[v, BEGIN] + begin, node[v, BEGIN] + end, rows, scratch, node[v, BIN], n_bins[f],
-            node[v, MISSING_LEFT] == 1, left_set[v], kinds[f] == 1,
+            codes, drawn, node[v, BEGIN] + begin, node[v, BEGIN] + end, rows, scratch, scratch, node[v, BIN],
+            n_bins[f], node[v, MISSING_LEFT] == 1, left_set[v], kinds[f] == 1,
         )  # fmt: skip
 
 
@@ -257,12 +269,10 @@ def split_alone(columns, default, column_start, row, column_bin, buffer, drawn, 
         f, begin, end = node[v, FEATURE], node[v, BEGIN], node[v, END]
         codes = _column(columns, default, column_start, row, column_bin, buffer, f)
         lefts = _sort_stretch(
-            codes, drawn, begin, end, rows, scratch, node[v, BIN], n_bins[f], node[v, MISSING_LEFT] == 1, left_set[v],
-            kinds[f] == 1,
+            codes, drawn, begin, end, rows, rows, scratch, node[v, BIN], n_bins[f], node[v, MISSING_LEFT] == 1,
+            left_set[v], kinds[f] == 1,
         )  # fmt: skip
         counts[0, c] = lefts
-        for i in range(np.uint64(begin), np.uint64(begin + lefts)):
-            rows[i] = scratch[i]
         for i in range(end - begin - lefts):
             rows[np.uint64(begin + lefts + i)] = scratch[np.uint64(end - 1 - i)]
     return bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, fresh)

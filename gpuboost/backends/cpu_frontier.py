@@ -18,7 +18,7 @@ from gpuboost.backends.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Colum
 from gpuboost.backends.subsets import subset
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace
-from gpuboost.kernels import columns, contest, histogram, partition, shared_split, split
+from gpuboost.kernels import columns, contest, histogram, levels, partition, shared_split, split
 from gpuboost.kernels import nodes as table
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, Limits, Nodes
@@ -86,11 +86,15 @@ class CpuFrontier:
         self._ahead: Ahead | None = None
         self._sow_root(totals)
         self._shared = np.full((1, team.size), -1, np.int64)
+        self._lines_of_eight = (len(layout.features) + 7) // 8
         if by_column is not None:
             self._slots = free_slots(0, most_nodes)
         else:
             wanted = max(FIRST_SLOTS, workspace.room("histograms") // max(2 * layout.n_cells, 1))
             self._make_room(min(wanted, most_nodes))  # a leaf each, and as many again for splits ahead of their turn
+        self._built = self._waiting = False  # of the fresh pairs: histograms built; search left to ``_grow``
+        self._levels_ahead = 0  # split already, but not asked for yet
+        self._goes_on = self._is_simple()  # then both may be put off
 
     def _make_room(self, n_slots: int) -> None:
         """Histograms for so many nodes at once, and what threads need beside them. Pages are taken when first used."""
@@ -140,11 +144,16 @@ class CpuFrontier:
 
     def build_histograms(self) -> None:
         """Sum the smaller node of every fresh pair. The siblings follow in ``seek_splits``."""
-        fresh, layout, node = self._fresh, self._layout, self._node
-        if not len(fresh) or self._by_column is not None:
+        if not len(self._fresh) or self._by_column is not None or self._levels_ahead:
             return
-        total = self._rows_in(fresh[:, 0])
-        parts = self._parts(total * (len(layout.features) + 7) // 8, ROWS_PER_THREAD)
+        total = self._rows_in(self._fresh[:, 0])
+        parts = self._parts(total * self._lines_of_eight, ROWS_PER_THREAD)
+        self._built = parts > 1 or not self._goes_on
+        if self._built:
+            self._sum_rows(total, parts)
+
+    def _sum_rows(self, total: int, parts: int) -> None:
+        fresh, layout, node = self._fresh, self._layout, self._node
         self._shared = shared = np.empty((len(fresh), parts if parts > 1 else 0), np.int64)
         shared[:] = -1
 
@@ -165,21 +174,32 @@ class CpuFrontier:
 
     def seek_splits(self) -> None:
         """Complete the histograms of every fresh pair and find the best split of each of its nodes."""
-        fresh, layout = self._fresh, self._layout
-        if not len(fresh):
+        if not len(self._fresh) or self._levels_ahead:
             return
         if self._by_column is not None:
             self._seek_by_column(self._by_column)
-            return
-        if self._limits.symmetric:
+        elif self._limits.symmetric:
             self._seek_shared()
-            return
-        t = len(layout.features)
+        elif self._goes_on and self._searchers() == 1:
+            self._waiting = True
+        else:
+            self._seek_each()
+
+    def _searchers(self) -> int:
+        """How many threads are to search the fresh pairs."""
+        parts = self._parts(self._layout.n_cells * 2 * len(self._fresh), CELLS_PER_THREAD)
+        return min(parts, len(self._layout.features))
+
+    def _seek_each(self) -> None:
+        """A split for each fresh node by itself."""
+        if self._goes_on and not self._built:
+            self._sum_rows(self._rows_in(self._fresh[:, 0]), 1)
+        fresh, layout, parts = self._fresh, self._layout, self._searchers()
+        self._waiting, t = False, len(layout.features)
         root, by_node = self._root, NO_FEATURES if self._by_node is None else self._drawn_for(fresh[:, :2].ravel())
         gains, found = np.zeros((2 * len(fresh), t)), np.empty((2 * len(fresh), t, 4), np.int64)
         kinds, general = layout.kinds if layout.some_categorical else None, None if self._is_plain() else True
         left_sets = np.empty((2 * len(fresh), 0 if kinds is None else t, 8), np.uint32)
-        parts = min(self._parts(layout.n_cells * 2 * len(fresh), CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
 
         def search(part: int) -> None:
@@ -198,6 +218,11 @@ class CpuFrontier:
             self._slots,
         )  # fmt: skip
         self._fresh = fresh[:0]
+
+    def _is_simple(self) -> bool:
+        """Whether ``levels.grow`` will do: small data, and no node that is to wait for others or for random numbers."""
+        apart = self._by_column is None and self._by_node is None and self._lots is None
+        return apart and not self._limits.symmetric and self._is_plain()
 
     def _is_plain(self) -> bool:
         """Whether ``best_cut`` will do for all nodes: small data need not wait for the kernel of the other cases."""
@@ -229,7 +254,7 @@ class CpuFrontier:
         gains, found = np.zeros(t), np.empty((t, 3), np.int64)
         kinds = layout.kinds if layout.some_categorical else None
         left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
-        parts = min(self._parts(layout.n_cells * 2 * len(fresh), CELLS_PER_THREAD), t)
+        parts = self._searchers()
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
 
         def search(part: int) -> None:
@@ -281,6 +306,15 @@ class CpuFrontier:
 
     def split(self, most: int | None) -> bool:
         """Split the best open nodes and send their rows on."""
+        if self._levels_ahead:
+            self._levels_ahead -= 1
+            self._count_leaves()
+            return True
+        if self._waiting:
+            if most is None and self._grow():
+                return True
+            if self._waiting:
+                self._seek_each()
         room = self._limits.max_leaves - self.n_leaves
         # Nodes that draw their own features do so by number, which no node has before its turn.
         if most == 1 and self._by_node is None and not self._limits.symmetric:
@@ -293,6 +327,32 @@ class CpuFrontier:
         self._split_nodes(self._chosen[:count])
         self.n_leaves += count
         return True
+
+    def _grow(self) -> bool:
+        """Split this level and those after it, as far as no step is large; False if there was nothing to do."""
+        layout, limits, shared = self._layout, self._limits, self._team.size > 1
+        cells = max(2 * layout.n_cells, 1)
+        first = self._n_nodes
+        self._ends = np.empty(len(self._node), np.int64)
+        self._n_nodes, self._fresh, made = levels.grow(
+            layout.rows, layout.features, layout.starts, layout.row_start, layout.cells, self._packed, self._rows,
+            self._node, self._gain, self._left_set, first, self._fresh, self._built, self._shared, self._narrow_rows,
+            self._scratch[0], self._histograms, self._spare, self._counts, layout.n_bins, layout.kinds,
+            layout.kinds if layout.some_categorical else None, layout.defaults, self._units, self._rule, self._root,
+            NO_FEATURES, self._slots, *self._columns(), self._n_bins, self._kinds, self._scratch_rows, self._chosen,
+            limits.max_leaves, limits.max_depth, self._least_rows,
+            2 * ROWS_PER_THREAD // self._lines_of_eight if shared else EVERY_ROW,
+            2 * CELLS_PER_THREAD // cells if shared else EVERY_ROW, 2 * SORTED_PER_THREAD if shared else EVERY_ROW,
+            self._ends,
+        )  # fmt: skip
+        self._waiting, self._levels_ahead, self._ends = False, max(made - 1, 0), self._ends[:made]
+        self._count_leaves()
+        return bool(made)
+
+    def _count_leaves(self) -> None:
+        """As many as there are after the levels that were asked for."""
+        nodes = self._ends[-self._levels_ahead] if self._levels_ahead else self._n_nodes
+        self.n_leaves = (int(nodes) + 1) // 2
 
     def _split_next(self) -> bool:
         """The open node that gains most; with it, some whose turn is still to come."""
@@ -370,6 +430,10 @@ class CpuFrontier:
 
     def _put_in_order(self) -> None:
         """Forget what was split ahead of a turn that never came."""
+        if self._levels_ahead:
+            self._n_nodes = 2 * self.n_leaves - 1
+            levels.cut_back(self._node, self._n_nodes)
+            self._levels_ahead = 0
         if self._ahead is not None:
             splits = self.n_leaves - 1
             self._node, self._gain, self._left_set = self._ahead.in_order(

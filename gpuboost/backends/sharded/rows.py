@@ -18,6 +18,9 @@ RULE = [table.FEATURE, table.BIN, table.MISSING_LEFT]
 class ShardRows(CpuFrontier):
     """A frontier that seeks no splits: its table holds this shard's rows of each node, and the splits it is told of."""
 
+    def _is_simple(self) -> bool:
+        return False  # no step may be put off until the next: the driver waits for its result
+
     def sum_up(self, built: NDArray[np.int64]) -> tuple[list[Array], Array | None]:
         """The histograms of these nodes, one array each: packed pairs if the node is small, else sums of g and of h.
 

@@ -1,0 +1,67 @@
+"""Levels that are grown in one call: the same tree, wherever a call ends and whenever growth is stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builders import TEAMS, assert_same_tree, eager_threads, random_case, random_gradients, sparse, structure_bytes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.backends.reference import Reference
+from gpuboost.growth import DepthWise
+from gpuboost.kernels import levels as kernel
+from gpuboost.types import Candidates, Gradients, Limits, Structure, Target, TrainingSet
+
+SIZES = st.sampled_from([1, 8, 50, 200, 10**9])
+
+
+def grown(backend: Backend, data: TrainingSet, gradients: Gradients, limits: Limits, asked: int) -> Structure:
+    """The tree after so many levels, whatever its limits are."""
+    features = np.arange(data.cuts.n_features, dtype=np.int32)
+    target = Target(0, None, gradients)
+    frontier = backend.plant(data, target, 0, Candidates(features), limits)
+    for _ in range(asked):
+        backend.histograms(frontier)
+        backend.best_splits(frontier)
+        if not backend.partition(frontier):
+            break
+    leaves = frontier.n_leaves
+    found = backend.harvest(frontier, data, target)
+    assert leaves == found.nodes.is_leaf.sum()
+    return found
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(0, 10**6), st.sampled_from([20, 90, 400]), SIZES, SIZES, st.integers(1, 7),
+    st.sampled_from([3, 11, 1000]), st.sampled_from(["plain", "ties", "flat"]),
+)  # fmt: skip
+def test_a_call_may_end_after_any_step(
+    seed: int, n: int, rows: int, cells: int, depth: int, leaves: int, kind: str
+) -> None:
+    data = random_case(seed, n).data
+    with eager_threads(rows=rows, cells=cells, narrow=None):
+        assert_same_tree(data, DepthWise(Limits(leaves, depth)), random_gradients(np.random.default_rng(seed), n, kind))
+
+
+@pytest.mark.parametrize("asked", [0, 1, 2, 3, 4, 5])
+def test_levels_that_nobody_asked_for_are_not_part_of_the_tree(asked: int) -> None:
+    data = random_case(11, 500, 6).data
+    gradients, limits = random_gradients(np.random.default_rng(2), 500, "plain"), Limits(1000, 5)
+    expected = structure_bytes(grown(Reference(), data, gradients, limits, asked))
+    for bins in (data, sparse(data)):
+        for backend in TEAMS.values():
+            assert structure_bytes(grown(backend, bins, gradients, limits, asked)) == expected
+
+
+def test_a_small_tree_is_grown_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    compiled = kernel.grow
+    monkeypatch.setattr(kernel, "grow", lambda *given: calls.append(1) or compiled(*given))
+    data = random_case(12, 300, 6).data
+    gradients = random_gradients(np.random.default_rng(3), 300, "plain")
+    found = grown(TEAMS[2], data, gradients, Limits(1000, 5), 5)
+    assert found.nodes.is_leaf.sum() > 8
+    assert len(calls) == 1
