@@ -92,7 +92,7 @@ class CpuFrontier:
         else:
             wanted = max(FIRST_SLOTS, workspace.room("histograms") // max(2 * layout.n_cells, 1))
             self._make_room(min(wanted, most_nodes))  # a leaf each, and as many again for splits ahead of their turn
-        self._built = self._waiting = False  # of the fresh pairs: histograms built; search left to ``_grow``
+        self._waiting = False  # whether the fresh pairs' histograms and search are left to ``split``
         self._levels_ahead = 0  # split already, but not asked for yet
         self._goes_on = self._is_simple()  # then both may be put off
 
@@ -146,14 +146,14 @@ class CpuFrontier:
         """Sum the smaller node of every fresh pair. The siblings follow in ``seek_splits``."""
         if not len(self._fresh) or self._by_column is not None or self._levels_ahead:
             return
-        total = self._rows_in(self._fresh[:, 0])
-        parts = self._parts(total * self._lines_of_eight, ROWS_PER_THREAD)
-        self._built = parts > 1 or not self._goes_on
-        if self._built:
-            self._sum_rows(total, parts)
+        if self._goes_on:
+            self._waiting = True
+        else:
+            self._sum_rows()
 
-    def _sum_rows(self, total: int, parts: int) -> None:
+    def _sum_rows(self) -> None:
         fresh, layout, node = self._fresh, self._layout, self._node
+        total, parts = self._summers()
         self._shared = shared = np.empty((len(fresh), parts if parts > 1 else 0), np.int64)
         shared[:] = -1
 
@@ -180,10 +180,13 @@ class CpuFrontier:
             self._seek_by_column(self._by_column)
         elif self._limits.symmetric:
             self._seek_shared()
-        elif self._goes_on and self._searchers() == 1:
-            self._waiting = True
-        else:
+        elif not self._waiting:
             self._seek_each()
+
+    def _summers(self) -> tuple[int, int]:
+        """Rows to sum for the fresh pairs, and how many threads are to do it."""
+        total = self._rows_in(self._fresh[:, 0])
+        return total, self._parts(total * self._lines_of_eight, ROWS_PER_THREAD)
 
     def _searchers(self) -> int:
         """How many threads are to search the fresh pairs."""
@@ -192,10 +195,8 @@ class CpuFrontier:
 
     def _seek_each(self) -> None:
         """A split for each fresh node by itself."""
-        if self._goes_on and not self._built:
-            self._sum_rows(self._rows_in(self._fresh[:, 0]), 1)
         fresh, layout, parts = self._fresh, self._layout, self._searchers()
-        self._waiting, t = False, len(layout.features)
+        t = len(layout.features)
         root, by_node = self._root, NO_FEATURES if self._by_node is None else self._drawn_for(fresh[:, :2].ravel())
         gains, found = np.zeros((2 * len(fresh), t)), np.empty((2 * len(fresh), t, 4), np.int64)
         kinds, general = layout.kinds if layout.some_categorical else None, None if self._is_plain() else True
@@ -310,11 +311,13 @@ class CpuFrontier:
             self._levels_ahead -= 1
             self._count_leaves()
             return True
-        if self._waiting:
-            if most is None and self._grow():
+        if self._waiting and most is None:
+            if self._grow():
                 return True
-            if self._waiting:
-                self._seek_each()
+        elif self._waiting:
+            self._waiting = False
+            self._sum_rows()
+            self._seek_each()
         room = self._limits.max_leaves - self.n_leaves
         # Nodes that draw their own features do so by number, which no node has before its turn.
         if most == 1 and self._by_node is None and not self._limits.symmetric:
@@ -330,22 +333,48 @@ class CpuFrontier:
 
     def _grow(self) -> bool:
         """Split this level and those after it, as far as no step is large; False if there was nothing to do."""
-        layout, limits, shared = self._layout, self._limits, self._team.size > 1
-        cells = max(2 * layout.n_cells, 1)
-        first = self._n_nodes
-        self._ends = np.empty(len(self._node), np.int64)
-        self._n_nodes, self._fresh, made = levels.grow(
-            layout.rows, layout.features, layout.starts, layout.row_start, layout.cells, self._packed, self._rows,
-            self._node, self._gain, self._left_set, first, self._fresh, self._built, self._shared, self._narrow_rows,
-            self._scratch[0], self._histograms, self._spare, self._counts, layout.n_bins, layout.kinds,
+        layout, limits, fresh, team = self._layout, self._limits, self._fresh, self._team
+        self._waiting, self._ends = False, np.empty(len(self._node), np.int64)
+        least_rows = -(-2 * ROWS_PER_THREAD // self._lines_of_eight) if team.size > 1 else EVERY_ROW
+        least_nodes = -(-2 * CELLS_PER_THREAD // layout.n_cells) if team.size > 1 else EVERY_ROW
+        total, summers = self._summers()
+        searchers, step, none = self._searchers(), levels.BUILD, np.empty((0, 0))
+        results = none, np.empty((0, 0, 4), np.int64), np.empty((0, 0, 8), np.uint32)
+        shared = np.empty((len(fresh), summers if summers > 1 else 0), np.int64)
+        given = (
+            self._n_nodes, fresh, shared, self._node, self._gain, self._left_set, layout.rows, layout.features,
+            layout.starts, layout.row_start, layout.cells, self._packed, self._rows, self._narrow_rows, self._scratch,
+            self._histograms, self._spare, self._counts, layout.n_bins, layout.kinds,
             layout.kinds if layout.some_categorical else None, layout.defaults, self._units, self._rule, self._root,
             NO_FEATURES, self._slots, *self._columns(), self._n_bins, self._kinds, self._scratch_rows, self._chosen,
-            limits.max_leaves, limits.max_depth, self._least_rows,
-            2 * ROWS_PER_THREAD // self._lines_of_eight if shared else EVERY_ROW,
-            2 * CELLS_PER_THREAD // cells if shared else EVERY_ROW, 2 * SORTED_PER_THREAD if shared else EVERY_ROW,
-            self._ends,
+            limits.max_leaves, limits.max_depth, self._least_rows, least_rows, least_nodes, self._ends,
         )  # fmt: skip
-        self._waiting, self._levels_ahead, self._ends = False, max(made - 1, 0), self._ends[:made]
+        if summers > 1 or searchers > 1:
+            step, shared[:] = levels.SEARCH, -1
+
+            def sum_rows(part: int) -> None:
+                if part < summers:
+                    own = share(total, part, summers) if summers > 1 else (0, len(self._rows))
+                    at, _, _ = levels.grow(levels.BUILD, levels.SEARCH, part, *own, *results, *given)
+                    if at >= 0:
+                        shared[at, part] = part
+
+            self._run(summers, sum_rows)
+        if searchers > 1:
+            t, step = len(layout.features), levels.SPLIT
+            results = (
+                np.zeros((2 * len(fresh), t)), np.empty((2 * len(fresh), t, 4), np.int64),
+                np.empty((2 * len(fresh), t if layout.some_categorical else 0, 8), np.uint32),
+            )  # fmt: skip
+            bounds = even(layout.starts, searchers).tolist()
+
+            def search(part: int) -> None:
+                if part < searchers:
+                    levels.grow(levels.SEARCH, levels.SPLIT, part, *bounds[part : part + 2], *results, *given)
+
+            self._run(searchers, search)
+        self._n_nodes, self._fresh, made = levels.grow(step, levels.ON, 0, 0, len(self._rows), *results, *given)
+        self._levels_ahead, self._ends = max(made - 1, 0), self._ends[:made]
         self._count_leaves()
         return bool(made)
 
