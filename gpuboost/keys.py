@@ -29,7 +29,9 @@ class Key:
         return cls(int(seed) & 0xFFFF_FFFF_FFFF_FFFF)
 
     def __truediv__(self, name: str | int) -> Key:
-        if not isinstance(name, str) and self.iteration < 0:
+        if self.iteration < 0:
+            if isinstance(name, str):
+                return _named(self.seed, self.stream, name)
             return Key(self.seed, self.stream, int(name) & 0x7FFF_FFFF)
         return Key(self.seed, _fold(name, self.stream), self.iteration)
 
@@ -42,3 +44,8 @@ class Key:
 @lru_cache(maxsize=1024)  # of a round's streams the names are the same in every round
 def _fold(name: str | int, stream: int) -> int:
     return crc32(f"/{name}".encode(), stream)
+
+
+@lru_cache(maxsize=256)
+def _named(seed: int, stream: int, name: str) -> Key:
+    return Key(seed, _fold(name, stream))

@@ -1,12 +1,14 @@
 """histograms of a root whose tree ends below it: column by column, so only what competes is read.
 
 A stump needs the sums of the root alone. Its rows are all rows in order, so a column of bins is passed from end to end;
-of sparse bins, its stored entries are. The cells are those that ``histogram.build`` makes. Definition:
+of sparse bins, its stored entries are. The cells are those that ``histogram.build`` makes. Gradients become integers on
+the way, a tile of rows before it is summed: what one thread packed, it finds in its own cache. Definition:
 Reference.histograms.
 """
 
 import numpy as np
 
+from gpuboost.kernels.fixed_point import pack
 from gpuboost.kernels.histogram import TILE
 from gpuboost.kernels.jit import kernel
 
@@ -84,54 +86,84 @@ def _add_entries(row, bins, packed, cells):
 
 
 @kernel
-def build(columns, column_start, row, column_bin, features, starts, packed, first, last, narrow, scratch, out):
-    """Features [first, last) of the root's histogram, narrow or wide. Their cells of scratch must be 0, and are after.
-
-    Dense: columns (d, n) uint8, and the others empty. Sparse: column_start (d + 1,) int64, row (nnz,) int32 and
-    column_bin (nnz,) uint8, and columns (0, 0). out (2 * n_cells,) int64, scratch (n_cells,).
-    """
-    n_cells, dense = scratch.shape[0], columns.shape[1] > 0
-    for j in range(first, last):
-        f, a, b = features[j], np.int64(starts[j]), np.int64(starts[j + 1])
-        begin, end = (0, columns.shape[1]) if dense else (column_start[f], column_start[f + 1])
-        cells = out[a:b] if narrow else scratch[a:b]
-        out[a:b] = 0
-        if not narrow:
-            out[n_cells + a : n_cells + b] = 0
-        while begin < end:
-            stop = end if narrow else min(begin + TILE, end)
-            if dense:
-                _add_rows(columns[f, begin:stop], packed[begin:stop], cells)
-            else:
-                _add_entries(row[begin:stop], column_bin[begin:stop], packed, cells)
-            if not narrow:
-                for c in range(a, b):
-                    pair = scratch[c]
-                    out[c] += pair >> 32
-                    out[n_cells + c] += pair & _LOW
-                    scratch[c] = 0
-            begin = stop
+def _spill(scratch, out):
+    """Add packed sums to both halves of a wide histogram; scratch is 0 again."""
+    n_cells = scratch.shape[0]
+    for c in range(n_cells):
+        pair = scratch[c]
+        out[c] += pair >> 32
+        out[n_cells + c] += pair & _LOW
+        scratch[c] = 0
 
 
 @kernel
-def build_by_row(row_start, cells, packed, first, last, narrow, scratch, out):
-    """Rows [first, last) of the same histogram, from the sparse rows' own entries; ``out`` comes as it is and is set.
+def _pack(g, h, multiplicity, scale_g, scale_h, first, last, packed, totals):
+    """Rows [first, last) as packed integers, from the start of ``packed`` on."""
+    times = multiplicity[first:last] if multiplicity.shape[0] > 0 else multiplicity
+    pack(g[first:last], h[first:last], times, scale_g, scale_h, 0, last - first, packed, totals)
 
-    row_start (n + 1,) int64, cells (entries,) uint32; scratch (n_cells,) int64 of zeros, and so it is after.
+
+@kernel
+def build(g, h, multiplicity, scale_g, scale_h, columns, features, starts, first, last, narrow, packed, out, totals):
+    """Rows [first, last) of the root's histogram, narrow or wide, of dense columns; adds their sums to ``totals``.
+
+    g, h, multiplicity, scales, totals: see ``fixed_point.pack``; columns (d, n) uint8; features (t,), starts (t + 1,);
+    packed (at least min(last - first, TILE),) int64, scratch; out (2 * n_cells,) int64 comes as it is and is set.
     """
-    n_cells = scratch.shape[0]
     out[:] = 0
-    target = out[:n_cells] if narrow else scratch
+    n_cells = out.shape[0] // 2
+    scratch = out[:n_cells] if narrow else np.zeros(n_cells, np.int64)
     while first < last:
-        stop = last if narrow else min(first + TILE, last)
-        for k in range(np.uint64(first), np.uint64(stop)):
-            pair = packed[k]
-            for e in range(np.uint64(row_start[k]), np.uint64(row_start[k + np.uint64(1)])):
-                target[np.uint64(cells[e])] += pair
+        stop = min(first + TILE, last)
+        _pack(g, h, multiplicity, scale_g, scale_h, first, stop, packed, totals)
+        for j in range(features.shape[0]):
+            a, b = np.int64(starts[j]), np.int64(starts[j + 1])
+            _add_rows(columns[features[j], first:stop], packed[: stop - first], scratch[a:b])
         if not narrow:
-            for c in range(n_cells):
-                pair = scratch[c]
+            _spill(scratch, out)
+        first = stop
+
+
+@kernel
+def build_by_row(g, h, multiplicity, scale_g, scale_h, row_start, cells, first, last, narrow, packed, out, totals):
+    """The same from sparse rows' own entries: row_start (n + 1,) int64, cells (entries,) uint32."""
+    out[:] = 0
+    n_cells = out.shape[0] // 2
+    scratch = out[:n_cells] if narrow else np.zeros(n_cells, np.int64)
+    while first < last:
+        stop = min(first + TILE, last)
+        _pack(g, h, multiplicity, scale_g, scale_h, first, stop, packed, totals)
+        for k in range(np.uint64(first), np.uint64(stop)):
+            pair = packed[k - np.uint64(first)]
+            for e in range(np.uint64(row_start[k]), np.uint64(row_start[k + np.uint64(1)])):
+                scratch[np.uint64(cells[e])] += pair
+        if not narrow:
+            _spill(scratch, out)
+        first = stop
+
+
+@kernel
+def build_by_entry(column_start, row, column_bin, features, starts, packed, first, last, narrow, out):
+    """Features [first, last) of the same histogram, from the stored entries of their sparse columns.
+
+    column_start (d + 1,) int64, row (nnz,) int32, column_bin (nnz,) uint8; packed (n,) int64, of all rows.
+    """
+    n_cells = out.shape[0] // 2
+    scratch = np.zeros(0 if narrow else 256, np.int64)
+    for j in range(first, last):
+        f, a, b = features[j], np.int64(starts[j]), np.int64(starts[j + 1])
+        out[a:b] = 0
+        if narrow:
+            begin, end = column_start[f], column_start[f + 1]
+            _add_entries(row[begin:end], column_bin[begin:end], packed, out[a:b])
+            continue
+        out[n_cells + a : n_cells + b] = 0
+        for begin in range(column_start[f], column_start[f + 1], TILE):
+            end = min(begin + TILE, column_start[f + 1])
+            cells = scratch[: b - a]
+            _add_entries(row[begin:end], column_bin[begin:end], packed, cells)
+            for c in range(a, b):
+                pair = cells[c - a]
                 out[c] += pair >> 32
                 out[n_cells + c] += pair & _LOW
-                scratch[c] = 0
-        first = stop
+                cells[c - a] = 0

@@ -59,6 +59,14 @@ def extent(values, multiplicity, start, stop, out):
 
 
 @kernel
+def extents(values, multiplicity, first, last, out):
+    """``extent`` of each block [first, last) of BLOCK rows. out (blocks, 3) float64."""
+    for block in range(first, last):
+        begin = block * BLOCK
+        extent(values, multiplicity, begin, min(begin + BLOCK, values.shape[0]), out[block])
+
+
+@kernel
 def pack(g, h, multiplicity, scale_g, scale_h, start, stop, out, totals):
     """out[i] = rint(g * scale_g) * m * 2**32 + rint(h * scale_h) * m; adds the sums of both to ``totals``.
 

@@ -15,29 +15,28 @@ from gpuboost.kernels.vector import wide_vectors
 def gradients_of(derivatives, stamp, jit):
     """(y, f, a) -> (g, h) as a kernel over rows [start, stop) of one output.
 
-    y, f (n,) float64; weight (n,) float64 or (0,); curvature: what stands for h, or a negative number for h itself;
-    g, h (n,) float32.
+    y, f (n,) float64; weight (n,) float64 or (0,); g, h (n,) float32. constant: whether something else stands for h,
+    which is then not written.
     """
 
     @jit
-    def gradients(y, f, weight, a, curvature, start, stop, g, h):
+    def gradients(y, f, weight, a, constant, start, stop, g, h):
         _ = stamp
         wide_vectors()
         y, f, g, h = y[start:stop], f[start:stop], g[start:stop], h[start:stop]  # indices from 0 vectorise
-        if weight.shape[0] > 0:
+        if constant:
+            for i in range(y.size):
+                first, _ = derivatives(y[i], f[i], a)
+                g[i] = np.float32(first if weight.shape[0] == 0 else first * weight[start + i])
+        elif weight.shape[0] > 0:
             weight = weight[start:stop]
             for i in range(y.size):
                 first, second = derivatives(y[i], f[i], a)
-                second = second if curvature < 0.0 else curvature
                 g[i], h[i] = np.float32(first * weight[i]), np.float32(second * weight[i])
-        elif curvature < 0.0:
+        else:
             for i in range(y.size):
                 first, second = derivatives(y[i], f[i], a)
                 g[i], h[i] = np.float32(first), np.float32(second)
-        else:
-            for i in range(y.size):
-                first, _ = derivatives(y[i], f[i], a)
-                g[i], h[i] = np.float32(first), np.float32(curvature)
 
     return gradients
 
@@ -46,7 +45,7 @@ def row_gradients_of(row_derivatives, stamp, jit):
     """(y, f, g, h, a) for all outputs of a row, as a kernel. f (k, n) float64; g, h (k, n) float32."""
 
     @jit
-    def gradients(y, f, weight, a, curvature, start, stop, g, h):
+    def gradients(y, f, weight, a, constant, start, stop, g, h):
         _ = stamp
         k = f.shape[0]
         scores, first, second = np.empty(k), np.empty(k), np.empty(k)
@@ -57,7 +56,8 @@ def row_gradients_of(row_derivatives, stamp, jit):
             for c in range(k):
                 by = weight[i] if weight.shape[0] > 0 else 1.0
                 g[c, i] = np.float32(first[c] * by)
-                h[c, i] = np.float32((curvature if curvature >= 0.0 else second[c]) * by)
+                if not constant:
+                    h[c, i] = np.float32(second[c] * by)
 
     return gradients
 

@@ -13,6 +13,15 @@ LEFT, RIGHT = 1, 2  # numbers of the two leaves
 
 
 @kernel
+def stored(column_start, features):
+    """How many entries sparse columns store. column_start (d + 1,) int64, features (t,) int32."""
+    entries = np.int64(0)
+    for j in range(features.shape[0]):
+        entries += column_start[features[j] + 1] - column_start[features[j]]
+    return entries
+
+
+@kernel
 def lay_out(features, n_bins, categorical, default, starts, own_bins, kinds, defaults):
     """Of the candidates: first cells, numbers of bins, kinds and defaults (-1 if dense). Returns whether one is a set.
 
@@ -31,28 +40,37 @@ def lay_out(features, n_bins, categorical, default, starts, own_bins, kinds, def
 
 
 @kernel
-def search_root(histogram, rows, total_g, total_h, starts, n_bins, kinds, defaults, units, rule, narrow_rows, first,
-                last, general, root, by_node, gains, found, left_sets):  # fmt: skip
-    """Features [first, last) of the root. histogram (1, 2 * n_cells) int64; the rest as for ``split.search``."""
-    node = np.zeros((1, COLUMNS), np.int64)
-    node[0, END], node[0, SUM_G], node[0, SUM_H] = rows, total_g, total_h
-    fresh = np.zeros((1, 3), np.int64)
-    fresh[0, 1] = -1
-    no_counts, none, no_part = np.empty((1, 0), np.int32), np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
-    search(
-        histogram, no_counts, none, no_part, fresh, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows,
-        first, last, general, root, by_node, gains, found, left_sets,
-    )  # fmt: skip
-
-
-@kernel
-def best_of(gains):
-    """The first of the largest, -1 if none is above 0. gains (t,)."""
+def best_of(gains, first, last):
+    """The first of the largest of gains[first:last], -1 if none is above 0. gains (t,)."""
     best, top = -1, 0.0
-    for j in range(gains.shape[0]):
+    for j in range(first, last):
         if gains[j] > top:
             best, top = j, gains[j]
     return best
+
+
+@kernel
+def search_root(histogram, rows, totals, starts, n_bins, kinds, defaults, units, limits, signed, narrow_rows, first,
+                last, general, root, by_node, gains, found, left_sets):  # fmt: skip
+    """Features [first, last) of the root. Returns the first of those that gain most, -1 if none gains.
+
+    histogram (1, 2 * n_cells) int64; totals: sums of g and of h and of the rows' multiplicity; units: the value of one
+    unit of both; limits: reg_lambda, min_child_weight, min_split_gain. The rest as for ``split.search``.
+    """
+    node = np.zeros((1, COLUMNS), np.int64)
+    node[0, END], node[0, SUM_G], node[0, SUM_H] = rows, totals[0], totals[1]
+    fresh = np.zeros((1, 3), np.int64)
+    fresh[0, 1] = -1
+    no_counts, none, no_part = np.empty((1, 0), np.int32), np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
+    value, rule = np.empty(2), np.empty(6)
+    value[0], value[1] = units[0], units[1]
+    rule[0], rule[1], rule[2], rule[3] = limits[0], limits[1], limits[2], 1.0
+    rule[4], rule[5] = totals[2] / max(totals[1], 1), 1.0 if signed else 0.0
+    search(
+        histogram, no_counts, none, no_part, fresh, node, starts, n_bins, kinds, defaults, value, rule, narrow_rows,
+        first, last, general, root, by_node, gains, found, left_sets,
+    )  # fmt: skip
+    return best_of(gains[0], first, last)
 
 
 @kernel

@@ -97,15 +97,20 @@ class EdgeRecord:
 
     def _of(self, tree: Any) -> tuple[float, float]:
         """|P r|^2, and how much the summed loss falls at least: sum of d G - (sigma / 2) N d^2, d the leaf's step."""
-        limits, rate = self.recipe.growth.limits, self.recipe.learning_rate
-        leaf, curvature = tree.nodes.is_leaf, self.recipe.step.curvature(self.recipe.loss) or 1.0
-        h, value = tree.nodes.cover[leaf], tree.value[leaf]
-        if limits.signed and len(value) == 2:  # one value, so one "leaf"
-            h, value = np.array([h.sum()]), value[:1]
-        g = np.abs(value) * (h + limits.reg_lambda)
-        step, sigma = rate * np.abs(value), self.recipe.loss.smoothness or 0.0
-        reach = np.divide(g * g, h, out=np.zeros(len(h)), where=h > 0.0).sum()
-        return curvature * float(reach), float((step * g - 0.5 * sigma / curvature * h * step * step).sum())
+        limits, rate, nodes = self.recipe.growth.limits, self.recipe.learning_rate, tree.nodes
+        curvature, sigma = self.recipe.step.curvature(self.recipe.loss) or 1.0, self.recipe.loss.smoothness or 0.0
+        every = zip(nodes.feature.tolist(), nodes.cover.tolist(), tree.value.tolist(), strict=True)
+        leaves = [
+            (h, abs(value)) for feature, h, value in every if feature < 0
+        ]  # of few, lists are quicker than arrays
+        if limits.signed and len(leaves) == 2:  # one value, so one "leaf"
+            leaves = [(leaves[0][0] + leaves[1][0], leaves[0][1])]
+        reach = down = 0.0
+        for h, value in leaves:
+            g, step = value * (h + limits.reg_lambda), rate * value
+            reach += g * g / h if h > 0.0 else 0.0
+            down += step * g - 0.5 * sigma / curvature * h * step * step
+        return curvature * reach, down
 
     def _searched(self, gradients: Any, tree: Any, leaves: Any) -> tuple[float, float]:
         """The same; a line search does no worse than the constant step, and a share of it as much of that."""

@@ -61,7 +61,8 @@ from gpuboost.types import (
 NO_WEIGHT = np.empty(0, np.float64)
 EVERY_ROW = np.empty(0, np.int32)
 DENSE_ABOVE = 4  # sparse bins cost about four times a dense one, entry by entry
-SMALL = 16_384  # rows below which waking another thread costs more than it saves
+SMALL = 16_384  # rows below which waking another thread costs more than it saves,
+FORMULA, LIGHT = 2, 8  # times as many where a row takes one formula, or but an addition
 
 
 class Cpu:
@@ -77,6 +78,8 @@ class Cpu:
         self._last_columns: tuple[Bins, Columns | None] | None = None
         self._last_laid_out: tuple[Bins, Array | None] | None = None
         self._last_lists: cpu_lists.Lists | None = None
+        self._scales = cpu_sums.Scales()
+        self._last_constant: tuple[Array | None, float, Array] | None = None
         self._last: tuple[Ensemble, forest.Forest] | None = None
         self._last_explained: tuple[Ensemble, Explainer] | None = None
         self._last_additive: tuple[Ensemble, additive.Additive] | None = None
@@ -110,14 +113,14 @@ class Cpu:
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_list_loss(loss):
             return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._team)
-        run = formulas.gradients(loss)
-        g, h = np.empty(scores.shape, np.float32), np.empty(scores.shape, np.float32)
+        run, g, constant = formulas.gradients(loss), np.empty(scores.shape, np.float32), curvature is not None
+        h = np.empty(scores.shape, np.float32) if curvature is None else self._constant(data, scores.shape, curvature)
         weight = NO_WEIGHT if data.weight is None else data.weight
-        constant = -1.0 if curvature is None else curvature
         one = loss.n_outputs == 1
         rows = (data.y, scores[0], weight) if one else (data.y, scores, weight)
         out = (g[0], h[0]) if one else (g, h)
-        self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out))
+        each = FORMULA if one else 1
+        self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), each)
         return Gradients(g, h, data.multiplicity)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
@@ -175,9 +178,6 @@ class Cpu:
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
     ) -> CpuFrontier | CpuStump:
         workspace = self._free_workspace()
-        packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, self._in_parts, workspace)
-        m = target.gradients.multiplicity
-        weight = len(packed) if m is None else int(m.sum())
         some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
         some_cuts = some_cuts or candidates.noise is not None
         if target.rows is None and cpu_stump.suits(limits):
@@ -186,9 +186,12 @@ class Cpu:
                 some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
                 by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
                 return CpuStump(
-                    data, self._laid_out(data.bins), by_row, packed, totals, units, weight, limits, output, self._team,
-                    workspace, candidates,
+                    data, target.gradients, output, candidates, limits, by_row, self._laid_out(data.bins),
+                    self._scales.of(target.gradients, output, self._team), self._team, workspace,
                 )  # fmt: skip
+        packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, self._in_parts, workspace)
+        m = target.gradients.multiplicity
+        weight = len(packed) if m is None else int(m.sum())
         bins, rows, drawn = self._rows_of(data, target, workspace)
         if rows is not None and len(packed) < data.n_rows and not isinstance(bins, DenseBins):
             packed_by_row = np.zeros(data.n_rows, np.int64)
@@ -280,7 +283,7 @@ class Cpu:
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
         steps = factor * tree.value
         row = scores[tree.output]
-        self._by_rows(len(row), lambda a, b: pointwise.add_leaves(row, steps, leaf_of_row, a, b))
+        self._by_rows(len(row), lambda a, b: pointwise.add_leaves(row, steps, leaf_of_row, a, b), LIGHT)
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, self._route(tree.nodes, bins, cuts))
@@ -288,7 +291,7 @@ class Cpu:
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
         for output in range(len(sums)):
             shrunken = partial(pointwise.shrunken, sums[output], out[output], float(bias[output]), scale)
-            self._by_rows(sums.shape[1], shrunken)
+            self._by_rows(sums.shape[1], shrunken, LIGHT)
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
         run, each = formulas.values(loss), np.empty(len(y))
@@ -370,6 +373,14 @@ class Cpu:
             last = self._last_layout = bins, by_column, layout_of(bins, cuts, candidates, by_column=by_column)
         return last[2]
 
+    def _constant(self, data: TrainingSet, shape: tuple[int, ...], curvature: float) -> Array:
+        """(k, n) float32: what stands for h, times the weights. One array in every round, which nobody writes to."""
+        last = self._last_constant
+        if last is None or last[0] is not data.weight or last[1] != curvature or last[2].shape != shape:
+            h = np.full(shape, curvature) if data.weight is None else np.tile(curvature * data.weight, (shape[0], 1))
+            last = self._last_constant = data.weight, curvature, h.astype(np.float32)
+        return last[2]
+
     def _lists_of(self, loss: ListLoss, data: TrainingSet) -> cpu_lists.Lists:
         """What is known of the lists before their scores; found once."""
         last = self._last_lists
@@ -403,9 +414,12 @@ class Cpu:
         rows = dense_rows(sparse)
         return DenseBins(rows, np.ascontiguousarray(rows.T))
 
-    def _by_rows(self, n_rows: int, work: Callable[[int, int], object]) -> None:
-        """Call work(begin, end) on stretches of the rows, at once if there are enough of them."""
-        self._in_parts(n_rows, lambda _, begin, end: work(begin, end))
+    def _by_rows(self, n_rows: int, work: Callable[[int, int], object], times: int = 1) -> None:
+        """Call work(begin, end) on stretches of the rows, at once if there are ``times`` SMALL of them."""
+        if n_rows < times * SMALL or self._team.size == 1:
+            work(0, n_rows)
+        else:
+            self._team.run(lambda part: work(*share(n_rows, part, self._team.size)))
 
     def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object]) -> None:
         """The same for work(part, begin, end), part below the number of threads."""

@@ -7,22 +7,24 @@ be most. Dense columns are passed from end to end, of sparse ones the stored ent
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_frontier
-from gpuboost.backends.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Layout, even
+from gpuboost.backends import cpu_frontier, cpu_sums
+from gpuboost.backends.layout import NO_BYTES, Layout, even
 from gpuboost.backends.subsets import subset
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace
-from gpuboost.kernels import column_sums, contest, stump
+from gpuboost.kernels import column_sums, contest, fixed_point, stump
 from gpuboost.kernels.narrow_split import MOST_RIDGE
 from gpuboost.kernels.normal_table import TABLE
-from gpuboost.types import Array, Bins, Candidates, DenseBins, Limits, Nodes, TrainingSet
+from gpuboost.types import Array, Bins, Candidates, DenseBins, Gradients, Limits, Nodes, SparseBins, TrainingSet
 
-CELLS_SUMMED_PER_THREAD = 262_144  # below so many values to add a thread is not worth waking,
-ROUTED_PER_THREAD = 131_072  # nor below so many rows to route
+CELLS_SUMMED_PER_THREAD = 65_536  # below so many values to add a thread is not worth waking,
+ROUTED_PER_THREAD = 131_072  # nor below so many rows to turn to integers, or to route
 ALL_FEATURES = np.empty((0, 0), np.bool_)
 
 
@@ -38,8 +40,7 @@ def by_columns(bins: Bins, candidates: Candidates) -> bool:
         return True
     if len(candidates.features) == bins.shape[1]:
         return False
-    f = candidates.features
-    return bool(2 * int((bins.column_start[f + 1] - bins.column_start[f]).sum()) < len(bins.row))
+    return bool(2 * stump.stored(bins.column_start, candidates.features) < len(bins.row))
 
 
 class CpuStump:
@@ -48,129 +49,136 @@ class CpuStump:
     def __init__(
         self,
         data: TrainingSet,
-        laid_out: Array | None,
-        by_row: Layout | None,
-        packed: NDArray[np.int64],
-        totals: tuple[int, int],
-        units: tuple[float, float],
-        weight: int,
-        limits: Limits,
+        gradients: Gradients,
         output: int,
+        candidates: Candidates,
+        limits: Limits,
+        by_row: Layout | None,
+        laid_out: Array | None,
+        scales: tuple[float, float],
         team: Team,
         workspace: Workspace,
-        candidates: Candidates,
     ) -> None:
         self.output, self.workspace = output, workspace
         self._data, self._laid_out, self._by_row = data, laid_out, by_row
-        self._packed, self._totals, self._units, self._limits = packed, totals, units, limits
-        self._candidates, self._team = candidates, team
-        self._rows_per_h = weight / max(totals[1], 1)
-        heavy = totals[1] > 0 and totals[1] * units[1] >= 2.0 * limits.min_child_weight
-        self._open = heavy and data.n_rows >= 2
-        self._made: tuple[int, int, NDArray[np.int64], float, NDArray[np.uint32]] | None = None
-        self._lefts, self._split = 0, False
+        self._limits, self._candidates, self._team = limits, candidates, team
+        self._units = 1.0 / scales[0], 1.0 / scales[1]
+        m = cpu_sums.multiplicity_of(gradients)
+        self._weight = int(m.sum()) if len(m) else data.n_rows
+        self._rows = gradients.g[output], gradients.h[output], m, *scales
+        self._narrow = data.n_rows <= cpu_frontier.NARROW_ROWS
+        self._found: tuple[int, int, list[int], float, NDArray[np.uint32]] | None = None
+        self._lefts, self._split, self._sought = 0, False, False
 
     def build_histograms(self) -> None:
-        """Sum what competes."""
-        if not self._open:
+        """Turn gradients to integers, and sum what competes."""
+        if self._sought:
             return
-        data, cuts, features, t = self._data, self._data.cuts, self._candidates.features, len(self._candidates.features)
-        self._starts, self._n_bins = np.empty(t + 1, np.uint64), np.empty(t, np.int32)
+        cuts, features, t = self._data.cuts, self._candidates.features, len(self._candidates.features)
+        bins, self._starts, self._n_bins = self._data.bins, np.empty(t + 1, np.uint64), np.empty(t, np.int32)
         self._kinds, self._defaults = np.empty(t, np.uint8), np.empty(t, np.int64)
-        default = NO_BYTES if isinstance(data.bins, DenseBins) else data.bins.default
+        default = NO_BYTES if isinstance(bins, DenseBins) else bins.default
         self._some_sets = stump.lay_out(
             features, cuts.n_bins, cuts.is_categorical, default, self._starts, self._n_bins, self._kinds, self._defaults
         )
         n_cells = int(self._starts[-1])
-        self._histogram = self.workspace.array("histogram", (1, 2 * n_cells), np.int64)
-        self._narrow = data.n_rows <= cpu_frontier.NARROW_ROWS
-        if self._by_row is None:
-            self._sum_columns(n_cells)
-        else:
-            self._sum_rows(n_cells, self._by_row)
-
-    def _sum_columns(self, n_cells: int) -> None:
-        bins, features, t = self._data.bins, self._candidates.features, len(self._candidates.features)
-        bounds = np.array([0, t])
         if isinstance(bins, DenseBins):
-            stored, work = (bins.columns, NO_LONGS, NO_INTS, NO_BYTES), self._data.n_rows * t
-            if (parts := self._parts(work, CELLS_SUMMED_PER_THREAD)) > 1:
-                bounds = np.arange(parts + 1) * t // parts
+            where: tuple[Any, ...] = bins.columns, features, self._starts
+            self._sum_rows(n_cells, self._data.n_rows * t, partial(column_sums.build, *self._rows, *where))
+        elif self._by_row is not None:
+            where, size = (self._by_row.row_start, self._by_row.cells), len(self._by_row.cells)
+            self._sum_rows(n_cells, size, partial(column_sums.build_by_row, *self._rows, *where))
         else:
-            stored = NO_ROWS, bins.column_start, bins.row, bins.column_bin
-            ends = np.zeros(t + 1, np.int64)
-            np.cumsum(bins.column_start[features + 1] - bins.column_start[features], out=ends[1:])
-            if (parts := self._parts(4 * int(ends[-1]), CELLS_SUMMED_PER_THREAD)) > 1:
-                bounds = even(ends, parts)
-        scratch = self._scratch(1, n_cells)[0]
+            self._sum_columns(n_cells, bins)
 
-        def add(part: int) -> None:
-            if part < len(bounds) - 1:
-                column_sums.build(
-                    *stored, features, self._starts, self._packed, bounds[part], bounds[part + 1], self._narrow,
-                    scratch, self._histogram[0],
-                )  # fmt: skip
-
-        self._run(len(bounds) - 1, add)
-
-    def _sum_rows(self, n_cells: int, layout: Layout) -> None:
-        n = self._data.n_rows
-        parts = self._parts(4 * len(layout.cells), CELLS_SUMMED_PER_THREAD)
-        scratch, sums = self._scratch(parts, n_cells), self._histogram
-        if parts > 1:
-            sums = self.workspace.array("spare", (parts, 2 * n_cells), np.int64)
+    def _sum_rows(self, n_cells: int, size: int, build: Callable[..., None]) -> None:
+        """By stretches of the rows, each of which has a histogram of its own at first."""
+        n, parts = self._data.n_rows, self._parts(size, CELLS_SUMMED_PER_THREAD)
+        packed = self.workspace.array("packed", (parts, min(n, column_sums.TILE)), np.int64)
+        sums = self.workspace.array("histogram", (parts, 2 * n_cells), np.int64)
+        totals = np.zeros((parts, cpu_sums.LINE), np.int64)
 
         def add(part: int) -> None:
             if part < parts:
-                column_sums.build_by_row(
-                    layout.row_start, layout.cells, self._packed, *share(n, part, parts), self._narrow, scratch[part],
-                    sums[part],
-                )  # fmt: skip
+                build(*share(n, part, parts), self._narrow, packed[part], sums[part], totals[part])
 
         self._run(parts, add)
         if parts > 1:
-            np.sum(sums, axis=0, out=self._histogram[0])
+            np.add.reduce(sums, axis=0, out=sums[0])
+        self._histogram = sums[:1]
+        self._add_up(totals)
 
-    def _scratch(self, parts: int, n_cells: int) -> NDArray[np.int64]:
-        """Zeros, which wide sums are gathered in; narrow ones need none but their shape."""
-        scratch = self.workspace.array("scratch", (parts, n_cells), np.int64)
-        if not self._narrow:
-            scratch[:] = 0
-        return scratch
+    def _sum_columns(self, n_cells: int, bins: SparseBins) -> None:
+        """All rows are turned to integers first, since entries lie anywhere; then by stretches of the features."""
+        n, features, t = self._data.n_rows, self._candidates.features, len(self._candidates.features)
+        packed, parts = self.workspace.array("packed", (n,), np.int64), self._parts(n, ROUTED_PER_THREAD)
+        totals = np.zeros((parts, cpu_sums.LINE), np.int64)
+
+        def pack(part: int) -> None:
+            if part < parts:
+                fixed_point.pack(*self._rows, *share(n, part, parts), packed, totals[part])
+
+        self._run(parts, pack)
+        self._add_up(totals)
+        self._histogram = self.workspace.array("histogram", (1, 2 * n_cells), np.int64)
+        pieces, bounds = self._parts(stump.stored(bins.column_start, features), CELLS_SUMMED_PER_THREAD), [0, t]
+        if pieces > 1:
+            ends = np.zeros(t + 1, np.int64)
+            np.cumsum(bins.column_start[features + 1] - bins.column_start[features], out=ends[1:])
+            bounds = even(ends, pieces).tolist()
+
+        def add(part: int) -> None:
+            if part < pieces:
+                column_sums.build_by_entry(
+                    bins.column_start, bins.row, bins.column_bin, features, self._starts, packed, bounds[part],
+                    bounds[part + 1], self._narrow, self._histogram[0],
+                )  # fmt: skip
+
+        self._run(pieces, add)
+
+    def _add_up(self, totals: NDArray[np.int64]) -> None:
+        """The sums of g and of h over all rows, from those of each thread."""
+        parts = totals.tolist()
+        self._totals = sum(part[0] for part in parts), sum(part[1] for part in parts)
 
     def seek_splits(self) -> None:
         """Find the best split."""
-        if not self._open:
+        if self._sought:
             return
-        self._open = False
-        candidates, limits, units, t = self._candidates, self._limits, self._units, len(self._candidates.features)
-        own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, 1.0
-        rule = np.array([*own, self._rows_per_h, float(limits.signed)])
-        gains, found = np.zeros((2, t)), np.empty((2, t, 4), np.int64)
-        left_sets = np.empty((2, t if self._some_sets else 0, 8), np.uint32)
-        root = cpu_frontier.NO_CUTS if candidates.root is None else candidates.root
+        self._sought = True
+        candidates, limits, t = self._candidates, self._limits, len(self._candidates.features)
+        heavy = self._totals[1] > 0 and self._totals[1] * self._units[1] >= 2.0 * limits.min_child_weight
+        if not heavy or self._data.n_rows < 2:
+            return
+        gains, found = np.zeros((1, t)), np.empty((1, t, 4), np.int64)
+        left_sets = np.empty((1, t if self._some_sets else 0, 8), np.uint32)
         asked = (
-            self._starts, self._n_bins, self._kinds if self._some_sets else None, self._defaults, np.array(units), rule,
+            self._histogram, self._data.n_rows, (*self._totals, self._weight), self._starts, self._n_bins,
+            self._kinds if self._some_sets else None, self._defaults, self._units,
+            (float(limits.reg_lambda), float(limits.min_child_weight), float(limits.min_split_gain)), limits.signed,
             cpu_frontier.NARROW_ROWS,
         )  # fmt: skip
+        root = cpu_frontier.NO_CUTS if candidates.root is None else candidates.root
         to = None if self._is_plain() else True, root, self._drawn(), gains, found, left_sets
         parts = min(self._parts(self._histogram.shape[1], cpu_frontier.CELLS_PER_THREAD), t)
-        bounds = [0, t] if parts == 1 else even(self._starts, parts)
+        bounds = [0, t] if parts == 1 else even(self._starts, parts).tolist()
+        best = [-1] * parts
 
         def search(part: int) -> None:
             if part < parts:
-                span = bounds[part], bounds[part + 1]
-                stump.search_root(self._histogram, self._data.n_rows, *self._totals, *asked, *span, *to)
+                best[part] = stump.search_root(*asked, bounds[part], bounds[part + 1], *to)
 
         self._run(parts, search)
-        lots = candidates.lots(self.output)
+        winner, lots = best[0], candidates.lots(self.output)
         if lots is not None:
-            sums = np.array([self._totals, self._totals])
+            sums = np.array([self._totals])
             contest.keep_winners(gains, sums, candidates.features, lots.deviation, TABLE, *lots.key.words)
-        best = int(stump.best_of(gains[0]))
-        if best >= 0:
-            left_set = left_sets[0, best] if self._kinds[best] else cpu_frontier.NO_WORDS
-            self._made = best, int(candidates.features[best]), found[0, best], float(gains[0, best]), left_set
+        if lots is not None or parts > 1:
+            winner = stump.best_of(gains[0], 0, t)
+        if winner >= 0:
+            left_set = left_sets[0, winner] if self._kinds[winner] else cpu_frontier.NO_WORDS
+            feature = int(candidates.features[winner])
+            self._found = winner, feature, found[0, winner].tolist(), float(gains[0, winner]), left_set
 
     def _is_plain(self) -> bool:
         """Whether ``split.search`` may take its short way."""
@@ -189,15 +197,15 @@ class CpuStump:
 
     def split(self, most: int | None) -> bool:
         """Once, if there is something to gain."""
-        now, self._split = self._made is not None and not self._split, True
+        now, self._split = self._found is not None and not self._split, True
         return now
 
     def settle(self) -> NDArray[np.int32]:
         """(n,) the leaf of every row. Ends the growth: how many are in each is learned here."""
         n = self._data.n_rows
-        if self._made is None:
+        if self._found is None:
             return np.zeros(n, np.int32)
-        _, feature, (cut, missing_left, _, _), _, left_set = self._made
+        _, feature, (cut, missing_left, _, _), _, left_set = self._found
         bins, missing, out = self._data.bins, int(self._data.cuts.n_bins[feature]), np.empty(n, np.int32)
         if isinstance(bins, DenseBins):
             codes = bins.columns[feature]
@@ -224,27 +232,28 @@ class CpuStump:
 
     def nodes(self) -> Nodes:
         """The finished tree, once its rows are settled."""
-        v, n, unit = 1 if self._made is None else 3, self._data.n_rows, self._units[1]
-        nodes = Nodes(
-            feature=np.full(v, -1, np.int32),
-            bin=np.zeros(v, np.int32),
-            missing_left=np.zeros(v, np.bool_),
-            left=np.zeros(v, np.int32),
-            right=np.zeros(v, np.int32),
-            gain=np.zeros(v),
-            cover=np.array(self._sums(1)) * unit,
-            count=np.array([n] if self._made is None else [n, self._lefts, n - self._lefts]),
-            left_set=np.zeros((v, 8), np.uint32),
+        n, cover = self._data.n_rows, np.array(self._sums(1)) * self._units[1]
+        if self._found is None:
+            none, nowhere = np.zeros(1, np.int32), np.full(1, -1, np.int32)
+            rest = none, np.zeros(1, np.bool_), none, none, np.zeros(1), cover, np.array([n])
+            return Nodes(nowhere, *rest, np.zeros((1, 8), np.uint32))
+        at, feature, (cut, missing_left, _, _), gain, left_set = self._found
+        sets = np.zeros((3, 8), np.uint32)
+        if len(left_set):
+            sets[0] = left_set
+            missing = int(self._n_bins[at])  # growing needs the bit of missing values, later missing_left tells
+            sets[0, missing >> 5] &= ~np.uint32(1 << (missing & 31))
+        return Nodes(
+            np.array([feature, -1, -1], np.int32),
+            np.array([cut, 0, 0], np.int32),
+            np.array([missing_left == 1, False, False]),
+            np.array([stump.LEFT, 0, 0], np.int32),
+            np.array([stump.RIGHT, 0, 0], np.int32),
+            np.array([gain, 0.0, 0.0]),
+            cover,
+            np.array([n, self._lefts, n - self._lefts]),
+            sets,
         )
-        if self._made is not None:
-            at, feature, (cut, missing_left, _, _), gain, left_set = self._made
-            nodes.feature[0], nodes.bin[0], nodes.missing_left[0], nodes.gain[0] = feature, cut, missing_left == 1, gain
-            nodes.left[0], nodes.right[0] = stump.LEFT, stump.RIGHT
-            if len(left_set):
-                nodes.left_set[0] = left_set
-                missing = int(self._n_bins[at])  # growing needs the bit of missing values, later missing_left tells
-                nodes.left_set[0, missing >> 5] &= ~np.uint32(1 << (missing & 31))
-        return nodes
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(v,) G and H of every node."""
@@ -253,9 +262,9 @@ class CpuStump:
     def _sums(self, which: int) -> list[int]:
         """Of g or of h, of every node, in units."""
         total = self._totals[which]
-        if self._made is None:
+        if self._found is None:
             return [total]
-        left = int(self._made[2][2 + which])
+        left = int(self._found[2][2 + which])
         return [total, left, total - left]
 
     def _parts(self, size: int, per_thread: int) -> int:

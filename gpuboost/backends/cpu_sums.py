@@ -27,33 +27,40 @@ def multiplicity_of(gradients: Gradients) -> Array:
     return NO_MULTIPLICITY if gradients.multiplicity is None else gradients.multiplicity
 
 
+class Scales:
+    """``scales`` of gradients that come round by round. That of a curvature which stays the same is remembered."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Array, Array | None, dict[int, float]] | None = None
+
+    def of(self, gradients: Gradients, output: int, team: Team) -> tuple[float, float]:
+        last, m = self._last, multiplicity_of(gradients)
+        if last is None or last[0] is not gradients.h or last[1] is not gradients.multiplicity:
+            last = self._last = gradients.h, gradients.multiplicity, {}
+        weight = float(m.sum()) if len(m) else float(gradients.g.shape[1])
+        if output not in last[2]:
+            last[2][output] = _scale(gradients.h[output], m, weight, 32, team)
+        return _scale(gradients.g[output], m, weight, 31, team), last[2][output]
+
+
 def scales(gradients: Gradients, output: int, team: Team) -> tuple[float, float]:
     """Of g and of h. Blocks are summed in order, whoever measured them."""
-    g, h, m = gradients.g[output], gradients.h[output], multiplicity_of(gradients)
-    n = len(g)
-    starts = range(0, max(n, 1), fixed_point.BLOCK)
-    extents = np.zeros((len(starts), 2, 3))
+    return Scales().of(gradients, output, team)
 
-    def measure(begin: int, end: int) -> None:
-        for block in range(begin, end):
-            a, b = starts[block], min(starts[block] + fixed_point.BLOCK, n)
-            fixed_point.extent(g, m, a, b, extents[block, 0])
-            fixed_point.extent(h, m, a, b, extents[block, 1])
 
-    if len(starts) == 1 or team.size == 1:
-        measure(0, len(starts))
+def _scale(values: Array, m: Array, weight: float, bits: int, team: Team) -> float:
+    blocks = max(-(-len(values) // fixed_point.BLOCK), 1)
+    out = np.zeros((blocks, 3))
+    if blocks == 1 or team.size == 1:
+        fixed_point.extents(values, m, 0, blocks, out)
     else:
-        team.run(lambda part: measure(*share(len(starts), part, team.size)))
-    weight = float(m.sum()) if len(m) else float(n)
-    blocks = extents.tolist()
-    return _scale([block[0] for block in blocks], weight, 31), _scale([block[1] for block in blocks], weight, 32)
-
-
-def _scale(extents: list[list[float]], weight: float, bits: int) -> float:
-    total = 0.0
-    for _, block_total, _ in extents:
-        total += block_total
-    return fixed_point_scale(max(one[0] for one in extents), total, max(one[2] for one in extents), weight, bits)
+        team.run(lambda part: fixed_point.extents(values, m, *share(blocks, part, team.size), out))
+    total, tops, most = 0.0, [], []
+    for top, of_block, times in out.tolist():
+        total += of_block
+        tops.append(top)
+        most.append(times)
+    return fixed_point_scale(max(tops), total, max(most), weight, bits)
 
 
 def pack(
