@@ -11,6 +11,7 @@ import numpy as np
 from gpuboost.kernels.fixed_point import pack
 from gpuboost.kernels.histogram import TILE
 from gpuboost.kernels.jit import kernel
+from gpuboost.kernels.vector import marked_sum
 
 FEW = 4  # cells up to which each bin is summed by itself, which needs no table and vectorises
 STRETCH = 4_096  # rows whose gradients stay in the first-level cache
@@ -143,27 +144,57 @@ def build_by_row(g, h, multiplicity, scale_g, scale_h, row_start, cells, first, 
 
 
 @kernel
-def build_by_entry(column_start, row, column_bin, features, starts, packed, first, last, narrow, out):
+def _add_widely(row, column_bin, packed, begin, end, cells, out, a):
+    """Entries [begin, end) to both halves of a wide histogram. cells: scratch, zeros, and so it is after."""
+    n_cells = out.shape[0] // 2
+    while begin < end:
+        stop = min(begin + TILE, end)
+        _add_entries(row[begin:stop], column_bin[begin:stop], packed, cells)
+        for c in range(cells.shape[0]):
+            pair = cells[c]
+            out[a + c] += pair >> 32
+            out[n_cells + a + c] += pair & _LOW
+            cells[c] = 0
+        begin = stop
+
+
+@kernel
+def _add_marked(column_start, column_bin, marks, mark_of, features, starts, packed, first, last, narrow, out):
+    """The marked columns, a stretch of the rows after the other, so that their gradients stay in the nearest cache."""
+    n_cells, words = out.shape[0] // 2, marks.shape[1]
+    for begin in range(0, words, STRETCH // 64):
+        count, rows = min(STRETCH // 64, words - begin), packed[64 * begin :]
+        for j in range(first, last):
+            f = features[j]
+            if mark_of[f] >= 0:
+                pair = marked_sum(rows.ctypes.data, marks[mark_of[f], begin:].ctypes.data, count)
+                cell = np.int64(starts[j]) + column_bin[column_start[f]]
+                out[cell] += pair if narrow else pair >> 32
+                if not narrow:
+                    out[n_cells + cell] += pair & _LOW
+
+
+@kernel
+def build_by_entry(column_start, row, column_bin, marks, mark_of, features, starts, packed, first, last, narrow, out):
     """Features [first, last) of the same histogram, from the stored entries of their sparse columns.
 
-    column_start (d + 1,) int64, row (nnz,) int32, column_bin (nnz,) uint8; packed (n,) int64, of all rows.
+    column_start (d + 1,) int64, row (nnz,) int32, column_bin (nnz,) uint8; packed (64 * words,) int64, of all rows,
+    whatever follows them. marks (m, words) uint64: a bit for each row, set where column f has an entry, of columns
+    whose entries are all of one bin; they are line mark_of[f] of it, (d,) int32, -1 for other columns.
     """
-    n_cells = out.shape[0] // 2
+    n_cells, some = out.shape[0] // 2, False
     scratch = np.zeros(0 if narrow else 256, np.int64)
     for j in range(first, last):
         f, a, b = features[j], np.int64(starts[j]), np.int64(starts[j + 1])
         out[a:b] = 0
-        if narrow:
+        if not narrow:
+            out[n_cells + a : n_cells + b] = 0
+        if mark_of[f] >= 0:
+            some = True
+        elif narrow:
             begin, end = column_start[f], column_start[f + 1]
             _add_entries(row[begin:end], column_bin[begin:end], packed, out[a:b])
-            continue
-        out[n_cells + a : n_cells + b] = 0
-        for begin in range(column_start[f], column_start[f + 1], TILE):
-            end = min(begin + TILE, column_start[f + 1])
-            cells = scratch[: b - a]
-            _add_entries(row[begin:end], column_bin[begin:end], packed, cells)
-            for c in range(a, b):
-                pair = cells[c - a]
-                out[c] += pair >> 32
-                out[n_cells + c] += pair & _LOW
-                cells[c - a] = 0
+        else:
+            _add_widely(row, column_bin, packed, column_start[f], column_start[f + 1], scratch[: b - a], out, a)
+    if some:
+        _add_marked(column_start, column_bin, marks, mark_of, features, starts, packed, first, last, narrow, out)

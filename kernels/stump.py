@@ -13,12 +13,12 @@ LEFT, RIGHT = 1, 2  # numbers of the two leaves
 
 
 @kernel
-def stored(column_start, features):
-    """How many entries sparse columns store. column_start (d + 1,) int64, features (t,) int32."""
-    entries = np.int64(0)
+def stored(entries, features):
+    """The sum of entries[f] over the features. entries (d,) int64, features (t,) int32."""
+    total = np.int64(0)
     for j in range(features.shape[0]):
-        entries += column_start[features[j] + 1] - column_start[features[j]]
-    return entries
+        total += entries[features[j]]
+    return total
 
 
 @kernel

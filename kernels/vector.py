@@ -217,6 +217,35 @@ def add_pulls(typing_context, forces, curves, g, h, lines, lanes):
 
 
 @intrinsic
+def marked_sum(typing_context, numbers, marks, words):
+    """The sum of those of 64 * ``words`` int64 whose bit is set. marks: uint64 each, the first number's bit lowest."""
+
+    def codegen(context, builder, signature, args):
+        numbers, marks, words = args
+        eight = ir.VectorType(_LONG, EIGHT)
+        sums = [cgutils.alloca_once_value(builder, _same(0)) for _ in range(4)]
+        with cgutils.for_range(builder, words) as loop:
+            at = builder.add(marks, builder.mul(loop.index, ir.Constant(marks.type, 8)))
+            bits = builder.load(builder.inttoptr(at, _LONG.as_pointer()), align=8)
+            chosen = builder.bitcast(bits, ir.VectorType(ir.IntType(1), LANES))
+            line = builder.add(numbers, builder.mul(loop.index, ir.Constant(numbers.type, 8 * LANES)))
+            for part in range(LANES // EIGHT):
+                places = ir.Constant(ir.VectorType(_WORD, EIGHT), list(range(EIGHT * part, EIGHT * (part + 1))))
+                own = builder.shuffle_vector(chosen, chosen, places)
+                place = builder.add(line, ir.Constant(line.type, 8 * EIGHT * part))
+                more = builder.select(own, _load(builder, place, eight, align=8), _same(0))
+                to = sums[part % len(sums)]
+                builder.store(builder.add(builder.load(to), more), to)
+        both = [builder.add(builder.load(a), builder.load(b)) for a, b in (sums[:2], sums[2:])]
+        lanes, total = builder.add(*both), _LONG(0)
+        for lane in range(EIGHT):
+            total = builder.add(total, builder.extract_element(lanes, _WORD(lane)))
+        return total
+
+    return types.int64(_ADDRESS, _ADDRESS, types.intp), codegen
+
+
+@intrinsic
 def wide_vectors(typing_context):
     """Loops of the function that calls this are for vectors of 64 bytes, where a machine has them.
 

@@ -26,7 +26,7 @@ from gpuboost.backends.cpu_entries import drawn_columns
 from gpuboost.backends.cpu_frontier import CpuFrontier
 from gpuboost.backends.cpu_smoothing import CpuSmoothing
 from gpuboost.backends.cpu_stump import CpuStump
-from gpuboost.backends.layout import Columns, Layout, columns_of, laid_out, layout_of
+from gpuboost.backends.layout import Columns, Layout, Marks, columns_of, laid_out, layout_of, marks_of
 from gpuboost.backends.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.programme import Programme
@@ -78,6 +78,7 @@ class Cpu:
         self._last_columns: tuple[Bins, Columns | None] | None = None
         self._last_laid_out: tuple[Bins, Array | None] | None = None
         self._last_lists: cpu_lists.Lists | None = None
+        self._last_marks: tuple[Bins, Marks] | None = None
         self._scales = cpu_sums.Scales()
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._last: tuple[Ensemble, forest.Forest] | None = None
@@ -181,12 +182,13 @@ class Cpu:
         some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
         some_cuts = some_cuts or candidates.noise is not None
         if target.rows is None and cpu_stump.suits(limits):
-            few = cpu_stump.by_columns(data.bins, candidates)
+            marks = self._marks_of(data.bins)
+            few = cpu_stump.by_columns(data.bins, marks, candidates)
             if few or some_cuts or self._columns_of(data) is None:
                 some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
                 by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
                 return CpuStump(
-                    data, target.gradients, output, candidates, limits, by_row, self._laid_out(data.bins),
+                    data, target.gradients, output, candidates, limits, by_row, marks, self._laid_out(data.bins),
                     self._scales.of(target.gradients, output, self._team), self._team, workspace,
                 )  # fmt: skip
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, self._in_parts, workspace)
@@ -401,6 +403,14 @@ class Cpu:
         if self._last_laid_out is None or self._last_laid_out[0] is not bins:
             self._last_laid_out = bins, laid_out(bins)
         return self._last_laid_out[1]
+
+    def _marks_of(self, bins: Bins) -> Marks | None:
+        """Columns of sparse bins as bits, where that is the way to sum them; made once."""
+        if isinstance(bins, DenseBins):
+            return None
+        if self._last_marks is None or self._last_marks[0] is not bins:
+            self._last_marks = bins, marks_of(bins)
+        return self._last_marks[1]
 
     def _quantise_sparse(self, x: Any, cuts: Cuts) -> Bins:
         """Sparse bins, or dense ones where so many entries are stored that the list of them would be longer."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends import cpu_frontier, cpu_sums
-from gpuboost.backends.layout import NO_BYTES, Layout, even
+from gpuboost.backends.layout import NO_BYTES, Layout, Marks, even
 from gpuboost.backends.subsets import subset
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace
@@ -34,13 +34,13 @@ def suits(limits: Limits) -> bool:
     return alone and limits.min_samples_leaf == 1 and not limits.symmetric
 
 
-def by_columns(bins: Bins, candidates: Candidates) -> bool:
-    """Whether columns are passed and not rows: of dense bins, or if few of the entries compete."""
-    if isinstance(bins, DenseBins):
+def by_columns(bins: Bins, marks: Marks | None, candidates: Candidates) -> bool:
+    """Whether columns are passed and not rows: of dense bins, if few of the entries compete, or if marks pay."""
+    if isinstance(bins, DenseBins) or marks is None:
         return True
     if len(candidates.features) == bins.shape[1]:
-        return False
-    return bool(2 * stump.stored(bins.column_start, candidates.features) < len(bins.row))
+        return marks.pay
+    return bool(2 * stump.stored(marks.cost, candidates.features) < len(bins.row))
 
 
 class CpuStump:
@@ -54,13 +54,14 @@ class CpuStump:
         candidates: Candidates,
         limits: Limits,
         by_row: Layout | None,
+        marks: Marks | None,
         laid_out: Array | None,
         scales: tuple[float, float],
         team: Team,
         workspace: Workspace,
     ) -> None:
         self.output, self.workspace = output, workspace
-        self._data, self._laid_out, self._by_row = data, laid_out, by_row
+        self._data, self._laid_out, self._by_row, self._marks = data, laid_out, by_row, marks
         self._limits, self._candidates, self._team = limits, candidates, team
         self._units = 1.0 / scales[0], 1.0 / scales[1]
         m = cpu_sums.multiplicity_of(gradients)
@@ -88,8 +89,8 @@ class CpuStump:
         elif self._by_row is not None:
             where, size = (self._by_row.row_start, self._by_row.cells), len(self._by_row.cells)
             self._sum_rows(n_cells, size, partial(column_sums.build_by_row, *self._rows, *where))
-        else:
-            self._sum_columns(n_cells, bins)
+        elif self._marks is not None:
+            self._sum_columns(n_cells, bins, self._marks)
 
     def _sum_rows(self, n_cells: int, size: int, build: Callable[..., None]) -> None:
         """By stretches of the rows, each of which has a histogram of its own at first."""
@@ -108,10 +109,11 @@ class CpuStump:
         self._histogram = sums[:1]
         self._add_up(totals)
 
-    def _sum_columns(self, n_cells: int, bins: SparseBins) -> None:
+    def _sum_columns(self, n_cells: int, bins: SparseBins, marks: Marks) -> None:
         """All rows are turned to integers first, since entries lie anywhere; then by stretches of the features."""
         n, features, t = self._data.n_rows, self._candidates.features, len(self._candidates.features)
-        packed, parts = self.workspace.array("packed", (n,), np.int64), self._parts(n, ROUTED_PER_THREAD)
+        packed = self.workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
+        parts = self._parts(n, ROUTED_PER_THREAD)
         totals = np.zeros((parts, cpu_sums.LINE), np.int64)
 
         def pack(part: int) -> None:
@@ -121,17 +123,17 @@ class CpuStump:
         self._run(parts, pack)
         self._add_up(totals)
         self._histogram = self.workspace.array("histogram", (1, 2 * n_cells), np.int64)
-        pieces, bounds = self._parts(stump.stored(bins.column_start, features), CELLS_SUMMED_PER_THREAD), [0, t]
+        pieces, bounds = self._parts(stump.stored(marks.cost, features), CELLS_SUMMED_PER_THREAD), [0, t]
         if pieces > 1:
             ends = np.zeros(t + 1, np.int64)
-            np.cumsum(bins.column_start[features + 1] - bins.column_start[features], out=ends[1:])
+            np.cumsum(marks.cost[features], out=ends[1:])
             bounds = even(ends, pieces).tolist()
 
         def add(part: int) -> None:
             if part < pieces:
                 column_sums.build_by_entry(
-                    bins.column_start, bins.row, bins.column_bin, features, self._starts, packed, bounds[part],
-                    bounds[part + 1], self._narrow, self._histogram[0],
+                    bins.column_start, bins.row, bins.column_bin, marks.words, marks.of, features, self._starts,
+                    packed, bounds[part], bounds[part + 1], self._narrow, self._histogram[0],
                 )  # fmt: skip
 
         self._run(pieces, add)
@@ -232,7 +234,7 @@ class CpuStump:
 
     def nodes(self) -> Nodes:
         """The finished tree, once its rows are settled."""
-        n, cover = self._data.n_rows, np.array(self._sums(1)) * self._units[1]
+        n, cover = self._data.n_rows, self._sums(1)
         if self._found is None:
             none, nowhere = np.zeros(1, np.int32), np.full(1, -1, np.int32)
             rest = none, np.zeros(1, np.bool_), none, none, np.zeros(1), cover, np.array([n])
@@ -257,15 +259,15 @@ class CpuStump:
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(v,) G and H of every node."""
-        return np.array(self._sums(0)) * self._units[0], np.array(self._sums(1)) * self._units[1]
+        return self._sums(0), self._sums(1)
 
-    def _sums(self, which: int) -> list[int]:
-        """Of g or of h, of every node, in units."""
-        total = self._totals[which]
+    def _sums(self, which: int) -> NDArray[np.float64]:
+        """Of g or of h, of every node."""
+        total, unit = self._totals[which], self._units[which]
         if self._found is None:
-            return [total]
-        left = int(self._found[2][2 + which])
-        return [total, left, total - left]
+            return np.array([total * unit])
+        left = self._found[2][2 + which]
+        return np.array([total * unit, left * unit, (total - left) * unit])
 
     def _parts(self, size: int, per_thread: int) -> int:
         return 1 if self._team.size == 1 else max(1, min(self._team.size, size // per_thread))

@@ -13,6 +13,8 @@ from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, SparseBins
 
 ENTRIES_PER_CELL = 5  # with fewer stored entries than that for each cell, columns are searched without histograms
 
+MARKED_ABOVE = 6  # to sum the marked rows of a column takes as long as to sum entries of one row in six
+
 LAID_OUT_BELOW = 16  # bytes for each stored entry that columns laid out in full may take
 
 NO_ROWS = np.empty((0, 0), np.uint8)
@@ -70,6 +72,35 @@ def columns_of(bins: Bins, cuts: Cuts, team: Team) -> Columns | None:
 
     team.run(sort)
     return Columns(bins.column_start, row, by_bin, bins.default)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Sparse columns with an entry in many a row, all of one bin, as bits: indicators, above all.
+
+    A sum over their rows is one over marked numbers, many at a time, which looks nothing up.
+    """
+
+    words: NDArray[np.uint64]  # (m, rows / 64, rounded up): bit i % 64 of word i // 64 is set if row i has an entry
+    of: NDArray[np.int32]  # (d,) the line of a column, -1 if it is not marked
+    cost: NDArray[np.int64]  # (d,) of summing a column, in entries
+    pay: bool  # whether to sum all columns takes less than to go through the entries row by row
+
+
+def marks_of(bins: SparseBins) -> Marks:
+    """Of columns with an entry in one of MARKED_ABOVE rows, or more."""
+    n, d = bins.shape
+    cost, of, lines = np.diff(bins.column_start), np.full(d, -1, np.int32), []
+    for f in np.flatnonzero(cost * MARKED_ABOVE > n):
+        entries = slice(bins.column_start[f], bins.column_start[f + 1])
+        stored = bins.column_bin[entries]
+        if (stored == stored[0]).all():
+            line = np.zeros(-(-n // 64) * 64, np.bool_)
+            line[bins.row[entries]] = True
+            of[f], cost[f] = len(lines), n // MARKED_ABOVE
+            lines.append(np.packbits(line, bitorder="little").view("<u8"))
+    words = np.array(lines, np.uint64).reshape(len(lines), -(-n // 64))
+    return Marks(words, of, cost, pay=4 * int(cost.sum()) < 3 * len(bins.row))
 
 
 def laid_out(bins: Bins) -> Array | None:
