@@ -90,7 +90,8 @@ class Marks:
 def marks_of(bins: SparseBins) -> Marks:
     """Of columns with an entry in one of MARKED_ABOVE rows, or more."""
     n, d = bins.shape
-    cost, of, lines = np.diff(bins.column_start), np.full(d, -1, np.int32), []
+    cost, of = np.diff(bins.column_start), np.full(d, -1, np.int32)
+    lines: list[NDArray[np.uint64]] = []
     for f in np.flatnonzero(cost * MARKED_ABOVE > n):
         entries = slice(bins.column_start[f], bins.column_start[f + 1])
         stored = bins.column_bin[entries]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.benchmarks import rgbm
+from gpuboost.benchmarks import rgbm_runs
 from gpuboost.benchmarks.experiments import Options
 from gpuboost.benchmarks.store import Data
 from gpuboost.cli import main
@@ -21,18 +21,18 @@ def options(**more: object) -> Options:
 
 
 def test_the_grid_is_the_papers() -> None:
-    assert rgbm.grid("a9a", 123, options())[0] == (123, 200)
-    assert rgbm.grid("a9a", 123, options())[-1] == (1, 24587)
-    assert rgbm.grid("rcv1", 47236, options())[-1] == (1, rgbm.MOST_ROUNDS)
-    assert rgbm.grid("a9a", 123, options(scale=0.1))[1] == (36, 66)
-    for name, grid in rgbm.GRIDS.items():
+    assert rgbm_runs.grid("a9a", 123, options())[0] == (123, 200)
+    assert rgbm_runs.grid("a9a", 123, options())[-1] == (1, 24587)
+    assert rgbm_runs.grid("rcv1", 47236, options())[-1] == (1, rgbm_runs.MOST_ROUNDS)
+    assert rgbm_runs.grid("a9a", 123, options(scale=0.1))[1] == (36, 66)
+    for name, grid in rgbm_runs.GRIDS.items():
         ratios = [b / a for (_, a), (_, b) in pairwise(grid)]
         assert min(ratios) > 1.0, name
 
 
 def test_checks_are_early_and_late_rounds() -> None:
-    assert rgbm.checks(3) == [1, 2, 3]
-    found = rgbm.checks(10_000)
+    assert rgbm_runs.checks(3) == [1, 2, 3]
+    found = rgbm_runs.checks(10_000)
     assert (found[0], found[-1]) == (1, 10_000)
     assert found == sorted(set(found))
 
@@ -42,18 +42,18 @@ def test_a_curve_is_the_losses_of_its_rounds() -> None:
     x = rng.normal(size=(300, 4))
     y = x[:, 0] + rng.normal(size=300) > 0.0
     data = Data("binary", x[:200], y[:200], x[200:], y[200:])
-    curve = rgbm.follow(data, gb.Dataset(x[:200], y[:200], max_bins=rgbm.BINS), 2, 30, 1, 0)
-    assert curve.rounds == rgbm.checks(30)
+    curve = rgbm_runs.follow(data, gb.Dataset(x[:200], y[:200], max_bins=rgbm_runs.BINS), 2, 30, 1, 0)
+    assert curve.rounds == rgbm_runs.checks(30)
     assert (np.diff(curve.train) <= 1e-12).all()
     assert (np.diff(curve.seconds) >= 0.0).all()
     model = gb.GradientBoostingClassifier(
-        loss=gb.losses.Logistic(rgbm.RIDGE), n_estimators=30, learning_rate=1.0, step="constant", max_depth=1,
-        reg_lambda=0.0, min_child_weight=0.0, max_bins=rgbm.BINS, learners=2, random_state=0, device="cpu",
+        loss=gb.losses.Logistic(rgbm_runs.RIDGE), n_estimators=30, learning_rate=1.0, step="constant", max_depth=1,
+        reg_lambda=0.0, min_child_weight=0.0, max_bins=rgbm_runs.BINS, learners=2, random_state=0, device="cpu",
     ).fit(x[:200], y[:200])  # fmt: skip
     for rounds, scores in enumerate(model.staged_decision_function(x[200:]), 1):
         if rounds in curve.rounds:
             signed = np.where(y[200:], scores, -scores)
-            loss = np.mean(np.log1p(np.exp(-signed)) + 0.5 * rgbm.RIDGE * scores**2)
+            loss = np.mean(np.log1p(np.exp(-signed)) + 0.5 * rgbm_runs.RIDGE * scores**2)
             assert curve.test[curve.rounds.index(rounds)] == pytest.approx(loss, rel=1e-9)
     assert curve.first(curve.train[3]) == 3
     assert curve.first(0.0) is None
@@ -64,7 +64,7 @@ def test_a_small_run_prints_tables_keeps_numbers_and_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(rgbm, "MOST_ROUNDS", 15)
+    monkeypatch.setattr(rgbm_runs, "MOST_ROUNDS", 15)
     path, picture = tmp_path / "rgbm.json", tmp_path / "rgbm.png"
     command = ["bench", "rgbm", "--size", "small", "--case", "year", "--case", "sparse", "--repeats", "1"]
     assert main([*command, "--threads", "1", "--json", str(path), "--plot", str(picture)]) == 0

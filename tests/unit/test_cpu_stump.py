@@ -61,7 +61,8 @@ def test_full_columns_of_one_bin_are_marked() -> None:
     assert marks.cost.tolist() == [21, 3, 130, 0, 21]
     assert marks.words.shape == (2, 3)
     bits = np.unpackbits(marks.words.astype("<u8").view(np.uint8), axis=1, bitorder="little")
-    assert bits[0].sum() == 130 and bits[0, :130].all()
+    assert bits[0].sum() == 130
+    assert bits[0, :130].all()
     assert np.flatnonzero(bits[1]).tolist() == everywhere[::2]
     assert marks.pay
 
