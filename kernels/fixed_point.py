@@ -9,12 +9,13 @@ import numpy as np
 
 from gpuboost.kernels.jit import kernel
 from gpuboost.kernels.vector import SIXTEEN as LANES
-from gpuboost.kernels.vector import add_sizes
+from gpuboost.kernels.vector import add_sizes, wide_vectors
 
 STRETCH = 1 << 12  # rows whose lanes are summed before the next stretch begins
 BLOCK = 1 << 16  # rows summed by one call; blocks are then summed in order
 _TILE = 65_535  # rows whose packed sums fit, whatever the scale
-_FEW = 512  # rows packed before they are added up
+_FEW = 2048  # rows packed before they are added up
+_MOST = 2.0**100
 
 
 @kernel
@@ -67,25 +68,41 @@ def extents(values, multiplicity, first, last, out):
 
 
 @kernel
+def _factors(scale):
+    """Two float32 that are it, multiplied: the second is 1 for all but gradients that are beyond measure."""
+    first = min(max(scale, 1.0 / _MOST), _MOST)
+    return np.float32(first), np.float32(scale / first)
+
+
+@kernel
+def _integer(x, by, then):
+    """rint(x * scale) of a float32. Powers of two leave its digits as they are, unless it comes to 0 anyway: so there
+    is no need for float64, which is half as fast."""
+    return np.int64(np.rint(x * by * then))
+
+
+@kernel
 def pack(g, h, multiplicity, scale_g, scale_h, start, stop, out, totals):
     """out[i] = rint(g * scale_g) * m * 2**32 + rint(h * scale_h) * m; adds the sums of both to ``totals``.
 
-    g, h (m,) float32; out (m,) int64; totals (2,) int64.
+    g, h (m,) float32; scales: powers of two; out (m,) int64; totals (2,) int64.
     """
+    wide_vectors()
     sum_g, sum_h = np.int64(0), np.int64(0)
+    by_g, then_g = _factors(scale_g)
+    by_h, then_h = _factors(scale_h)
     g, h, out = g[start:stop], h[start:stop], out[start:stop]
     if multiplicity.shape[0] == 0:
         for i in range(g.size):
-            a = np.int64(np.rint(np.float64(g[i]) * scale_g))
-            b = np.int64(np.rint(np.float64(h[i]) * scale_h))
+            a, b = _integer(g[i], by_g, then_g), _integer(h[i], by_h, then_h)
             sum_g += a
             sum_h += b
             out[i] = (a << 32) + b
     else:
         multiplicity = multiplicity[start:stop]
         for i in range(g.size):
-            a = np.int64(np.rint(np.float64(g[i]) * scale_g)) * multiplicity[i]
-            b = np.int64(np.rint(np.float64(h[i]) * scale_h)) * multiplicity[i]
+            a = _integer(g[i], by_g, then_g) * multiplicity[i]
+            b = _integer(h[i], by_h, then_h) * multiplicity[i]
             sum_g += a
             sum_h += b
             out[i] = (a << 32) + b

@@ -17,52 +17,62 @@ SMALLEST, LARGEST = np.float32(2.0**-126), np.finfo(np.float32).max  # no denorm
 GRADIENT, BOTH, CURVATURE = 0, 1, 2  # what a score is made of
 
 _CHUNK = 1024  # rows whose scores are made before they are counted
-_FLUSH = 1 << 16  # rows after which a packed count and sum must be emptied: 2**16 * 2**24 = 2**40
+_FLUSH = 1 << 16  # rows after which a packed count and sum must be emptied: 2**16 * 2**20 < 2**40
 _ONE = np.int64(1) << np.int64(40)
-_SIGNIFICAND = np.int64(0x00FF_FFFF)
+_BELOW = np.uint32((1 << TOP_SHIFT) - 1)
 _HIDDEN = np.uint32(0x0080_0000)
 _FRACTION = np.uint32(0x007F_FFFF)
 
 
 @kernel
-def _squares(values, begin, size, out):
-    """out = sum over outputs of value^2, for ``size`` rows from ``begin``. values (k, n) float32; out float64."""
+def _squares(values, out):
+    """out = sum over outputs of value^2. values (k, rows) float32; out (at least rows,) float64."""
     out[:] = 0.0
     for c in range(values.shape[0]):
-        line = values[c, begin : begin + size]
-        for j in range(size):
+        line = values[c]
+        for j in range(line.size):
             x = np.float64(line[j])
             out[j] += x * x
 
 
 @kernel
-def _one_output(g, h, made_of, kappa, out):
-    """The same for one output, with what is made of both."""
-    if made_of == BOTH:
-        for j in range(g.size):
-            a, b = np.float64(g[j]), np.float64(h[j])
-            out[j] = a * a + kappa * (b * b)
-    else:
-        values = h if made_of == CURVATURE else g
-        for j in range(values.size):
-            x = np.float64(values[j])
-            out[j] = x * x
+def _normal(s):
+    """As a normal float32, or 0."""
+    s = min(s, np.float64(LARGEST))
+    return np.float32(s if s >= np.float64(SMALLEST) else 0.0)
 
 
 @kernel
-def _finish(square, size, begin, multiplicity, scores):
-    """scores = sqrt(square) times multiplicity, as normal float32. Returns how many are no number."""
+def _of_one_output(g, h, made_of, kappa, times, scores):
+    """The usual case in one pass: sums over outputs that begin at 0 are their only term. Returns how many are NaN."""
+    wide_vectors()
     bad = 0
-    out = scores[begin : begin + size]
-    times = multiplicity[begin : begin + size] if multiplicity.shape[0] > 0 else multiplicity
-    for j in range(size):
-        s = np.sqrt(square[j])
-        if multiplicity.shape[0] > 0:
+    for j in range(g.size):
+        a, b = np.float64(g[j]), np.float64(h[j])
+        square = a * a + kappa * (b * b) if made_of == BOTH else (b * b if made_of == CURVATURE else a * a)
+        s = np.sqrt(square)
+        if times.shape[0] > 0:
             s = s * np.float64(times[j])
         bad += 0 if s >= 0.0 else 1
-        s = min(s, np.float64(LARGEST))
-        s = s if s >= np.float64(SMALLEST) else 0.0
-        out[j] = np.float32(s)
+        scores[j] = _normal(s)
+    return bad
+
+
+@kernel
+def _of_several(g, h, made_of, kappa, times, first, second, scores):
+    """The same for any number of outputs. first, second: room for a float64 of each row."""
+    bad = 0
+    _squares(h if made_of == CURVATURE else g, first)
+    if made_of == BOTH:
+        _squares(h, second)
+        for j in range(scores.size):
+            first[j] = first[j] + kappa * second[j]
+    for j in range(scores.size):
+        s = np.sqrt(first[j])
+        if times.shape[0] > 0:
+            s = s * np.float64(times[j])
+        bad += 0 if s >= 0.0 else 1
+        scores[j] = _normal(s)
     return bad
 
 
@@ -78,18 +88,14 @@ def importance(g, h, multiplicity, made_of, kappa, start, stop, scores, counts, 
     bad = 0
     for begin in range(start, stop, _CHUNK):
         size = min(_CHUNK, stop - begin)
-        if g.shape[0] == 1:  # the usual case in one pass: sums that begin at 0 are their only term
-            _one_output(g[0, begin : begin + size], h[0, begin : begin + size], made_of, kappa, first)
-        elif made_of == CURVATURE:
-            _squares(h, begin, size, first)
+        end = begin + size
+        times = multiplicity[begin:end] if multiplicity.shape[0] > 0 else multiplicity
+        if g.shape[0] == 1:
+            bad += _of_one_output(g[0, begin:end], h[0, begin:end], made_of, kappa, times, scores[begin:end])
         else:
-            _squares(g, begin, size, first)
-            if made_of == BOTH:
-                _squares(h, begin, size, second)
-                for j in range(size):
-                    first[j] = first[j] + kappa * second[j]
-        bad += _finish(first, size, begin, multiplicity, scores)
-        _tally(bits[begin : begin + size], packed, other)  # while they are in the cache
+            some = g[:, begin:end], h[:, begin:end]
+            bad += _of_several(*some, made_of, kappa, times, first, second, scores[begin:end])
+        _tally(bits[begin:end], packed, other)  # while they are in the cache
         if (begin - start) % _FLUSH == _FLUSH - _CHUNK:
             _flush(packed, counts, sums)
             _flush(other, counts, sums)
@@ -107,29 +113,32 @@ def clip(values, multiplicity, start, stop, scores):
         if multiplicity.shape[0] > 0:
             s = s * np.float64(multiplicity[i])
         bad += 1 if np.isnan(s) else 0
-        s = min(s, np.float64(LARGEST))
-        scores[i] = np.float32(s if s >= np.float64(SMALLEST) else 0.0)
+        scores[i] = _normal(s)
     return bad
 
 
 @kernel
 def _flush(packed, counts, sums):
     for b in range(packed.shape[0]):
-        counts[b] += packed[b] >> 40
-        sums[b] += packed[b] & (_ONE - 1)
+        rows = packed[b] >> 40
+        counts[b] += rows
+        sums[b] += rows * np.int64(_significand(np.uint32(b) << np.uint32(TOP_SHIFT))) + (packed[b] & (_ONE - 1))
         packed[b] = 0
 
 
 @kernel
 def _tally(part, packed, other):
-    """Count at most _FLUSH scores. In two tables: an addition need not wait for the last one to the same bucket."""
+    """Count at most _FLUSH scores, and add up their bits below those of their bucket.
+
+    In two tables: an addition need not wait for the last one to the same bucket.
+    """
     for j in range(part.size // 2):
         a, b = part[2 * j], part[2 * j + 1]
-        packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(a))
-        other[np.uint64(b >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(b))
+        packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(a & _BELOW)
+        other[np.uint64(b >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(b & _BELOW)
     if part.size % 2 == 1:
         a = part[part.size - 1]
-        packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(_significand(a))
+        packed[np.uint64(a >> np.uint32(TOP_SHIFT))] += _ONE + np.int64(a & _BELOW)
 
 
 @kernel
