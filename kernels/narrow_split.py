@@ -8,10 +8,11 @@ import numpy as np
 
 from gpuboost.kernels.gain import NOISE, score
 from gpuboost.kernels.jit import kernel
+from gpuboost.kernels.vector import LANES, at_least, trailing_zeros, wide_vectors
 
-ROOM = 258  # numbers that ``running`` and ``about`` have room for
+ROOM = 258  # numbers that ``running`` and ``about`` have room for: whole lines of at most 255 cuts, and one more
 MOST_RIDGE = 2.0**62  # units of h: with a larger one, scores could be too small for float32
-SURELY = np.float32(1.0 - 2.0**-18)  # a float32 score is off by at most eight roundings, of 2**-24 each
+SURELY = np.float32(1.0 - 2.0**-18)  # a float32 score is off by at most 13 roundings, of 2**-24 each
 _LAST = ROOM - 1
 _LOW = np.int64(0xFFFF_FFFF)
 
@@ -36,6 +37,7 @@ def _estimate(running, cuts, shift, total, least, ridge, about):
     Returns the largest. Numbers that are not negative are ordered as their bits are, and of integers LLVM knows how to
     find the largest eight at a time.
     """
+    wide_vectors()
     running, ours = running[:cuts], about[:cuts]
     fewest, span = np.uint32(least), np.uint32((total & _LOW) - 2 * least)
     for b in range(running.size):
@@ -43,7 +45,8 @@ def _estimate(running, cuts, shift, total, least, ridge, about):
         right = total - left
         low, high = np.uint32(left), np.uint32(right)
         x, y = np.float32(np.int32(left >> 32)), np.float32(np.int32(right >> 32))
-        both = x * x / (np.float32(low) + ridge) + y * y / (np.float32(high) + ridge)
+        p, q = np.float32(low) + ridge, np.float32(high) + ridge
+        both = (x * x * q + y * y * p) / (p * q)  # one division: no number comes to 2**126
         ours[b] = both if np.uint32(low - fewest) <= span else np.float32(0.0)
     bits, most = about.view(np.int32), np.int32(0)
     for b in range(cuts):
@@ -59,9 +62,14 @@ def _best(running, cuts, shift, total, least, units, ridge, parent, about):
     top = _estimate(running, cuts, shift, total, least, np.float32(ridge / units[1]), about)
     if not top > np.float32(0.0):  # then no cut gains
         return best, at
-    enough = top * SURELY
-    for b in range(cuts):
-        if about[b] >= enough:
+    enough, address = top * SURELY, about.ctypes.data
+    for line in range(0, cuts, LANES):
+        may = at_least(address + 4 * line, enough)
+        if cuts - line < LANES:
+            may &= (np.uint64(1) << np.uint64(cuts - line)) - np.uint64(1)
+        while may:
+            b = line + np.int64(trailing_zeros(may))
+            may &= may - np.uint64(1)
             left = running[b] + shift
             right = total - left
             gain = (

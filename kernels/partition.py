@@ -314,7 +314,10 @@ def bound_last_level(node, settled, counts):
 @kernel
 def _settle_stretch(codes, drawn, begin, end, rows, cut, missing, missing_left, left_set, is_categorical, left, right,
                     out):  # fmt: skip
-    """out[row] = left or right for rows[begin:end], which stay where they are. Returns how many went left."""
+    """out[row] = left or right for rows[begin:end], which stay where they are; unless out is empty.
+
+    Returns how many went left.
+    """
     lefts = 0
     turn = 256 - missing if missing_left else 0
     shift, limit = np.uint8(turn), np.uint8(cut + turn)
@@ -325,7 +328,8 @@ def _settle_stretch(codes, drawn, begin, end, rows, cut, missing, missing_left, 
             goes_left = (left_set[code >> np.uint8(5)] >> np.uint32(code & np.uint8(31))) & np.uint32(1) == 1
         else:
             goes_left = np.uint8(code + shift) <= limit
-        out[row] = left if goes_left else right
+        if out.shape[0] > 0:
+            out[row] = left if goes_left else right
         lefts += goes_left
     return lefts
 
@@ -333,7 +337,7 @@ def _settle_stretch(codes, drawn, begin, end, rows, cut, missing, missing_left, 
 @kernel
 def settle_rows(columns, default, column_start, row, column_bin, buffer, drawn, settled, node, left_set, n_bins,
                 kinds, rows, first, last, leaf_of_row, counts):  # fmt: skip
-    """leaf_of_row[row] = leaf, for rows [first, last) of the settled nodes laid end to end.
+    """leaf_of_row[row] = leaf, for rows [first, last) of the settled nodes laid end to end; or only counts, if (0,).
 
     settled (c,) int64: the leaves whose rows lie together, and the nodes whose children are leaves and whose rows
     were never sorted; counts (c,) int64 gets the lefts of the latter. Columns as for ``sort_stretches``.
@@ -348,7 +352,7 @@ def settle_rows(columns, default, column_start, row, column_bin, buffer, drawn, 
             continue
         begin, end = node[v, BEGIN] + begin, node[v, BEGIN] + end
         if node[v, STATE] != SPLIT:
-            for i in range(begin, end):
+            for i in range(begin, end if leaf_of_row.shape[0] > 0 else begin):
                 leaf_of_row[np.uint64(rows[np.uint64(i)])] = v
             continue
         f = node[v, FEATURE]

@@ -187,6 +187,17 @@ def in_either(typing_context, words, shift, a, b):
 
 
 @intrinsic
+def at_least(typing_context, numbers, least):
+    """Which of 64 float32 are not below ``least``: as bits, the first the lowest."""
+
+    def codegen(context, builder, signature, args):
+        line = _load(builder, args[0], ir.VectorType(_FLOAT, LANES), align=4)
+        return builder.bitcast(builder.fcmp_ordered(">=", line, _splat(builder, args[1], LANES)), _LONG)
+
+    return _U64(_ADDRESS, types.float32), codegen
+
+
+@intrinsic
 def add_pulls(typing_context, forces, curves, g, h, lines, lanes):
     """g += force and h += curve, each for ``lines`` times 16 float64, which overlap in nothing.
 

@@ -218,14 +218,13 @@ class Cpu:
         return frontier.split(most)
 
     def harvest(self, frontier: CpuFrontier | CpuStump, data: TrainingSet, target: Target) -> Structure:
-        leaf_of_row = frontier.settle()
+        every = target.rows is None  # the leaves of others are found later, with those of all rows
+        leaf_of_row = frontier.settle() if isinstance(frontier, CpuStump) else frontier.settle(wanted=every)
         nodes = frontier.nodes()
         self._workspaces.append(frontier.workspace)
-        own = not target.noisy and (target.rows is None or target.own_leaves)
+        own = not target.noisy and (every or target.own_leaves)
         sums = frontier.sums() if own else None
-        if target.rows is not None:
-            return Structure(nodes, frontier.output, target.version, None, sums)
-        return Structure(nodes, frontier.output, target.version, leaf_of_row, sums)
+        return Structure(nodes, frontier.output, target.version, leaf_of_row if every else None, sums)
 
     def random_structure(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key

@@ -25,7 +25,7 @@ from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, Limits, Nod
 
 ROWS_PER_THREAD = 8_192  # below this many (row, feature / 8) pairs a thread is not worth waking,
 SORTED_PER_THREAD = 32_768  # nor below so many rows to sort,
-CELLS_PER_THREAD = 32_768  # nor below so many cells to search
+CELLS_PER_THREAD = 8_192  # nor below so many cells to search
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
 EVERY_ROW = 1 << 40
 NO_WORDS = np.empty(0, np.uint32)
@@ -436,12 +436,16 @@ class CpuFrontier:
         self._run(parts, copy)
         return counts
 
-    def settle(self) -> NDArray[np.int32]:
-        """(m,) the leaf of every row. Ends the growth: the last level's children learn here how many rows they have."""
+    def settle(self, *, wanted: bool = True) -> NDArray[np.int32]:
+        """(m,) the leaf of every row, (0,) if it is not wanted. Ends the growth.
+
+        The last level's children learn here how many rows they have.
+        """
         self._put_in_order()
         node = self._node[: self._n_nodes]
         settled = self._chosen[: partition.to_settle(node, self._n_nodes, self._limits.max_depth, self._chosen)]
-        out = np.empty(len(self._rows) if isinstance(self._bins, DenseBins) else self._bins.shape[0], np.int32)
+        size = len(self._rows) if isinstance(self._bins, DenseBins) else self._bins.shape[0]
+        out = np.empty(size if wanted else 0, np.int32)
         total = len(self._rows)
         parts = self._parts(total, SORTED_PER_THREAD)
         counts = np.zeros((parts, len(settled)), np.int64)
