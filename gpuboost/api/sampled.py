@@ -149,9 +149,11 @@ def _curvature(drawn: Drawn) -> tuple[Array, Any]:
 
 def _effective(drawn: Drawn) -> float:
     h, times = _curvature(drawn)
-    weight = (h[0] if len(h) == 1 else h.sum(axis=0)).astype(np.float64) * times
-    squares = float(np.square(weight).sum())  # not a dot product, for which BLAS would wake threads of its own
-    return float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
+    weight = (h[0] if len(h) == 1 else h.sum(axis=0)).astype(np.float64)
+    weight *= times
+    total = float(weight.sum())
+    squares = float(np.square(weight, out=weight).sum())  # not a dot product: BLAS would wake threads of its own
+    return total**2 / squares if squares > 0.0 else 0.0
 
 
 def effective_rows(drawn: Drawn) -> tuple[float, ...]:

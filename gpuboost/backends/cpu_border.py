@@ -76,7 +76,11 @@ class Border:
                 scores, (a, b) = parts[part]
                 sampling.three_sums(scores, a, b, mu, low, scale, out[part])
 
-        self._run(len(parts), add)
+        if sum(b - a for _, (a, b) in parts) < SMALL:
+            for part in range(len(parts)):
+                add(part)
+        else:
+            self._run(len(parts), add)
         above, below, between = out.sum(axis=0)[:3].tolist()
         return above, below, between
 
