@@ -185,6 +185,24 @@ def test_leaf_sums_are_those_of_python(n: int, kind: str, whole: bool, seed: int
     assert sums.tolist() == [[sum(g[leaf == v].tolist()), sum(h[leaf == v].tolist())] for v in range(3)]
 
 
+@settings(max_examples=200)
+@given(st.integers(1, 90), st.floats(1e-45, 3e38), st.sampled_from([0.0, 3.0, 80.0]), st.integers(0, 2**32 - 1))
+def test_float32_says_the_integers_that_float64_does(n: int, top: float, spread: float, seed: int) -> None:
+    """Subnormal gradients need a scale beyond float32's largest number, and beside huge ones small ones are 0."""
+    rng = np.random.default_rng(seed)
+    g, h = (top * np.exp(-spread * rng.random((2, n)))).astype(np.float32)
+    g *= rng.choice(np.array([-1.0, 1.0], np.float32), n)
+    g[0], scales = top, []
+    for values, bits in ((g, 31), (h, 32)):
+        size = np.abs(values.astype(np.float64))
+        scales.append(fixed_point_scale(float(size.max()), float(size.sum()), 1.0, float(n), bits))
+    packed, totals = np.empty(n, np.int64), np.zeros(2, np.int64)
+    kernels.pack(g, h, np.empty(0, np.int32), *scales, 0, n, packed, totals)
+    expected = [np.rint(x.astype(np.float64) * scale).astype(np.int64) for x, scale in zip((g, h), scales, strict=True)]
+    assert packed.tolist() == ((expected[0] << 32) + expected[1]).tolist()
+    assert totals.tolist() == [expected[0].sum(), expected[1].sum()]
+
+
 def test_packed_pairs_add_lane_by_lane() -> None:
     rng = np.random.default_rng(1)
     g, h = rng.normal(size=5000).astype(np.float32), rng.random(5000).astype(np.float32)
