@@ -56,7 +56,7 @@ class Share:
     rows: int  # of all GPUs
     weight: int  # sum of all multiplicities
     most: int  # the largest
-    unit: float  # what weights are multiplied with to be counted: see ``reference.weight_scale``
+    unit: float  # what weights are multiplied with to be counted: see ``leaf_values.weight_scale``
 
     @property
     def stretches(self) -> int:

@@ -51,7 +51,7 @@ class Totals:
     rows: int
     weight: int  # sum of multiplicities
     most: int  # the largest
-    unit: float  # see ``reference.weight_scale``
+    unit: float  # see ``leaf_values.weight_scale``
 
 
 def first_gpu() -> CupyRuntime:

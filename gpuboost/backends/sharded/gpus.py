@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.cuda.frontier import STATIC_LEVELS
-from gpuboost.backends.reference import weight_scale
+from gpuboost.backends.leaf_values import weight_scale
 from gpuboost.backends.sharded.arrays import Distributed, Driver, is_distributed
 from gpuboost.backends.sharded.backend import MOST_ROWS
 from gpuboost.backends.sharded.crew import Crew, Message
