@@ -100,9 +100,8 @@ class EdgeRecord:
         limits, rate, nodes = self.recipe.growth.limits, self.recipe.learning_rate, tree.nodes
         curvature, sigma = self.recipe.step.curvature(self.recipe.loss) or 1.0, self.recipe.loss.smoothness or 0.0
         every = zip(nodes.feature.tolist(), nodes.cover.tolist(), tree.value.tolist(), strict=True)
-        leaves = [
-            (h, abs(value)) for feature, h, value in every if feature < 0
-        ]  # of few, lists are quicker than arrays
+        # Of few numbers, lists are quicker than arrays.
+        leaves = [(h, abs(value)) for feature, h, value in every if feature < 0]
         if limits.signed and len(leaves) == 2:  # one value, so one "leaf"
             leaves = [(leaves[0][0] + leaves[1][0], leaves[0][1])]
         reach = down = 0.0
