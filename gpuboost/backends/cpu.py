@@ -62,7 +62,7 @@ NO_WEIGHT = np.empty(0, np.float64)
 EVERY_ROW = np.empty(0, np.int32)
 DENSE_ABOVE = 4  # sparse bins cost about four times a dense one, entry by entry
 SMALL = 16_384  # rows below which waking another thread costs more than it saves,
-FORMULA, LIGHT = 2, 8  # times as many where a row takes one formula, or but an addition
+FORMULA, ROUNDING, ADDITION = 2, 4, 8  # times as many where a row takes no more than that
 
 
 class Cpu:
@@ -120,8 +120,8 @@ class Cpu:
         one = loss.n_outputs == 1
         rows = (data.y, scores[0], weight) if one else (data.y, scores, weight)
         out = (g[0], h[0]) if one else (g, h)
-        each = FORMULA if one else 1
-        self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), each)
+        times = FORMULA if one else 1
+        self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), times)
         return Gradients(g, h, data.multiplicity)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
@@ -191,7 +191,8 @@ class Cpu:
                     data, target.gradients, output, candidates, limits, by_row, marks, self._laid_out(data.bins),
                     self._scales.of(target.gradients, output, self._team), self._team, workspace,
                 )  # fmt: skip
-        packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, self._in_parts, workspace)
+        in_parts = partial(self._in_parts, times=ROUNDING)
+        packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, in_parts, workspace)
         m = target.gradients.multiplicity
         weight = len(packed) if m is None else int(m.sum())
         bins, rows, drawn = self._rows_of(data, target, workspace)
@@ -284,7 +285,7 @@ class Cpu:
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
         steps = factor * tree.value
         row = scores[tree.output]
-        self._by_rows(len(row), lambda a, b: pointwise.add_leaves(row, steps, leaf_of_row, a, b), LIGHT)
+        self._by_rows(len(row), lambda a, b: pointwise.add_leaves(row, steps, leaf_of_row, a, b), ADDITION)
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, self._route(tree.nodes, bins, cuts))
@@ -292,7 +293,7 @@ class Cpu:
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
         for output in range(len(sums)):
             shrunken = partial(pointwise.shrunken, sums[output], out[output], float(bias[output]), scale)
-            self._by_rows(sums.shape[1], shrunken, LIGHT)
+            self._by_rows(sums.shape[1], shrunken, ADDITION)
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
         run, each = formulas.values(loss), np.empty(len(y))
@@ -425,14 +426,11 @@ class Cpu:
 
     def _by_rows(self, n_rows: int, work: Callable[[int, int], object], times: int = 1) -> None:
         """Call work(begin, end) on stretches of the rows, at once if there are ``times`` SMALL of them."""
-        if n_rows < times * SMALL or self._team.size == 1:
-            work(0, n_rows)
-        else:
-            self._team.run(lambda part: work(*share(n_rows, part, self._team.size)))
+        self._in_parts(n_rows, lambda _, begin, end: work(begin, end), times)
 
-    def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object]) -> None:
+    def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object], times: int = 1) -> None:
         """The same for work(part, begin, end), part below the number of threads."""
-        if n_rows < SMALL or self._team.size == 1:
+        if n_rows < times * SMALL or self._team.size == 1:
             work(0, 0, n_rows)
         else:
             self._team.run(lambda part: work(part, *share(n_rows, part, self._team.size)))

@@ -23,7 +23,7 @@ from gpuboost.kernels import nodes as table
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, Limits, Nodes
 
-ROWS_PER_THREAD = 8_192  # below this many (row, feature / 8) pairs a thread is not worth waking,
+ROWS_PER_THREAD = 32_768  # below this many (row, entry / 8) pairs a thread is not worth waking,
 SORTED_PER_THREAD = 32_768  # nor below so many rows to sort,
 CELLS_PER_THREAD = 8_192  # nor below so many cells to search
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
@@ -86,7 +86,7 @@ class CpuFrontier:
         self._ahead: Ahead | None = None
         self._sow_root(totals)
         self._shared = np.full((1, team.size), -1, np.int64)
-        self._lines_of_eight = (len(layout.features) + 7) // 8
+        self._lines_of_eight = (layout.entries_per_row + 7) // 8
         if by_column is not None:
             self._slots = free_slots(0, most_nodes)
         else:

@@ -42,6 +42,13 @@ class Layout:
     def n_cells(self) -> int:
         return int(self.starts[-1])
 
+    @property
+    def entries_per_row(self) -> int:
+        """How many numbers a row adds to a histogram, on average; at least 1."""
+        if len(self.row_start) < 2:
+            return len(self.features)
+        return max(len(self.cells) // (len(self.row_start) - 1), 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
