@@ -138,7 +138,7 @@ class Backend(Protocol):
     def partition(self, frontier: Frontier, most: int | None = None) -> bool:
         """Split the open nodes that gain, ``most`` of them (those that gain most), and send their rows on.
 
-        Returns False if there was nothing to split.
+        Of one frontier, either always with ``most`` or always without. Returns False if there was nothing to split.
         """
         ...
 
