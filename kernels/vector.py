@@ -198,36 +198,6 @@ def at_least(typing_context, numbers, least):
 
 
 @intrinsic
-def add_pulls(typing_context, forces, curves, g, h, lines, lanes):
-    """g += force and h += curve, each for ``lines`` times 16 float64, which overlap in nothing.
-
-    lanes (3, 16) float64: the sums of forces, of curves and of |force|, lane by lane.
-    """
-
-    def codegen(context, builder, signature, args):
-        forces, curves, g, h, lines, lanes = args
-        sixteen = ir.VectorType(_DOUBLE, SIXTEEN)
-        size_of = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(sixteen, [sixteen]), "llvm.fabs.v16f64"
-        )
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(sixteen, [0.0] * SIXTEEN)) for _ in range(3)]
-        with cgutils.for_range(builder, lines) as loop:
-            skip = builder.mul(loop.index, ir.Constant(forces.type, 8 * SIXTEEN))
-            force, curve = (_load(builder, builder.add(one, skip), sixteen, align=8) for one in (forces, curves))
-            for to, more in ((g, force), (h, curve)):
-                place = builder.inttoptr(builder.add(to, skip), sixteen.as_pointer())
-                builder.store(builder.fadd(builder.load(place, align=8), more), place, align=8)
-            for total, more in zip(sums, (force, curve, builder.call(size_of, [force])), strict=True):
-                builder.store(builder.fadd(builder.load(total), more), total)
-        for number, total in enumerate(sums):
-            to = builder.add(lanes, ir.Constant(lanes.type, 8 * SIXTEEN * number))
-            builder.store(builder.load(total), builder.inttoptr(to, sixteen.as_pointer()), align=8)
-        return context.get_dummy_value()
-
-    return types.void(*(_ADDRESS,) * 6), codegen
-
-
-@intrinsic
 def marked_sum(typing_context, numbers, marks, words):
     """The sum of those of 64 * ``words`` int64 whose bit is set. marks: uint64 each, the first number's bit lowest."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuboost.backends import formulas
-from gpuboost.backends.reference_lists import discounts_of
+from gpuboost.backends.reference_lists import discounts_of, gains_of, worth_of
 from gpuboost.backends.team import Team
 from gpuboost.kernels import ranking
 from gpuboost.losses.protocol import ListLoss
@@ -23,24 +23,24 @@ class Lists:
     """What is the same in every round."""
 
     of: tuple[Array, Array, ListLoss]  # labels, where the lists start, and the loss
-    gain: Array  # (n,) float64 what each document is worth
-    discounts: Array  # (longest + 16,) float64
+    worth: Array  # (n,) float32 of each document
+    discounts: Array  # (longest + 16,) float32
     scales: Array  # (lists,) float64 what pair weights are multiplied with
     ends: Array  # (lists,) int64 pairs, and what else documents cost, up to the end of each list
     most: int  # places that count in a list
 
     @classmethod
     def made_of(cls, loss: ListLoss, data: TrainingSet) -> Lists:
-        start, gains = data.lists(), loss.gains()
+        start, gains = data.lists(), gains_of(loss)
         lengths = np.diff(start)
         longest = int(lengths.max(initial=0))
         most = longest if loss.truncation is None else loss.truncation
         discounts, scales = discounts_of(longest + ranking.LANES), np.ones(len(lengths))
         if loss.uses_ideal:
             ranking.scales(data.y, gains, start, discounts, most, scales)
-        gain = gains[data.y.astype(np.int64)] if len(gains) else data.y
         ends = np.cumsum(lengths * (np.minimum(lengths, most) + PER_DOCUMENT))
-        return cls((data.y, start, loss), gain, discounts, scales, ends, most)
+        worth = worth_of(gains, data.y)
+        return cls((data.y, start, loss), worth, discounts.astype(np.float32), scales, ends, most)
 
     def serves(self, loss: ListLoss, data: TrainingSet) -> bool:
         y, start, known = self.of
@@ -59,7 +59,7 @@ def gradients(
     run = formulas.lambdas(loss)
     g, h = np.empty(scores.shape, np.float32), np.empty(scores.shape, np.float32)
     weight = NO_WEIGHT if data.weight is None else data.weight
-    given = lists.gain, scores[0], data.lists(), lists.discounts, lists.scales, weight
+    given = lists.worth, scores[0], data.lists(), lists.discounts, lists.scales, weight
     how = loss.parameter, lists.most, loss.prefers_close, loss.evens_lists, -1.0 if curvature is None else curvature
     parts = 1 if lists.ends[-1] < SMALL else team.size
     stretches = lists.stretches(parts)

@@ -43,8 +43,9 @@ def lambdas(loss: ListLoss) -> Kernel:
 @cache
 def _compiled_lists(pair_weight: PairWeight) -> Kernel:
     _elementary_functions()
-    formulas = register_jitable(pair_weight), register_jitable(ranking.pull), elementary.exp, elementary.log
-    made: Kernel = lists.lambdas_of(*formulas, ranking.NEAR, ranking.FARTHEST, _stamp(pair_weight), kernel)
+    formulas = register_jitable(pair_weight), elementary.exp, elementary.log
+    limits = ranking.NEAR, ranking.FARTHEST, ranking.FURTHEST
+    made: Kernel = lists.lambdas_of(*formulas, *limits, _stamp(pair_weight), kernel)
     return made
 
 

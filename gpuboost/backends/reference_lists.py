@@ -1,23 +1,28 @@
 """The living definition of what a list-wise loss makes of each document, in plain Python.
 
-A document's derivative is summed in an order of its own: the pairs with those placed above it, from the top; then the
-pairs with those below it, in 16 lanes, the lanes in order. No sum needs another document's, so that a machine may
-form them one by one or all at once.
+A document's derivative is summed in an order of its own: the pairs with those placed above it, from the top; then less
+the pairs with those below it, in 16 lanes. No sum needs another document's, so that a machine may form them one by one
+or all at once. Pairs are float32, and so are the sums of a tile: 32 documents by 512 below them. Tiles are summed in
+float64.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from gpuboost.elementary import exp, log, log_array
+from gpuboost.elementary import exp_array, log, log_array
 from gpuboost.losses.protocol import ListLoss
-from gpuboost.losses.ranking import FARTHEST, NEAR, pull
+from gpuboost.losses.ranking import FARTHEST, FURTHEST, NEAR, pull
 from gpuboost.types import Array, Gradients, TrainingSet
 
 LANES = 16
+TALL, WIDE = 32, 512  # documents of a tile, and those below them
+LARGEST = 31  # what documents are worth is told apart in steps of 2^-31 of the range
 SMALLEST = 1e-30  # below it float32 would be denormal, or close to it
 
 
@@ -33,11 +38,12 @@ def gradients(loss: ListLoss, scores: Array, data: TrainingSet, curvature: float
 
 def lambdas(loss: ListLoss, y: Array, f: Array, query_start: Array) -> tuple[Array, Array]:
     """(n,) float64 g and h of each document."""
-    g, h = np.zeros(len(y)), np.zeros(len(y))
+    g, h, gains = np.zeros(len(y)), np.zeros(len(y)), gains_of(loss)
+    worth = worth_of(gains, y)
     for begin, stop in pairwise(query_start.tolist()):
-        rows = by_score(f, begin, stop)
-        first, second = _of_list(loss, [float(y[i]) for i in rows], [float(f[i]) for i in rows])
-        g[rows], h[rows] = first, second
+        rows, scale = by_score(f, begin, stop), _scale(loss, y[begin:stop].tolist(), gains.tolist())
+        if scale > 0.0:
+            g[rows], h[rows] = _of_list(loss, worth[rows], scale, f[rows])
     return g, h
 
 
@@ -62,56 +68,96 @@ def discounts_of(longest: int) -> Array:
     return log(2.0) / log_array(np.arange(longest) + 2.0)
 
 
-def in_lanes(x: list[float]) -> float:
-    """Number i to lane i % 16, then the lanes in order."""
-    lanes = [0.0] * LANES
-    for i, value in enumerate(x):
-        lanes[i % LANES] += value
-    total = 0.0
-    for lane in lanes:
-        total += lane
-    return total
+def gains_of(loss: ListLoss) -> Array:
+    """(labels,) float64 ``gains``, or (0,); times a power of 2, which cancels out where the ideal counts."""
+    gains = np.asarray(loss.gains(), np.float64)
+    if len(gains) and loss.uses_ideal:
+        gains = np.ldexp(gains, LARGEST - np.frexp(gains[-1] - gains[0])[1])
+    return gains
 
 
-def _of_list(loss: ListLoss, y: list[float], f: list[float]) -> tuple[list[float], list[float]]:
+def worth_of(gains: Array, y: Array) -> Array:
+    """(n,) float32, whole numbers, what documents are worth more than the worst: only differences matter."""
+    table = np.rint(gains - gains[:1]).astype(np.float32)
+    return table[y.astype(np.int64)] if len(table) else y.astype(np.float32)
+
+
+def in_lanes(x: Array) -> Any:
+    """The sum of float32 numbers: number i in lane i % 16, then halves of the lanes onto halves."""
+    lanes = np.zeros(LANES, np.float32)
+    for begin in range(0, len(x), LANES):
+        line = x[begin : begin + LANES]
+        lanes[: len(line)] += line
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = lanes[:half] + lanes[half:]
+    return lanes[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """A list in order of places, float32."""
+
+    reach: Array  # scores, with what pairs at least stand apart
+    score: Array
+    power: Array  # e^(sigma f), up to a factor
+    worth: Array
+    discount: Array
+
+    @classmethod
+    def made_of(cls, loss: ListLoss, worth: Array, f: Array) -> Places:
+        with np.errstate(over="ignore", invalid="ignore"):  # a list whose best score is infinite
+            below = f - f[0]
+            steps = loss.parameter * below
+        power = exp_array(np.where(steps < FARTHEST, FARTHEST, steps)).astype(np.float32)
+        score = np.where(below < FURTHEST, FURTHEST, below).astype(np.float32)
+        return cls(np.float32(NEAR) + score, score, power, worth, discounts_of(len(f)).astype(np.float32))
+
+    def pull_below(self, loss: ListLoss, a: int) -> tuple[Array, Array, Array]:
+        """Of place a with each one below it: forces, towards a if positive, curves and the sizes of forces."""
+        over, apart = self.worth[a] - self.worth[a + 1 :], self.discount[a] - self.discount[a + 1 :]
+        weights = [loss.pair_weight(abs(float(x)), float(d)) for x, d in zip(over, apart, strict=True)]
+        close: Any = self.reach[a] - self.score[a + 1 :] if loss.prefers_close else np.float32(1.0)
+        better, worse = self.power[a], self.power[a + 1 :]
+        pair = np.where(over > 0.0, better, worse), np.where(over > 0.0, worse, better)
+        size, curve = pull(*pair, np.array(weights, np.float32), close)
+        return np.copysign(size, over), curve, size
+
+
+def _of_list(loss: ListLoss, worth: Array, scale: float, f: Array) -> tuple[Array, Array]:
     """g and h of documents in order of places."""
-    n, sigma = len(y), loss.parameter
-    gain, scale = _gains(loss, y)
-    e = [exp(max(sigma * (score - f[0]), FARTHEST)) for score in f]
-    g, h, total = [0.0] * n, [0.0] * n, 0.0
-    for a in range(min(_most(loss, n), n - 1)):
-        up, curved, size = [], [], []
-        for b in range(a + 1, n):
-            over = gain[a] - gain[b]
-            weight = loss.pair_weight(abs(over), discount(a) - discount(b)) * scale
-            apart = NEAR + (f[a] - f[b]) if loss.prefers_close else 1.0
-            better, worse = (e[a], e[b]) if over > 0.0 else (e[b], e[a])
-            force, curve = pull(better, worse, weight, apart, sigma)
-            force = force if over > 0.0 else -force
-            g[b] += force
-            h[b] += curve
-            up.append(force)
-            curved.append(curve)
-            size.append(abs(force))
-        g[a] -= in_lanes(up)
-        h[a] += in_lanes(curved)
-        total += in_lanes(size)
-    factor = 1.0
-    if loss.evens_lists and total > 0.0:
-        factor = log(1.0 + 2.0 * total) / (log(2.0) * (2.0 * total))
-    return [x * factor for x in g], [x * factor for x in h]
+    n, steep = len(f), scale * loss.parameter
+    places = Places.made_of(loss, worth, f)
+    tile, sums, own, total = np.zeros((2, n), np.float32), np.zeros((2, n)), np.zeros((3, n)), 0.0
+    leaders = min(_most(loss, n), n - 1)
+    for a in range(leaders):
+        below = places.pull_below(loss, a)
+        tile[0, a + 1 :] += below[0]
+        tile[1, a + 1 :] += below[1]
+        for kind, pairs in enumerate(below):
+            of_all = np.concatenate([np.zeros(a + 1, np.float32), pairs])
+            for begin in range(0, n, WIDE):
+                own[kind, a] += float(in_lanes(of_all[begin : begin + WIDE]))
+        if (a + 1) % TALL == 0 or a + 1 == leaders:
+            sums += tile
+            tile[:] = 0.0
+    for size in own[2, :leaders].tolist():
+        total += size
+    pulled, factor = steep * total, 1.0
+    if loss.evens_lists and pulled > 0.0:
+        factor = log(1.0 + 2.0 * pulled) / (log(2.0) * (2.0 * pulled))
+    return (sums[0] - own[0]) * (steep * factor), (sums[1] + own[1]) * (steep * loss.parameter * factor)
 
 
-def _gains(loss: ListLoss, y: list[float]) -> tuple[list[float], float]:
-    """The gain of each document, and what pair weights are multiplied with; 0 where nothing is worth anything."""
-    table = loss.gains().tolist()
-    gain = [table[int(label)] for label in y] if table else y
+def _scale(loss: ListLoss, y: list[float], gains: list[float]) -> float:
+    """What pair weights are multiplied with; 0 where nothing is worth anything."""
     if not loss.uses_ideal:
-        return gain, 1.0
+        return 1.0
+    best = sorted((gains[int(label)] for label in y), reverse=True)
     ideal = 0.0
-    for place, best in enumerate(sorted(gain, reverse=True)[: _most(loss, len(y))]):
-        ideal += best * discount(place)
-    return gain, 1.0 / ideal if ideal > 0.0 else 0.0
+    for place, gain in enumerate(best[: _most(loss, len(y))]):
+        ideal += gain * discount(place)
+    return 1.0 / ideal if ideal > 0.0 else 0.0
 
 
 def _most(loss: ListLoss, n: int) -> int:

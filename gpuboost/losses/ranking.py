@@ -21,19 +21,25 @@ from gpuboost.losses.target import finite, number, require
 from gpuboost.types import Array
 
 MOST_LABEL = 31  # 2**31 - 1 is what the best document is worth at most, unless a table says otherwise
+MOST_GRADES = 2**24  # labels below it are told apart as float32
 NEAR = 0.01  # pairs that stand closer than this weigh alike
-FARTHEST = -300.0  # documents whose score times sigma lies further below the list's best count as being there
+FARTHEST = -50.0  # documents whose score times sigma lies further below the list's best count as being there
+FURTHEST = -4096.0  # and those whose score does, when it comes to how close documents stand
+
+Numbers = NDArray[np.float32]
 
 
-def pull(better: float, worse: float, weight: float, apart: float, sigma: float) -> tuple[float, float]:
-    """The derivatives of weight / apart log(1 + e^(-sigma d)), d the better document's score less the worse one's.
+def pull(better: Numbers, worse: Numbers, weight: Numbers, apart: Numbers) -> tuple[Numbers, Numbers]:
+    """The derivatives of weight / apart log(1 + e^(-d)), d the better document's score less the worse one's,
+    times sigma.
 
     better, worse: e^(sigma f) of the two, up to a common factor. Returns -d/dd, which pulls the better document up and
-    the worse one down, and the second derivative, which both have. One division for both, as it costs the most.
+    the worse one down, and the second derivative, which both have. One division for both, as it costs the most. All
+    float32, and none a denormal number: a weight is 0 or 2^-28 or more, ``FARTHEST`` and ``FURTHEST`` do the rest.
     """
-    both = 1.0 / ((better + worse) * apart)
-    first = sigma * weight * (worse * both)
-    return first, sigma * first * (better * (both * apart))
+    inverse = np.float32(1.0) / ((better + worse) * apart)
+    first = weight * (worse * inverse)
+    return first, first * (better * (inverse * apart))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +179,8 @@ class PairwiseLogistic:
 
     def check_target(self, y: Array) -> None:
         _whole(finite(y, "PairwiseLogistic"), "PairwiseLogistic")
+        rule = f"PairwiseLogistic tells labels up to {MOST_GRADES} apart"
+        require(np.asarray(y) <= MOST_GRADES, np.asarray(y), rule, "Number the grades from 0.")
 
     def start(self, y: Array, weight: Array) -> Array:
         return constant(0.0)

@@ -92,6 +92,19 @@ def test_lists_about_as_long_as_lanes_and_sorted_runs(size: int) -> None:
         assert_same(LOSSES[0], *listed([size, 3, 1, size, 1, 1], size, digits))
 
 
+@pytest.mark.parametrize(("size", "truncation"), [(513, 33), (1025, 65), (512, 32)])
+def test_lists_about_as_large_as_tiles(size: int, truncation: int) -> None:
+    assert_same(LambdaMART(truncation=truncation), *listed([size, 20, truncation + 1], size, 3))
+
+
+@pytest.mark.parametrize(
+    "gain", [(0.0, 1e-9, 0.5, 1.0, 1.0), (3e300, 3e300, 3e300, 3e300, 4e300), (0.0, 0, 0, 0, 2e-300)]
+)
+def test_gains_of_any_size(gain: tuple[float, ...]) -> None:
+    for spread in (1e-3, 30.0, 1e200):
+        assert_same(LambdaMART(gain=gain, truncation=9), *listed([40, 17], 3, 12, spread))
+
+
 @pytest.mark.parametrize("size", [1, 300])
 def test_lists_without_pairs(size: int) -> None:
     """Single documents, and lists in which all are worth the same: nothing pulls."""

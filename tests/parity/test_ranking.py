@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from gpuboost.backends import cpu_lists
 from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference_lists import Places, by_score, gains_of, worth_of
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.keys import Key
@@ -90,6 +92,60 @@ def test_lists_about_as_long_as_lanes_and_sorted_runs(size: int) -> None:
     for digits in (0, 2, 12):
         y, scores, start = lists_of(np.array([size, 3, size]), size, digits, 1.0)
         assert_same(LOSSES[0], TrainingSet(None, None, y, query_start=start), scores, None)
+
+
+@pytest.mark.parametrize("size", [511, 512, 513, 1025])
+@pytest.mark.parametrize("truncation", [1, 31, 32, 33, 64])
+def test_lists_and_truncations_about_as_large_as_tiles(size: int, truncation: int) -> None:
+    y, scores, start = lists_of(np.array([size, truncation + 1]), size + truncation, 3, 1.0)
+    data = TrainingSet(None, None, y, query_start=start)
+    assert_same(LambdaMART(truncation=truncation), data, scores, None)
+
+
+TABLES = [(0.0, 1e-9, 1.0), (1.0, 1.0 + 1e-12, 2.0), (3e300, 4e300, 4e300), (0.0, 2e-300, 5e-300), (0.0, 0.0, 7.0)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([None, *TABLES]),
+    st.lists(st.integers(1, 70), min_size=1, max_size=4),
+    st.integers(1, 32),
+    st.sampled_from([0, 1, 12]),
+    st.sampled_from([1e-3, 1.0, 30.0, 1e5, 1e200]),
+    st.sampled_from([1e-3, 1.0, 10.0]),
+    st.booleans(),
+)
+def test_any_gains_and_distances_without_denormal_numbers(
+    seed: int, gain: tuple[float, ...] | None, sizes: list[int], labels: int, digits: int, spread: float, sigma: float,
+    normalise: bool,
+) -> None:  # fmt: skip
+    """Labels up to 31, lists of one label, tables of any size: all pairs stay within what float32 holds."""
+    y, scores, start = lists_of(np.array(sizes), seed, digits, spread)
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, min(labels, 32 if gain is None else len(gain)), len(y)).astype(np.float64)
+    loss = LambdaMART(sigma=sigma, truncation=40, gain=gain, normalise=normalise)
+    data = TrainingSet(None, None, y, query_start=start)
+    assert_same(loss, data, scores, None)
+    for row in (0, 5, len(y) // 2):
+        begin, stop = start[np.searchsorted(start, row % len(y), "right") - 1 :][:2]
+        rows = by_score(scores[0], begin, stop)
+        places = Places.made_of(loss, worth_of(gains_of(loss), y)[rows], scores[0][rows])
+        for found in places.pull_below(loss, 0):
+            assert ((found == 0.0) | (np.abs(found) >= 2.0**-120)).all()
+            assert np.isfinite(found).all()
+
+
+def test_lists_on_their_own_and_together() -> None:
+    """A list's derivatives depend neither on the thread nor on what was in its scratch before."""
+    sizes = np.array([40, 700, 3, 90, 1, 16])
+    y, scores, start = lists_of(sizes, 5, 2, 1.0)
+    whole = Cpu(1).gradients(LOSSES[0], scores, TrainingSet(None, None, y, query_start=start), None)
+    for begin, stop in pairwise(start.tolist()):
+        alone = TrainingSet(None, None, y[begin:stop], query_start=np.array([0, stop - begin]))
+        found = Cpu(1).gradients(LOSSES[0], scores[:, begin:stop].copy(), alone, None)
+        assert found.g.tobytes() == whole.g[:, begin:stop].tobytes()
+        assert found.h.tobytes() == whole.h[:, begin:stop].tobytes()
 
 
 def test_a_list_of_ten_thousand_documents() -> None:

@@ -90,7 +90,7 @@ def test_derivatives_are_those_of_all_pairs_one_by_one(loss: ListLoss, n: int) -
     for seed in range(5):
         y, f = one_list(n, seed, digits=1 if seed == 4 else 6)
         for found, expected in zip(of(loss, y, f), by_definition(loss, y, f), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+            np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("loss", [PLAIN, LOSSES[2], LOSSES[4]], ids=repr)
@@ -111,10 +111,11 @@ def test_a_pair_by_hand() -> None:
     g, h = of(PLAIN, np.array([0.0, 2.0]), np.array([0.5, 0.0]))
     p = 1.0 / (1.0 + math.exp(-0.5))
     delta = 1.0 - 1.0 / math.log2(3.0)
-    np.testing.assert_allclose(g, [delta * p, -delta * p], rtol=1e-14)
-    np.testing.assert_allclose(h, [delta * p * (1 - p)] * 2, rtol=1e-14)
-    assert pull(1.0, 1.0, 2.0, 1.0, 3.0) == (3.0, 4.5)
-    assert pull(1.0, 1.0, 2.0, 0.5, 3.0) == (6.0, 9.0)
+    np.testing.assert_allclose(g, [delta * p, -delta * p], rtol=3e-7)
+    np.testing.assert_allclose(h, [delta * p * (1 - p)] * 2, rtol=3e-7)
+    one = np.float32(1.0)
+    assert pull(one, one, np.float32(2.0), one) == (1.0, 0.5)
+    assert pull(one, one, np.float32(2.0), np.float32(0.5)) == (2.0, 1.0)
 
 
 @settings(max_examples=60)
@@ -122,7 +123,7 @@ def test_a_pair_by_hand() -> None:
 def test_what_pulls_one_up_pulls_another_down(seed: int, loss: ListLoss, n: int, digits: int) -> None:
     y, f = one_list(n, seed, digits=digits)
     g, h = of(loss, y, f)
-    assert abs(math.fsum(g)) <= 1e-13 * (1.0 + np.abs(g).sum())
+    assert abs(math.fsum(g)) <= 3e-7 * np.abs(g).sum()
     assert (h >= 0.0).all()
     assert (g[h == 0.0] == 0.0).all()
 

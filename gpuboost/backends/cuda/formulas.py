@@ -40,17 +40,11 @@ static __device__ void derivatives_of(double y, const Row f, const Row g, const 
 _LISTS = """
 #define NEAR {near}
 #define FARTHEST {farthest}
+#define FURTHEST {furthest}
 #define SMALLEST {smallest}
 static __device__ double exp_of(double x) {{ return {exp}(x); }}
 static __device__ double log_of(double x) {{ return {log}(x); }}
 static __device__ double pair_weight_of(double gain, double discount) {{ return {weight}(gain, discount); }}
-static __device__ void pull_of(double better, double worse, double weight, double apart, double sigma, double &first,
-                               double &second)
-{{
-    const auto both = {pull}(better, worse, weight, apart, sigma);
-    first = both.r0;
-    second = both.r1;
-}}
 """
 
 
@@ -87,7 +81,7 @@ def _many(row_value: Any, row_derivatives: Any) -> str:
 
 
 def list_formulas(loss: ListLoss) -> str:
-    """``pair_weight_of`` and ``pull_of`` of a loss of lists, and the exp and log that go with them; for ``ranking.cu``.
+    """``pair_weight_of`` of a loss of lists, and the exp and log that go with it; for ``ranking.cu``.
 
     Raises:
         DeviceError: as ``formulas``.
@@ -100,12 +94,10 @@ def _of_lists(pair_weight: Any) -> str:
     library, pair = Library(), ("float", "float")
     weight, returned = library.function(pair_weight, pair)
     _expect(pair_weight, returned, 1)
-    pull, both = library.function(ranking.pull, (*pair, *pair, "float"))
-    _expect(ranking.pull, both, 2)
     exp, log = (library.function(function, pair[:1])[0] for function in (elementary.exp, elementary.log))
-    numbers = {"near": ranking.NEAR, "farthest": ranking.FARTHEST, "smallest": SMALLEST}
-    texts = {name: term.code for name, term in ((name, constant(x)) for name, x in numbers.items()) if term is not None}
-    return library.text + _LISTS.format(weight=weight, pull=pull, exp=exp, log=log, **texts)
+    limits = {"near": ranking.NEAR, "farthest": ranking.FARTHEST, "furthest": ranking.FURTHEST, "smallest": SMALLEST}
+    texts = {name: term.code for name, term in ((name, constant(x)) for name, x in limits.items()) if term is not None}
+    return library.text + _LISTS.format(weight=weight, exp=exp, log=log, **texts)
 
 
 def _expect(function: Any, returned: tuple[Any, ...], count: int) -> None:

@@ -12,7 +12,7 @@ from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
-from gpuboost.backends.reference_lists import discounts_of
+from gpuboost.backends.reference_lists import discounts_of, gains_of, worth_of
 from gpuboost.kernels import ranking
 from gpuboost.losses.protocol import ListLoss
 from gpuboost.types import Array, TrainingSet
@@ -30,8 +30,8 @@ class _Lists:
     leaders: Array  # (l,) int32 the places that count
     leader_start: Array  # (q + 1,) int32
     scales: Array  # (q,) float64 what pair weights are multiplied with
-    discounts: Array  # (longest,) float64
-    gains: Array  # (labels,) float64, or (1,) where labels are worth their number
+    discounts: Array  # (longest,) float32
+    worth: Array  # (n,) float32 of each document
     most: int  # places that count in a list
     n_leaders: int
 
@@ -53,22 +53,20 @@ class Lists:
         made, scratch = self._targets.room(1, n)
         a = self._rounds.buffer(("placed", n, lists.n_leaders), lambda: self._scratch(n, lists))
         of_row, sigma = (lists.start, lists.list_of), np.float64(loss.parameter)
-        y, placed = self._resident.array(data.y, np.float64), (a["score"], a["power"], a["gain"])
-        has_gains, n_rows, n_leaders = np.int32(len(loss.gains()) > 0), np.int32(n), np.int32(lists.n_leaders)
+        placed, n_rows, n_leaders = (a["score"], a["power"], a["worth"]), np.int32(n), np.int32(lists.n_leaders)
         even, closer, scores = np.int32(loss.evens_lists), np.int32(loss.prefers_close), scores.reshape(-1)
         sums = a["above_g"], a["above_h"], a["below"], a["factors"]
 
         run = self._kernel("sort_runs", loss)
         run(self._blocks(n), (RUN,), (scores, *of_row, n_rows, a["keys"], a["rows"]))
-        given = a["keys"], a["rows"], scores, y, lists.gains, has_gains, *of_row, sigma, n_rows
+        given = a["keys"], a["rows"], scores, lists.worth, *of_row, sigma, n_rows
         self._kernel("place_documents", loss)(self._blocks(n), (THREADS,), (*given, a["place_of"], *placed))
         places = *placed, lists.discounts, lists.scales, *of_row, lists.leaders, lists.leader_start, n_rows, n_leaders
         how = np.int32(lists.most), sigma, closer, even
         grid = self._blocks(max(n, 16 * lists.n_leaders), 16)
         self._kernel("pull_pairs", loss)(grid, (THREADS,), (*places, *how, *sums, a["arrived"]))
-        self._finish(
-            loss, data, curvature, (*sums, *of_row, lists.leader_start, a["place_of"], n_leaders, even), made, scratch
-        )
+        found = *sums, lists.scales, *of_row, lists.leader_start, a["place_of"], n_leaders, even, sigma
+        self._finish(loss, data, curvature, found, made, scratch)
         return DeviceGradients(made.g, made.h, self._targets.rows_of(data).times, states=made.states)
 
     def _finish(
@@ -88,19 +86,15 @@ class Lists:
 
     def _lists_of(self, loss: ListLoss, data: TrainingSet) -> _Lists:
         start = np.ascontiguousarray(data.lists(), np.int64)
-        lengths, gains, upload = np.diff(start), loss.gains(), self._runtime.upload
+        lengths, gains, upload = np.diff(start), gains_of(loss), self._runtime.upload
         longest = int(lengths.max(initial=0))
         most = longest if loss.truncation is None else min(loss.truncation, longest)
         count = np.minimum(most, np.maximum(lengths - 1, 0))  # the last place has nothing below it
         leader_start = np.concatenate([[0], np.cumsum(count)])
         leaders = np.arange(leader_start[-1]) + np.repeat(start[:-1] - leader_start[:-1], count)
         discounts, scales = discounts_of(longest), np.ones(len(lengths))
+        y = data.y if isinstance(data.y, np.ndarray) else self._runtime.download(self._resident.array(data.y, float))
         if loss.uses_ideal:
-            y = (
-                data.y
-                if isinstance(data.y, np.ndarray)
-                else self._runtime.download(self._resident.array(data.y, float))
-            )
             ranking.scales(y, gains, start, discounts, most, scales)
         return _Lists(
             start=upload(start.astype(np.int32)),
@@ -108,16 +102,17 @@ class Lists:
             leaders=upload(_one_or_more(leaders.astype(np.int32))),
             leader_start=upload(leader_start.astype(np.int32)),
             scales=upload(scales),
-            discounts=upload(discounts),
-            gains=upload(_one_or_more(gains)),
+            discounts=upload(discounts.astype(np.float32)),
+            worth=upload(worth_of(gains, y)),
             most=most,
             n_leaders=len(leaders),
         )
 
     def _scratch(self, n: int, lists: _Lists) -> dict[str, Array]:
         empty, zeros, q = self._runtime.empty, self._runtime.zeros, lists.scales.shape[0]
-        of_rows = {name: empty(n, np.float64) for name in ("score", "power", "gain", "above_g", "above_h")}
-        return of_rows | {
+        placed = {name: empty(n, np.float32) for name in ("score", "power", "worth")}
+        return placed | {
+            "above_g": empty(n, np.float64), "above_h": empty(n, np.float64),
             "keys": empty(n, np.uint64), "rows": empty(n, np.int32), "place_of": empty(n, np.int32),
             "below": empty(3 * max(1, lists.n_leaders), np.float64), "factors": empty(q, np.float64),
             "arrived": zeros(q, np.uint32),
