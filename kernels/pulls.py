@@ -89,6 +89,7 @@ class _Line:
         b, (reach, power_a, worth_a, discount_a), (score, power, worth, discount) = self.builder, fixed, places
         over = b.fsub(worth_a, worth)
         weight = self._weight(b.call(self.size_of, [over]), b.fsub(discount_a, discount))
+        weight = b.select(b.fcmp_unordered("!=", over, _same(0.0)), weight, _same(0.0))
         upper_wins = b.fcmp_ordered(">", over, _same(0.0))
         better, worse = b.select(upper_wins, power_a, power), b.select(upper_wins, power, power_a)
         both = b.fadd(power_a, power)
@@ -105,7 +106,11 @@ class _Line:
         return b.call(self.signed, [size, over]), curve, size
 
     def _weight(self, gain, discount):
-        """The loss's own formula, lane by lane, which LLVM makes one of vectors. It is of float64, rounded once."""
+        """The loss's own formula, lane by lane. It is of float64, rounded once.
+
+        LLVM makes vectors of a product or a constant, as today's losses have. A formula with a choice in it would stay
+        one of scalars, and be three times as slow.
+        """
         b, found = self.builder, ir.Constant(_LINE, ir.Undefined)
         for lane in range(SIXTEEN):
             given = [b.fpext(b.extract_element(vector, _WORD(lane)), _DOUBLE) for vector in (gain, discount)]

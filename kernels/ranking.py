@@ -14,7 +14,7 @@ Formulas come from outside, as in ``pointwise``: ``pair_weight`` tells one loss 
 import numpy as np
 
 from gpuboost.kernels.jit import kernel
-from gpuboost.kernels.ordering import by_score, steps_of
+from gpuboost.kernels.ordering import by_score, room_of, steps_of
 from gpuboost.kernels.pulls import pull_below_one, pull_below_two
 from gpuboost.kernels.vector import wide_vectors
 
@@ -116,20 +116,20 @@ def placing(exp, farthest, furthest, jit):
     """(list) -> what is known of its places, as a kernel."""
 
     @jit
-    def put_in_places(scores, worth, order, sigma, below, at):
+    def put_in_places(ranked, worth, order, sigma, at):
         """at: what is known of the documents, and of those after them up to a whole line, which pull at nothing: worse
-        than all, and e^-inf. below (n,) float64, scratch."""
+        than all, and e^-inf. ranked (n,) float64: their scores, in order."""
         wide_vectors()
         n = order.size
         s, e, placed_worth = at[SCORE], at[POWER], at[WORTH]
-        top = scores[np.uint64(order[0])]
+        top = ranked[0]
         for place in range(n):
-            i = np.uint64(order[place])
-            below[place], placed_worth[place] = scores[i] - top, worth[i]
+            placed_worth[place] = worth[np.uint64(order[place])]
         for place in range(n):
-            x = sigma * below[place]
+            below = ranked[place] - top
+            x = sigma * below
             e[place] = np.float32(exp(farthest if x < farthest else x))
-            s[place] = np.float32(furthest if below[place] < furthest else below[place])
+            s[place] = np.float32(furthest if below < furthest else below)
         for place in range(n, _whole_lines(n)):
             s[place], e[place], placed_worth[place] = s[n - 1], np.float32(0.0), np.float32(-1.0)
 
@@ -189,17 +189,21 @@ def lambdas_of(pair_weight, exp, log, near, farthest, furthest, stamp, jit):
         longest = 0
         for q in range(first, last):
             longest = max(longest, start[q + 1] - start[q])
-        order, spare, step = np.empty(longest, np.int32), np.empty(longest, np.int32), np.empty(longest, np.int32)
+        order, spare, step = (
+            np.empty(longest, np.int32),
+            np.empty(longest, np.int32),
+            np.empty(room_of(longest), np.int32),
+        )
         counts, room = np.empty(steps_of(longest), np.int32), _whole_lines(longest)
-        at, sums, below = _rows_of_lines(5, room), np.empty((2, room)), np.empty(room)
+        at, sums, scores = _rows_of_lines(5, room), np.empty((2, room)), np.empty(longest)
         own, pair = np.empty((min(longest, most), 3)), np.empty((2, 3), np.float32)
         for q in range(first, last):
             begin, stop = start[q], start[q + 1]
-            scores, placed = f[begin:stop], order[: stop - begin]
+            placed, ranked = order[: stop - begin], scores[: stop - begin]
             of_rows = weight[begin:stop] if weight.size > 0 else weight
             if scales[q] > 0.0:
-                by_score(scores, placed, spare, step, counts)
-                put_in_places(scores, worth[begin:stop], placed, sigma, below, at)
+                by_score(f[begin:stop], placed, ranked, spare, step, counts)
+                put_in_places(ranked, worth[begin:stop], placed, sigma, at)
                 steep = scales[q] * sigma
                 factor = multiplied(steep * of_list(at, placed.size, discounts, most, closer, sums, own, pair), even)
                 by = steep * factor, steep * sigma * factor

@@ -227,6 +227,28 @@ def marked_sum(typing_context, numbers, marks, words):
 
 
 @intrinsic
+def count_smaller(typing_context, keys, count, block, ranks):
+    """ranks = how many of ``count`` keys are smaller, for each of 128 keys at ``block``. All uint16."""
+
+    def codegen(context, builder, signature, args):
+        keys, count, block, ranks = args
+        half = ir.IntType(16)
+        many = ir.VectorType(half, 2 * LANES)
+        own, found = _load(builder, block, many, align=2), cgutils.alloca_once_value(builder, ir.Constant(many, None))
+        with cgutils.for_range(builder, count) as loop:
+            at = builder.add(keys, builder.mul(loop.index, ir.Constant(keys.type, 2)))
+            one = builder.load(builder.inttoptr(at, half.as_pointer()))
+            first = builder.insert_element(ir.Constant(many, ir.Undefined), one, _WORD(0))
+            same = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_WORD, 2 * LANES), None))
+            smaller = builder.sext(builder.icmp_unsigned("<", same, own), many)
+            builder.store(builder.sub(builder.load(found), smaller), found)
+        builder.store(builder.load(found), builder.inttoptr(ranks, many.as_pointer()), align=2)
+        return context.get_dummy_value()
+
+    return types.void(*(_ADDRESS,) * 4), codegen
+
+
+@intrinsic
 def wide_vectors(typing_context):
     """Loops of the function that calls this are for vectors of 64 bytes, where a machine has them.
 

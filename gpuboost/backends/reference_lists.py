@@ -116,7 +116,8 @@ class Places:
     def pull_below(self, loss: ListLoss, a: int) -> tuple[Array, Array, Array]:
         """Of place a with each one below it: forces, towards a if positive, curves and the sizes of forces."""
         over, apart = self.worth[a] - self.worth[a + 1 :], self.discount[a] - self.discount[a + 1 :]
-        weights = [loss.pair_weight(abs(float(x)), float(d)) for x, d in zip(over, apart, strict=True)]
+        pairs = zip(over.tolist(), apart.tolist(), strict=True)
+        weights = [loss.pair_weight(abs(x), d) if x != 0.0 else 0.0 for x, d in pairs]
         close: Any = self.reach[a] - self.score[a + 1 :] if loss.prefers_close else np.float32(1.0)
         better, worse = self.power[a], self.power[a + 1 :]
         pair = np.where(over > 0.0, better, worse), np.where(over > 0.0, worse, better)

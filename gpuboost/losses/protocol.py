@@ -106,8 +106,8 @@ class ListLoss(Loss, Protocol):
 
     A pair of documents costs ``w log(1 + e^(-a d))``, d being the better document's score less the worse one's and
     ``a`` the ``parameter``. ``pair_weight`` is scalar Python, as other formulas are, of the differences of gains and of
-    discounts, 0 where the first is, and proportional to it if the loss ``uses_ideal``; ``losses.ranking.pull`` has the
-    derivatives. ``TrainingSet.query_start`` tells the lists.
+    discounts, proportional to the first if the loss ``uses_ideal``; pairs of equal gain weigh nothing, unasked.
+    ``losses.ranking.pull`` has the derivatives. ``TrainingSet.query_start`` tells the lists.
     """
 
     @property

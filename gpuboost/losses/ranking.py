@@ -172,7 +172,7 @@ class PairwiseLogistic:
 
     @staticmethod
     def pair_weight(gain: float, discount: float) -> float:
-        return 1.0 if gain > 0.0 else 0.0
+        return 1.0
 
     def gains(self) -> NDArray[np.float64]:
         return np.empty(0)

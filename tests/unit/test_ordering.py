@@ -14,8 +14,10 @@ Array = np.ndarray
 
 def ordered(f: Array) -> Array:
     n = len(f)
-    order, spare, step = (np.full(n, -1, np.int32) for _ in range(3))
-    ordering.by_score(f, order, spare, step, np.empty(ordering.steps_of(n), np.int32))
+    order, spare, ranked = np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(n, 7.0)
+    step, counts = np.full(ordering.room_of(n), -1, np.int32), np.empty(ordering.steps_of(n), np.int32)
+    ordering.by_score(f, order, ranked, spare, step, counts)
+    assert ranked.tobytes() == f[order].tobytes()
     return order
 
 
@@ -65,7 +67,7 @@ def test_the_highest_first_and_equal_ones_as_they_stand(seed: int, kind, n: int)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [127, 128, 129, 5000])
+@pytest.mark.parametrize("n", [127, 128, 129, 255, 256, 257, 5000])
 def test_long_lists(kind, n: int) -> None:
     f = kind(np.random.default_rng(n), n)
     np.testing.assert_array_equal(ordered(f), by_definition(f))
@@ -76,6 +78,22 @@ def test_documents_stay_as_they_stand_where_scores_are_no_numbers(n: int) -> Non
     f = np.random.default_rng(n).normal(size=n)
     f[::3] = np.nan
     np.testing.assert_array_equal(ordered(f), np.arange(n))
+
+
+def nearly_equal(rng: np.random.Generator, n: int) -> Array:
+    """So close to each other, but for one, that several share each of the finest steps."""
+    return np.append(rng.normal(size=n - 1) * 1e-4, 1.0)
+
+
+@pytest.mark.parametrize("n", [2, 100, 129, 256])
+def test_documents_on_one_of_the_finest_steps(n: int) -> None:
+    f = nearly_equal(np.random.default_rng(n), n)
+    np.testing.assert_array_equal(ordered(f), by_definition(f))
+    order, step = np.empty(n, np.int32), np.empty(ordering.room_of(n), np.int32)
+    assert ordering._by_ranks(f, order, step)
+    assert sorted(order) == list(range(n))
+    if n > 100:
+        assert not (order == by_definition(f)).all()  # what the exchange of neighbours is for
 
 
 def test_many_exchanges_are_given_up() -> None:
