@@ -19,7 +19,7 @@ def grow(
     features, starts, row_start, cells, packed, rows, narrow_rows, scratch, histograms, spare, counts, n_bins, kinds,
     kinds_of_some, defaults, units, rule, root, by_node, slots, columns, default, column_start, row, column_bin, buffer,
     drawn, n_bins_of_all, kinds_of_all, scratch_rows, chosen, max_leaves, max_depth, least_rows, most_summed,
-    most_searched, ends,
+    most_searched, ends, left,
 ):  # fmt: skip
     """From one step of a level until another one, or ON level by level, until nothing is left or a step is large.
 
@@ -29,10 +29,12 @@ def grow(
     SEARCH until SPLIT: features [first, last) of ``split.search``, the case ``general=None``.
     Otherwise ``part`` is 0; ``gains``, ``found`` and ``left_sets`` are read only if the first step is to split.
     kinds_of_some: ``kinds``, or None if none is categorical. most_summed, most_searched: the rows and the nodes from
-    which on a step is large. ends: how many nodes there were before each level's children, long enough for all.
+    which on a step is large. ends: how many nodes there were before each level's children; left (.., 3) int64: the
+    fresh pairs that are left to search; both long enough for all.
 
-    Returns the number of nodes, the fresh pairs that are left to search, and how many levels were split. If there are
-    no such pairs, there may be open nodes left for which there was no room in the tables.
+    Returns the number of nodes, how many such pairs there are, and how many levels were split. If there are none, there
+    may be open nodes left for which there was no room in the tables. No array is returned: the Python code that numba
+    runs to make one is where an interrupt would be lost, and end in a SystemError.
     """
     levels, leaves, t = 0, (n_nodes + 1) // 2, features.shape[0]
     while True:
@@ -42,7 +44,7 @@ def grow(
                 scratch[part], histograms, spare[part],
             )  # fmt: skip
             if until == SEARCH:
-                return at, fresh, levels
+                return at, 0, levels
             shared = np.empty((fresh.shape[0], 0), np.int64)
         if step <= SEARCH:
             if until != SPLIT:
@@ -54,13 +56,13 @@ def grow(
                 narrow_rows, first, last, None, root, by_node, gains, found, left_sets,
             )  # fmt: skip
             if until == SPLIT:
-                return n_nodes, fresh, levels
+                return n_nodes, 0, levels
         split.pick(fresh, node, gain, left_set, features, kinds, gains, found, left_sets, slots)
         count = partition.choose(node, n_nodes, gain, max_leaves - leaves, chosen)
         here = chosen[:count]
         deeper = partition.count_above(node, here, max_depth - 1)
         if count == 0 or deeper > slots[0] or n_nodes + 2 * count > node.shape[0]:
-            return n_nodes, fresh[:0], levels
+            return n_nodes, 0, levels
         ends[levels] = n_nodes
         fresh = np.empty((count, 3), np.int64)
         n_nodes, pairs = partition.split_alone(
@@ -74,7 +76,8 @@ def grow(
         for i in range(pairs):
             smaller += node[fresh[i, 0], END] - node[fresh[i, 0], BEGIN]
         if pairs == 0 or smaller >= most_summed or 2 * pairs >= most_searched:
-            return n_nodes, fresh, levels
+            left[:pairs] = fresh
+            return n_nodes, pairs, levels
 
 
 @kernel

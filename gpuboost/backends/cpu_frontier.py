@@ -335,6 +335,7 @@ class CpuFrontier:
         """Split this level and those after it, as far as no step is large; False if there was nothing to do."""
         layout, limits, fresh, team = self._layout, self._limits, self._fresh, self._team
         self._waiting, self._ends = False, np.empty(len(self._node), np.int64)
+        left = np.empty((len(self._node), 3), np.int64)
         least_rows = -(-2 * ROWS_PER_THREAD // self._lines_of_eight) if team.size > 1 else EVERY_ROW
         least_nodes = -(-2 * CELLS_PER_THREAD // layout.n_cells) if team.size > 1 else EVERY_ROW
         total, summers = self._summers()
@@ -347,7 +348,7 @@ class CpuFrontier:
             self._histograms, self._spare, self._counts, layout.n_bins, layout.kinds,
             layout.kinds if layout.some_categorical else None, layout.defaults, self._units, self._rule, self._root,
             NO_FEATURES, self._slots, *self._columns(), self._n_bins, self._kinds, self._scratch_rows, self._chosen,
-            limits.max_leaves, limits.max_depth, self._least_rows, least_rows, least_nodes, self._ends,
+            limits.max_leaves, limits.max_depth, self._least_rows, least_rows, least_nodes, self._ends, left,
         )  # fmt: skip
         if summers > 1 or searchers > 1:
             step, shared[:] = levels.SEARCH, -1
@@ -373,7 +374,8 @@ class CpuFrontier:
                     levels.grow(levels.SEARCH, levels.SPLIT, part, *bounds[part : part + 2], *results, *given)
 
             self._run(searchers, search)
-        self._n_nodes, self._fresh, made = levels.grow(step, levels.ON, 0, 0, len(self._rows), *results, *given)
+        self._n_nodes, pairs, made = levels.grow(step, levels.ON, 0, 0, len(self._rows), *results, *given)
+        self._fresh = left[:pairs]
         self._levels_ahead, self._ends = max(made - 1, 0), self._ends[:made]
         self._count_leaves()
         return bool(made)

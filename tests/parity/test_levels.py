@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 from builders import TEAMS, assert_same_tree, eager_threads, random_case, random_gradients, sparse, structure_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpuboost as gb
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference import Reference
 from gpuboost.growth import DepthWise
@@ -65,3 +67,11 @@ def test_a_small_tree_is_grown_in_one_call(monkeypatch: pytest.MonkeyPatch) -> N
     found = grown(TEAMS[2], data, gradients, Limits(1000, 5), 5)
     assert found.nodes.is_leaf.sum() > 8
     assert len(calls) == 1
+
+
+def test_no_array_is_returned() -> None:
+    """numba runs Python code to make one; an interrupt that comes meanwhile would end in a SystemError."""
+    x, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
+    gb.GradientBoostingRegressor(n_estimators=1).fit(x, y)
+    for signature in kernel.grow.nopython_signatures:
+        assert all(isinstance(kind, numba.types.Integer) for kind in signature.return_type)
