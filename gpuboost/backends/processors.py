@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 UNKNOWN = -1
 _here = threading.local()
@@ -50,10 +51,13 @@ def keep_off(threads: Sequence[int], taken: int) -> None:
     if sys.platform != "linux" or taken == UNKNOWN:
         return
     free = allowed() - {taken}
-    if len(free) < len(threads):  # some have to share one with the caller
-        return
-    try:
-        for thread in threads:
-            os.sched_setaffinity(thread, free)
-    except OSError:  # not allowed in some sandboxes; a wish, no need
-        return
+    if len(free) >= len(threads):  # else some have to share one with the caller
+        let_run_on(threads, free)
+
+
+def let_run_on(threads: Sequence[int], processors: frozenset[int]) -> None:
+    """A wish, no need: some sandboxes do not allow it, and then nothing is done."""
+    if sys.platform == "linux" and processors:
+        with suppress(OSError):
+            for thread in threads:
+                os.sched_setaffinity(thread, processors)

@@ -2,16 +2,21 @@
 
 numba's own parallel loops are not used: their default layer dies when two Python threads call them at once, and they
 spin or fork where a library must not. Here the caller does part 0 itself and wakes the others through locks; an
-uncontended hand-over costs some microseconds, and nothing spins.
+uncontended hand-over costs some microseconds, and nothing spins. What another has not begun when the caller is done, it
+does as well: where other processes keep all processors busy, that is sooner than waiting for one.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeAlias
 from weakref import finalize
 
-from gpuboost.backends.processors import UNKNOWN, allowed, inherit, keep_off, processor
+from gpuboost.backends.processors import UNKNOWN, allowed, inherit, keep_off, let_run_on, processor
+
+Work: TypeAlias = Callable[[int], object]
+PATIENCE = 0.0005  # seconds that a member may be later than its caller before it is taken for one held up
 
 
 class Team:
@@ -23,7 +28,7 @@ class Team:
         self.size = size
         self._idle: list[_Members] = []
 
-    def run(self, work: Callable[[int], object]) -> None:
+    def run(self, work: Work) -> None:
         """Raise what a part raised, once every part has come to an end."""
         if self.size == 1:
             work(0)
@@ -41,7 +46,8 @@ class Team:
         except BaseException as error:  # also KeyboardInterrupt: the others must be waited for
             failure = error
         for member in members:
-            failure = member.wait() or failure
+            failure = member.finish() or failure
+        members.on_time()
         self._idle.append(members)
         if failure is not None:
             raise failure
@@ -67,14 +73,20 @@ class _Members(list["_Member"]):
             keep_off([member.thread for member in self], here)
             self._off = here
 
+    def on_time(self) -> None:
+        """Notice who was let run anywhere because it was late."""
+        if any(member.late for member in self):
+            self._off = UNKNOWN
+
 
 class _Member:
     """One daemon thread, asleep on a lock between two pieces of work."""
 
     def __init__(self, part: int, processors: frozenset[int]) -> None:
         self._part, self._processors = part, processors
-        self._work: Callable[[int], object] | None = None
+        self._work: list[Work | None] = []  # one piece at most; who takes it out does it
         self._failure: BaseException | None = None
+        self.late = False
         self._go, self._done = threading.Lock(), threading.Lock()
         self._go.acquire()
         self._done.acquire()
@@ -82,12 +94,30 @@ class _Member:
         thread.start()  # returns when it runs, and has its number
         self.thread = thread.native_id or 0
 
-    def start(self, work: Callable[[int], object] | None) -> None:
-        self._work = work
-        self._go.release()
+    def start(self, work: Work | None) -> None:
+        self._work.append(work)
+        if self._go.locked():  # else it was told already, of work that was taken from it, and has not woken up since
+            self._go.release()
 
-    def wait(self) -> BaseException | None:
-        self._done.acquire()
+    def finish(self) -> BaseException | None:
+        """Wait for it; or, if it has not begun, as another process has its processor, do its part here."""
+        self.late = False
+        try:
+            work = self._work.pop()
+        except IndexError:
+            return self._wait()
+        try:
+            if work is not None:
+                work(self._part)
+        except BaseException as error:
+            return error
+        return None
+
+    def _wait(self) -> BaseException | None:
+        self.late = not self._done.acquire(timeout=PATIENCE)
+        if self.late:  # It had no more to do than its caller, whose processor is free now.
+            let_run_on([self.thread], self._processors)
+            self._done.acquire()
         failure, self._failure = self._failure, None
         return failure
 
@@ -95,14 +125,17 @@ class _Member:
         inherit(self._processors)
         while True:
             self._go.acquire()
-            work = self._work
+            try:
+                work = self._work.pop()
+            except IndexError:  # its caller was quicker
+                continue
             if work is None:
                 return
             try:
                 work(self._part)
             except BaseException as error:  # handed to the caller, who raises it
                 self._failure = error
-            self._work = work = None
+            work = None
             self._done.release()
 
 

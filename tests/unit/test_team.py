@@ -32,9 +32,9 @@ def test_every_part_is_done_once_and_all_are_done_on_return(size: int) -> None:
 
 
 def test_part_0_is_done_by_the_caller_and_the_others_by_threads_of_their_own() -> None:
-    team, thread_of = Team(3), {}
+    team, thread_of, barrier = Team(3), {}, threading.Barrier(3, timeout=10.0)
     for _ in range(2):
-        team.run(lambda part: thread_of.setdefault(part, threading.current_thread()))
+        team.run(lambda part: barrier.wait() >= 0 and thread_of.setdefault(part, threading.current_thread()))
     assert thread_of[0] is threading.current_thread()
     assert len(set(thread_of.values())) == 3
     assert all(thread.daemon for part, thread in thread_of.items() if part)
@@ -43,6 +43,44 @@ def test_part_0_is_done_by_the_caller_and_the_others_by_threads_of_their_own() -
 def test_parts_run_at_once() -> None:
     barrier = threading.Barrier(4, timeout=10.0)
     Team(4).run(lambda _: barrier.wait())
+
+
+def test_the_caller_does_what_others_have_not_begun() -> None:
+    """Their processors may have been given to other processes; what they are told later is not mixed up with it."""
+    team, begun, go = Team(3), threading.Event(), threading.Event()
+    team.run(lambda _: None)
+    members = team._idle[0]
+    for member in members:  # each is kept busy, as far as its team can see
+        member.start(lambda _: begun.set() or go.wait(10.0))
+    assert begun.wait(10.0)
+    while any(member._work for member in members):
+        time.sleep(0.001)
+    done: list[tuple[int, threading.Thread]] = []
+    for _ in range(5):
+        team.run(lambda part: done.append((part, threading.current_thread())))
+    assert done == [(part, threading.current_thread()) for _ in range(5) for part in range(3)]
+    go.set()
+    assert [member._wait() for member in members] == [None, None]
+    barrier = threading.Barrier(3, timeout=10.0)
+    team.run(lambda _: barrier.wait())
+
+
+def test_who_is_late_may_run_on_the_caller_s_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    let: list[list[int]] = []
+    monkeypatch.setattr(team_of_threads, "let_run_on", lambda threads, _: let.append(threads))
+    team, begun, number = Team(2), threading.Event(), []
+
+    def work(part: int) -> None:
+        if part == 0:
+            assert begun.wait(10.0)
+            return
+        number.append(threading.get_native_id())
+        begun.set()
+        time.sleep(20 * team_of_threads.PATIENCE)
+
+    team.run(work)
+    assert let == [number]
+    assert team._idle[0]._off == processors.UNKNOWN  # so it is kept off again the next time
 
 
 def test_a_team_of_one_starts_no_thread() -> None:
@@ -106,9 +144,10 @@ def test_an_interrupt_while_waiting_leaves_a_team_that_works(monkeypatch: pytest
     team.run(lambda _: None)
     member = type(team._idle[0][0])
     with monkeypatch.context() as patch:
-        patch.setattr(member, "wait", lambda _: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr(member, "_wait", lambda _: (_ for _ in ()).throw(KeyboardInterrupt()))
+        begun = threading.Event()
         with pytest.raises(KeyboardInterrupt):
-            team.run(lambda part: part and release.wait(10.0))
+            team.run(lambda part: (begun.set() or release.wait(10.0)) if part else begun.wait(10.0))
     for _ in range(20):
         done: list[int] = []
         team.run(lambda part, done=done: time.sleep(0.002 * part) or done.append(part))
@@ -136,8 +175,8 @@ def test_several_callers_of_one_team_do_not_mix() -> None:
 
 
 def test_the_threads_of_a_team_end_with_it() -> None:
-    team, threads = Team(5), []
-    team.run(lambda part: part and threads.append(threading.current_thread()))
+    team, threads, barrier = Team(5), [], threading.Barrier(5, timeout=10.0)
+    team.run(lambda part: barrier.wait() >= 0 and part and threads.append(threading.current_thread()))
     assert len(threads) == 4
     assert all(thread.is_alive() for thread in threads)
     del team
@@ -181,9 +220,10 @@ def test_threads_run_elsewhere_than_their_caller_if_there_is_a_processor_for_eac
     monkeypatch.setattr(processors.os, "sched_getaffinity", lambda _: {2, 3, 5}, raising=False)
     monkeypatch.setattr(processors.os, "sched_setaffinity", lambda *mask: asked.append(mask), raising=False)
     monkeypatch.setattr(team_of_threads, "processor", lambda: at[0])
-    pair, numbers = Team(3), {}
+    pair, numbers, barrier = Team(3), {}, threading.Barrier(3, timeout=10.0)
+    monkeypatch.setattr(team_of_threads, "PATIENCE", 10.0)
     for _ in range(3):
-        pair.run(lambda part: numbers.setdefault(part, threading.get_native_id()))
+        pair.run(lambda part: barrier.wait() >= 0 and numbers.setdefault(part, threading.get_native_id()))
     first = [(numbers[1], {2, 5}), (numbers[2], {2, 5})]
     assert asked == first  # once, as long as the caller stays
     at[0] = 5
