@@ -23,7 +23,7 @@ from gpuboost.kernels.narrow_split import MOST_RIDGE
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.types import Array, Bins, Candidates, DenseBins, Gradients, Limits, Nodes, SparseBins, TrainingSet
 
-CELLS_SUMMED_PER_THREAD = 65_536  # below so many values to add a thread is not worth waking,
+CELLS_SUMMED_PER_THREAD = 262_144  # below so many values to add a thread is not worth waking,
 ROUTED_PER_THREAD = 131_072  # nor below so many rows to turn to integers, or to route
 ALL_FEATURES = np.empty((0, 0), np.bool_)
 
