@@ -235,6 +235,7 @@ class Limits:
     symmetric: bool = False  # oblivious trees: all nodes of a level share one split
     random_strength: float = 0.0  # of the noise on the gains of the features, for the choice between them
     signed: bool = False  # stumps of one value: it is taken on one side, and its negative on the other
+    directions: tuple[int, ...] | None = None  # (columns,) 1 rising, -1 falling, 0 free; None: all are free
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,8 +180,9 @@ class Cpu:
     ) -> CpuFrontier | CpuStump:
         workspace = self._free_workspace()
         some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
-        some_cuts = some_cuts or candidates.noise is not None
-        if target.rows is None and cpu_stump.suits(limits):
+        held = limits.directions is not None
+        some_cuts = some_cuts or candidates.noise is not None or held
+        if target.rows is None and cpu_stump.suits(limits) and not held:
             marks = self._marks_of(data.bins)
             few = cpu_stump.by_columns(data.bins, marks, candidates)
             if few or some_cuts or self._columns_of(data) is None:

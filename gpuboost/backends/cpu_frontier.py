@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu_ahead import Ahead
+from gpuboost.backends.cpu_monotone import Bounds
 from gpuboost.backends.cpu_nodes import nodes_of
 from gpuboost.backends.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Columns, Layout, even
 from gpuboost.backends.subsets import subset
@@ -72,6 +73,9 @@ class CpuFrontier:
         self._kinds, self._n_bins = layout.kinds_of_all, layout.n_bins_of_all
         self._rows, self._scratch_rows = rows, workspace.array("scratch rows", rows.shape, rows.dtype)
         self._packed, self._units = packed, np.array(units)
+        self._bounds = None  # there are none without constraints
+        if limits.directions is not None:
+            self._bounds = Bounds(limits.directions, cuts, layout.features, limits, self._units)
         rows_per_h = weight / max(totals[1], 1)
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
         self._rule = np.array([*own, rows_per_h, float(limits.signed)], np.float64)
@@ -202,10 +206,11 @@ class CpuFrontier:
         kinds, general = layout.kinds if layout.some_categorical else None, None if self._is_plain() else True
         left_sets = np.empty((2 * len(fresh), 0 if kinds is None else t, 8), np.uint32)
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
+        search_features = split.search if self._bounds is None else self._bounds.search_below(fresh, self._node)
 
         def search(part: int) -> None:
             if part < parts:
-                split.search(
+                search_features(
                     self._histograms, self._counts, self._spare, self._shared, fresh, self._node, layout.starts,
                     layout.n_bins, kinds, layout.defaults, self._units, self._rule, self._narrow_rows,
                     bounds[part], bounds[part + 1], general, root, by_node, gains, found, left_sets,
@@ -228,7 +233,7 @@ class CpuFrontier:
     def _is_plain(self) -> bool:
         """Whether ``best_cut`` will do for all nodes: small data need not wait for the kernel of the other cases."""
         limits, quick = self._limits, split.MOST_RIDGE * self._units[1]
-        narrow = len(self._rows) <= self._narrow_rows and limits.reg_lambda < quick
+        narrow = len(self._rows) <= self._narrow_rows and limits.reg_lambda < quick and self._bounds is None
         return narrow and limits.min_samples_leaf == 1 and not limits.signed and len(self._root) == 0
 
     def _drawn_for(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:

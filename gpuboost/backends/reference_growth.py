@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gpuboost.backends.bounds import FREE, Within, of_features
 from gpuboost.backends.exact_sums import integers
 from gpuboost.backends.reference_splits import Split, best_split, shared_splits
 from gpuboost.backends.routing import dense_rows
@@ -26,6 +27,7 @@ class Node:
     histogram: dict[int, Array] = field(default_factory=dict)  # feature: (b + 1, 3) int64 of g, h, count
     left: int = 0
     right: int = 0
+    bounds: tuple[float, float] = FREE  # of the leaf values below, if there are constraints
 
 
 @dataclass
@@ -43,7 +45,20 @@ class Frontier:
     output: int
     nodes: list[Node]
     rows_per_h: float
+    directions: Array | None  # (d,) int64; None: every feature is free
     n_leaves: int = 1
+
+    def within(self, node: Node) -> Within | None:
+        return None if self.directions is None else Within(*node.bounds, self.directions)
+
+    def bounds(self, node: Node) -> list[tuple[float, float]]:
+        """Those of its children, left and right, the sums of which are known."""
+        within, ridge, (unit_g, unit_h) = self.within(node), self.limits.reg_lambda, self.units
+        if within is None:
+            return [FREE, FREE]
+        sides = (self.nodes[node.left], self.nodes[node.right])
+        values = (within.value(side.g * unit_g, side.h * unit_h, ridge) for side in sides)
+        return list(within.children(_split(node).feature, *values))
 
     def can_split(self, node: Node) -> bool:
         limits = self.limits
@@ -73,6 +88,7 @@ def plant(data: TrainingSet, target: Target, output: int, candidates: Candidates
         output,
         [root],
         _weight(target.gradients) / max(root.h, 1),
+        None if limits.directions is None else of_features(limits.directions, data.cuts),
     )
 
 
@@ -103,7 +119,8 @@ def best_splits(frontier: Frontier) -> None:
         for node, own in zip(fresh, totals, strict=True):
             v = next(i for i, one in enumerate(f.nodes) if one is node)
             histogram, cuts = _competing(f.candidates, v, node.histogram)
-            node.split = best_split(histogram, own, *rest, cuts, f.candidates.lots(f.output))
+            lots = f.candidates.lots(f.output)
+            node.split = best_split(histogram, own, *rest, cuts, lots, f.within(node))
     for node in f.nodes:
         node.sought, node.histogram = True, {}
 
@@ -123,6 +140,7 @@ def partition(frontier: Frontier, most: int | None = None) -> bool:
         for side in (left, ~left):
             rows = node.rows[side]
             nodes.append(Node(rows, int(frontier.g[rows].sum()), int(frontier.h[rows].sum()), node.depth + 1))
+        nodes[node.left].bounds, nodes[node.right].bounds = frontier.bounds(node)
     frontier.n_leaves += len(chosen)
     return bool(chosen)
 

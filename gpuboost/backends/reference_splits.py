@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpuboost.backends.bounds import Within
 from gpuboost.backends.contest import winner
 from gpuboost.types import Array, Limits, Noise
 
@@ -61,21 +62,26 @@ def best_split(
     rows_per_h: float,
     cuts: dict[int, Array] | None = None,
     noise: Noise | None = None,
+    within: Within | None = None,
 ) -> Split | None:
     """The candidate that gains most; the first of equals. With ``noise`` the features' best ones compete by ``winner``.
+
+    With ``within`` the values of leaves are held to the node's bounds, and those of a constrained feature to its order.
 
     histogram: feature to (b + 1, 3) int64; rows_per_h: rows for each unit of h in the whole tree; cuts: feature to (8,)
     uint32, a bit for each cut that may be made, None for every cut.
     """
     splits: dict[int, Split | None] = {}
     total = np.array(totals, np.int64)
+    if within is not None and within.low >= within.high:
+        return None  # all leaves below have one value
     for f in sorted(histogram):
         splits[f] = None
         own = None if cuts is None else cuts[f]
         if own is not None and not own.any():
             continue
         splits[f] = _best_of_feature(
-            f, histogram[f], total, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h, own
+            f, histogram[f], total, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h, own, within
         )
     return _won(splits, (totals[0], totals[1]), noise)
 
@@ -178,18 +184,23 @@ def _best_of_feature(
     categorical: bool,
     rows_per_h: float,
     cuts: Array | None,
+    within: Within | None,
 ) -> Split | None:
     used = [c for c in range(b + 1) if _seen(sums[c], limits)]
     ridge = _ridge(sums, categorical, limits)
-    parent = _score(total, units, ridge)
-    gain, found = max(limits.min_split_gain, NOISE * parent), None
+    free = _score(total, units, ridge)
+    parent = free if within is None else within.score(*_measured(total, units), ridge)
+    gain, found = max(limits.min_split_gain, NOISE * max(abs(parent), free)), None
     for candidate in _sets(sums, used, total, b, units, limits, rows_per_h) if categorical else _cuts(sums, b, limits):
         if cuts is not None and not cuts[candidate.bin >> 5] >> np.uint32(candidate.bin & 31) & np.uint32(1):
             continue
         right = total - candidate.left
         if not _allowed(candidate.left, units, limits) or not _allowed(right, units, limits):
             continue
-        here = _both(candidate.left, right, units, limits, ridge) - parent
+        if within is None:
+            here = _both(candidate.left, right, units, limits, ridge) - parent
+        else:
+            here = within.both(f, _measured(candidate.left, units), _measured(right, units), ridge) - parent
         if here > gain:
             gain, found = here, candidate
     return None if found is None else _settled(found, f, gain, sums[b], total, b, limits)
@@ -255,8 +266,13 @@ def _both(left: Array, right: Array, units: tuple[float, float], limits: Limits,
 
 def _score(sums: Array, units: tuple[float, float], ridge: float) -> float:
     """What a leaf with these sums takes off the loss, doubled: G^2 / (H + lambda)."""
-    g, h = int(sums[0]) * units[0], int(sums[1]) * units[1]
+    g, h = _measured(sums, units)
     return g * g / (h + ridge)
+
+
+def _measured(sums: Array, units: tuple[float, float]) -> tuple[float, float]:
+    """G and H."""
+    return int(sums[0]) * units[0], int(sums[1]) * units[1]
 
 
 def _seen(cell: Array, limits: Limits) -> bool:

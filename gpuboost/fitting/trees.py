@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuboost.backends.bounds import held, in_order, of_features
 from gpuboost.backends.protocol import Backend
 from gpuboost.fitting.protocol import Now
 from gpuboost.growth import Growth
@@ -28,9 +29,17 @@ class Trees:
         return self.growth.structure
 
     def join(self, backend: Backend, structure: Structure, now: Now) -> tuple[Tree, Array]:
-        """Values are exact, with noise of their own if there is any (SGLB: zeta), and as the step rule refines them."""
-        at = structure, now.gradients, now.data, self.growth.limits, now.version
+        """Values are exact, with noise of their own if there is any (SGLB: zeta), and as the step rule refines them.
+
+        Under monotonic constraints they keep their order, whatever rows, noise and step make of them.
+        """
+        limits = self.growth.limits
+        at = structure, now.gradients, now.data, limits, now.version
         tree, leaf_of_row = now.chain.leaf_values(backend, *at, now.noise)
+        directions = None if limits.directions is None else of_features(limits.directions, now.data.cuts)
+        tree = tree if directions is None else held(tree, directions, limits.reg_lambda)
         tree = now.step.refine(backend, tree, leaf_of_row, now.loss, now.running.scores, now.data)
+        if directions is not None and not in_order(tree, directions):  # a step for each leaf by itself
+            tree = held(tree, directions, 0.0)
         backend.add_leaves(now.running.sums, tree, now.factor, leaf_of_row)
         return tree, leaf_of_row

@@ -1,0 +1,110 @@
+"""Monotonic constraints: the bounds between which the leaf values below a node must lie.
+
+A split on a constrained feature parts the values of its two sides at the midpoint between them: every leaf on the lower
+side stays on its side of it, whatever splits follow. So each tree is monotone by itself, and with it their sum, to the
+last bit (LightGBM's "basic" method; scikit-learn and XGBoost do the same).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.types import Cuts, Tree
+
+FREE = -inf, inf  # the bounds of a root
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A node's bounds, and the direction of every feature: see ``of_features``."""
+
+    low: float
+    high: float
+    directions: NDArray[np.int64]
+
+    def value(self, g: float, h: float, ridge: float) -> float:
+        """-G / (H + lambda), or the bound that it is beyond; of nothing, 0."""
+        return clipped(-g / (h + ridge) if h + ridge > 0.0 else 0.0, self.low, self.high)
+
+    def score(self, g: float, h: float, ridge: float) -> float:
+        """What a leaf of that value takes off the loss, doubled: G^2 / (H + lambda) if it is not beyond a bound."""
+        below = h + ridge
+        free = -g / below
+        if self.low <= free <= self.high:
+            return g * g / below
+        value = clipped(free, self.low, self.high)
+        return -(value * (g + g + below * value))
+
+    def both(self, feature: int, left: tuple[float, float], right: tuple[float, float], ridge: float) -> float:
+        """What two leaves with these G and H take off; -inf if their values go against the feature's direction."""
+        direction = int(self.directions[feature])
+        if direction != 0 and direction * (self.value(*left, ridge) - self.value(*right, ridge)) > 0.0:
+            return -inf
+        return self.score(*left, ridge) + self.score(*right, ridge)
+
+    def children(self, feature: int, left: float, right: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The bounds of both, if these are their values."""
+        return parted(int(self.directions[feature]), self.low, self.high, left, right)
+
+
+def of_features(directions: Sequence[int], cuts: Cuts) -> NDArray[np.int64]:
+    """(d,) the direction of each feature, from that of its column."""
+    return np.array(directions, np.int64)[cuts.columns]
+
+
+def clipped(value: float, low: float, high: float) -> float:
+    return low if value < low else high if value > high else value
+
+
+def parted(
+    direction: int, low: float, high: float, left: float, right: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The bounds of the children of a node, whose own values are left and right."""
+    if direction == 0:
+        return (low, high), (low, high)
+    middle = (left + right) / 2.0
+    return ((low, middle), (middle, high)) if direction > 0 else ((middle, high), (low, middle))
+
+
+def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:
+    """The tree with each leaf's value within the leaf's bounds, whatever changed it since the tree was grown.
+
+    Bounds are made of what the values are now: a node's own is the mean of its leaves', each weighted by H + ridge and
+    over H + ridge of all. If leaf values are -G / (H + lambda), that is the node's too, and the bounds are those that
+    the tree was grown with.
+    """
+    nodes, value = tree.nodes, tree.value.tolist()
+    feature, left, right = nodes.feature.tolist(), nodes.left.tolist(), nodes.right.tolist()
+    h = nodes.cover.tolist()
+    minus_g = [one * (cover + ridge) for one, cover in zip(value, h, strict=True)]
+    for v in range(len(value) - 1, -1, -1):  # children come after their parent
+        if feature[v] >= 0:
+            minus_g[v], h[v] = minus_g[left[v]] + minus_g[right[v]], h[left[v]] + h[right[v]]
+    bounds = [FREE] * len(value)
+    for v, f in enumerate(feature):
+        if f < 0:
+            value[v] = clipped(value[v], *bounds[v])
+            continue
+        within = Within(*bounds[v], directions)
+        of_children = (within.value(-minus_g[child], h[child], ridge) for child in (left[v], right[v]))
+        bounds[left[v]], bounds[right[v]] = within.children(f, *of_children)
+    return replace(tree, value=np.array(value) + 0.0)
+
+
+def in_order(tree: Tree, directions: NDArray[np.int64]) -> bool:
+    """Whether at every split on a constrained feature no leaf of one side goes against any of the other."""
+    nodes, least, largest = tree.nodes, tree.value.tolist(), tree.value.tolist()
+    for v in range(len(least) - 1, -1, -1):
+        f = int(nodes.feature[v])
+        if f < 0:
+            continue
+        left, right, direction = int(nodes.left[v]), int(nodes.right[v]), int(directions[f])
+        if (direction > 0 and largest[left] > least[right]) or (direction < 0 and least[left] < largest[right]):
+            return False
+        least[v], largest[v] = min(least[left], least[right]), max(largest[left], largest[right])
+    return True
