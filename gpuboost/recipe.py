@@ -16,6 +16,7 @@ from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learner_findings import learner_findings
 from gpuboost.learners import AllLearners, Selection, prepared
 from gpuboost.losses.protocol import Loss
+from gpuboost.monotone_findings import monotone_findings
 from gpuboost.sampling import EveryRow, Sampling
 from gpuboost.sampling_findings import sampling_findings
 from gpuboost.steps import NewtonStep, Step
@@ -52,7 +53,7 @@ class Recipe:
             if finding.kind == "refused":
                 raise RecipeError(finding.why)
         asked = (  # those of a sample are asked for by name
-            (self.langevin_findings, self.langevin, "gb.Langevin(allow_unproven=True)"),
+            (self.langevin_findings + self.monotone_findings, self.langevin, "gb.Langevin(allow_unproven=True)"),
             (self.execution_findings, self.execution, "gb.Asynchronous(..., allow_unproven=True)"),
         )
         for findings, piece, how in asked:
@@ -76,7 +77,13 @@ class Recipe:
     def findings(self) -> tuple[Finding, ...]:
         """What pieces ask of each other and do not get."""
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
-        return of_pieces + self.execution_findings + self.learner_findings
+        return of_pieces + self.execution_findings + self.learner_findings + self.monotone_findings
+
+    @property
+    def monotone_findings(self) -> tuple[Finding, ...]:
+        """Those of monotonic constraints."""
+        trees = self.base_learner is None
+        return monotone_findings(self.growth.limits, self.loss, self.langevin, trees=trees)
 
     @property
     def learner_findings(self) -> tuple[Finding, ...]:

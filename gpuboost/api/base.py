@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost.api import files, parameters, preparation
 from gpuboost.api.continuing import checkpoint, starting_point
+from gpuboost.api.directions import directions, directions_for
 from gpuboost.api.drawing import Drawing
 from gpuboost.api.goals import Goal
 from gpuboost.api.guarantee import guarantee_of
@@ -182,7 +183,8 @@ class GradientBoosting(Drawing, BaseEstimator):
         try:
             goal = fresh._goal(rows)
             stops = self.early_stopping_rounds is not None
-            found = parameters.recipe(self.get_params(deep=False), goal.loss, len(goal.y), rows.x.shape[1])
+            held = directions_for(self.monotonic_cst, rows.x, self.categorical_features)
+            found = parameters.recipe(self.get_params(deep=False), goal.loss, len(goal.y), rows.x.shape[1], held)
             return verdict(found, stops_early=stops)
         except RecipeError as error:
             return refused(error)
@@ -211,7 +213,8 @@ class GradientBoosting(Drawing, BaseEstimator):
         """The strongest statement of theory whose assumptions this composition meets; see ``gpuboost.theory``."""
         check_is_fitted(self)
         rows = 2**31  # limits that depend on the number of rows only matter where there are fewer
-        recipe = parameters.recipe(self.get_params(deep=False), self.loss_, rows)
+        held = directions(self.monotonic_cst, self.columns_)
+        recipe = parameters.recipe(self.get_params(deep=False), self.loss_, rows, directions=held)
         return guarantee_of(recipe, stops_early=self.early_stopping_rounds is not None)
 
     # model files

@@ -43,7 +43,8 @@ class EdgeRecord:
     def __post_init__(self) -> None:
         loss, curvature = self.recipe.loss, self.recipe.step.curvature(self.recipe.loss)
         smooth = loss.smoothness is not None and loss.leaf_quantile is None
-        self.measured = smooth and curvature is not None
+        held = self.recipe.growth.limits.directions is not None  # then values do not tell their sums
+        self.measured = smooth and curvature is not None and not held
 
     def start(self, data: TrainingSet) -> None:
         self.even, self.total_weight = data.weight is None and data.multiplicity is None, data.total_weight

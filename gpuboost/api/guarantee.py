@@ -59,6 +59,8 @@ def _step(recipe: Recipe) -> float | None:
     loss, rate = recipe.loss, recipe.learning_rate
     if verdict(recipe).kind not in ("sound", "heuristic") or is_list_loss(loss):
         return None
+    if recipe.growth.limits.directions is not None:
+        return None
     if getattr(recipe.sampling, "variance_control", "leaf_refit") != "leaf_refit" or recipe.stale_leaves:
         return None
     if getattr(recipe.step, "searches", False) and loss.convex:

@@ -67,7 +67,7 @@ def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
     return options[value]
 
 
-def limits(params: Mapping[str, Any], n_rows: int) -> Limits:
+def limits(params: Mapping[str, Any], n_rows: int, directions: tuple[int, ...] | None = None) -> Limits:
     """Where a tree stops. Without ``max_leaves`` the depth alone decides, and the other way round."""
     depth = None if params["max_depth"] is None else integer("max_depth", params["max_depth"], 1)
     leaves = None if params["max_leaves"] is None else integer("max_leaves", params["max_leaves"], 2)
@@ -93,6 +93,7 @@ def limits(params: Mapping[str, Any], n_rows: int) -> Limits:
         reg_lambda=_reg_lambda(params["reg_lambda"], params.get("langevin")),
         min_split_gain=real("min_split_gain", params["min_split_gain"]),
         random_strength=real("random_strength", params.get("random_strength", 0.0)),
+        directions=directions,
     )
 
 
@@ -184,8 +185,16 @@ def _policy(name: str, value: Any, methods: tuple[str, ...], rule: str) -> Any:
     return value
 
 
-def recipe(params: Mapping[str, Any], loss: Loss, n_rows: int, n_columns: int | None = None) -> Recipe:
+def recipe(
+    params: Mapping[str, Any],
+    loss: Loss,
+    n_rows: int,
+    n_columns: int | None = None,
+    directions: tuple[int, ...] | None = None,
+) -> Recipe:
     """The pieces that the parameters name, for so many rows and, if that is known, columns.
+
+    directions: what ``monotonic_cst`` means for these columns.
 
     Raises
     ------
@@ -193,7 +202,7 @@ def recipe(params: Mapping[str, Any], loss: Loss, n_rows: int, n_columns: int | 
         Naming the first parameter that is out of its range, or the pieces that contradict each other.
     """
     dynamics = langevin(params.get("langevin"))
-    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, n_rows))
+    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, n_rows, directions))
     drawn = learners(params["learners"])
     if n_columns is not None and params.get("base_learner") is None:
         _check_learners(drawn, growth.limits, n_columns, params["max_bins"])

@@ -16,6 +16,7 @@ from gpuboost import backends
 from gpuboost.api import parameters
 from gpuboost.api.base_learners import with_numbers
 from gpuboost.api.continuing import Start
+from gpuboost.api.directions import constrains, directions_for
 from gpuboost.api.files import Saved, write, written
 from gpuboost.api.following import Following, Watched
 from gpuboost.api.goals import Goal, queries_of
@@ -67,7 +68,9 @@ def job(
     choice, threads = machine(params, values, place), parameters.threads(params["n_jobs"])
     run = _run(params, rows, goal, start)
     seed = run.seed
-    recipe = run.rest(parameters.recipe(params, goal.loss, len(goal.y), rows.x.shape[1]))
+    known = None if start is None else start.columns
+    held = directions_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
+    recipe = run.rest(parameters.recipe(params, goal.loss, len(goal.y), rows.x.shape[1], held))
     following = Following.of(params, goal.loss)
     found = features(params, rows.x, goal.weight, start, threads)
     recipe = with_numbers(recipe, found.columns.names)
@@ -111,7 +114,7 @@ def _run(params: Mapping[str, Any], rows: Labelled, goal: Goal, start: Start | N
 
 
 def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
-    """Where to fit: of base learners other than trees, and by several workers, on the CPU.
+    """Where to fit: of base learners other than trees, under constraints, and by several workers, on the CPU.
 
     Raises
     ------
@@ -122,6 +125,8 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
         return shards_choice(params, place)
     if params.get("base_learner") is not None:
         what, instead = "base learners other than trees are fitted", "base_learner=None"
+    elif constrains(params.get("monotonic_cst")):
+        what, instead = "trees under monotonic_cst are grown", "monotonic_cst=None"
     elif hasattr(params.get("execution"), "leaf_values"):
         what, instead = "trees of several workers are built", "execution=None"
     else:

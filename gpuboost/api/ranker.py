@@ -62,6 +62,10 @@ class GradientBoostingRanker(GradientBoosting):
     categorical_features : "from_dtype", None, mask, indices or names
         "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets; a category that was not
         there in training counts as missing.
+    monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
+        Whether scores may only rise with a column (1), only fall (-1), or are free (0, and columns a
+        mapping leaves out). Holds exactly, whatever the other columns are; a missing value is compared with none, and
+        goes where it gains most. Not for categorical columns. Fitted on the CPU.
     sampling : None, float, or policy
         Documents of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``.
         Gradients are those of complete lists, and leaf values those of all documents.
@@ -136,6 +140,7 @@ class GradientBoostingRanker(GradientBoosting):
         random_strength: float = 0.0,
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
+        monotonic_cst: Any = None,
         sampling: Any = None,
         learners: Any = None,
         langevin: Langevin | None = None,
@@ -165,6 +170,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.random_strength = random_strength
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.sampling = sampling
         self.learners = learners
         self.langevin = langevin

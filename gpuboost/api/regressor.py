@@ -56,6 +56,10 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     categorical_features : "from_dtype", None, mask, indices or names
         "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets; a category that was not
         there in training counts as missing.
+    monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
+        Whether predictions may only rise with a column (1), only fall (-1), or are free (0, and columns a
+        mapping leaves out). Holds exactly, whatever the other columns are; a missing value is compared with none, and
+        goes where it gains most. Not for categorical columns. Not for losses of several scores. Fitted on the CPU.
     sampling : None, float, or policy
         Rows of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
         are always those of all rows.
@@ -134,6 +138,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         random_strength: float = 0.0,
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
+        monotonic_cst: Any = None,
         sampling: Any = None,
         learners: Any = None,
         langevin: Langevin | None = None,
@@ -163,6 +168,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.random_strength = random_strength
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.sampling = sampling
         self.learners = learners
         self.langevin = langevin

@@ -81,7 +81,7 @@ def verdict(recipe: Recipe, *, stops_early: bool = False) -> Verdict:
 def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
     """The same with what drawing rows or learners, or old gradients, change of it: no descent without exact leaves."""
     found = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
-    found += recipe.execution_findings
+    found += recipe.execution_findings + recipe.monotone_findings
     if not found:
         return of_all_rows
     kind, reasons = worst(found), tuple(finding.why for finding in found)

@@ -75,6 +75,7 @@ def _add_parameters(group: Any) -> None:
     add("--min-split-gain", float, "least gain of a split")
     add("--random-strength", float, "noise on gains when a split's feature is chosen")
     add("--max-bins", int, "most bins of a feature, up to 255")
+    add("--monotonic", _directions, "columns with which predictions rise or fall, as in age=1,rent=-1", "monotonic_cst")
     add("--sampling", float, "share of the rows drawn for each tree")
     add("--learners", _count_or_share, "features drawn for each tree: a count, or a share such as 0.5")
     add("--step", str, "auto, newton, gradient, constant or line_search")
@@ -149,6 +150,14 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _directions(text: str) -> dict[str, int]:
+    pairs = (pair.rpartition("=") for pair in _names(text))
+    return {name.strip(): int(direction) for name, _, direction in pairs}
+
+
+_directions.__name__ = "list of columns with 1 or -1"  # argparse quotes it in its message
 
 
 def _places(text: str) -> list[int]:

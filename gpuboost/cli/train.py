@@ -36,6 +36,7 @@ PARAMETERS = (
     "min_split_gain",
     "random_strength",
     "max_bins",
+    "monotonic_cst",
     "sampling",
     "learners",
     "step",

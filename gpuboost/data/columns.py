@@ -45,7 +45,7 @@ class Columns:
             If X cannot be learned from, or ``categorical_features`` does not fit it.
         """
         table = as_table(X)
-        wanted = _wanted(table, categorical_features)
+        wanted = categorical_columns(table, categorical_features)
         if table.is_sparse and wanted.any():
             raise InputError(
                 f"categorical_features: columns of a sparse matrix cannot be categorical, since what is not stored "
@@ -162,8 +162,8 @@ class Columns:
         return cls(d, None if names is None else tuple(names), tuple(categories))
 
 
-def _wanted(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
-    """(d,) which columns are categorical."""
+def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
+    """(d,) which columns are categorical; InputError if that cannot be told."""
     d = table.shape[1]
     wanted = np.zeros(d, dtype=np.bool_)
     if categorical_features is None:

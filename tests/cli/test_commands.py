@@ -128,6 +128,20 @@ def test_options_of_noise_need_noise(
     assert "langevin: uncertainty is that of draws from a posterior" in capsys.readouterr().err
 
 
+def test_columns_may_have_a_direction(houses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["train", str(houses), "--target", "price", "--model", str(tmp_path / "m.json")]
+    assert main([*given, "--monotonic", "area=1, age=-1", *QUICK]) == 0
+    model: Any = gb.load_model(tmp_path / "m.json")
+    assert model.monotonic_cst == {"area": 1, "age": -1}
+    rows = pd.DataFrame({"area": np.arange(20, 200), "age": 40, "town": "Bath", "weight": 1})
+    assert np.diff(model.predict(rows)).min() >= 0.0 < np.ptp(model.predict(rows))
+    assert main([*given, "--monotonic", "town=1", *QUICK]) == 2
+    assert "monotonic_cst: categories have no order" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*given, "--monotonic", "area", *QUICK])
+    assert "invalid list of columns with 1 or -1 value: 'area'" in capsys.readouterr().err
+
+
 def test_a_loss_may_have_its_parameter(houses: Path, tmp_path: Path) -> None:
     shares = []
     for alpha in ("0.1", "0.9"):

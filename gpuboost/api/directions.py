@@ -1,0 +1,99 @@
+"""What ``monotonic_cst=`` says: for each column whether predictions rise with it, fall, or are free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.data.columns import Columns, categorical_columns, column_number
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.tables import as_table
+from gpuboost.errors import InputError, RecipeError
+
+RULE = "None, one of -1 (falls), 0 (free) and 1 (rises) for each column, or a mapping from names of columns to these"
+
+
+def constrains(value: Any) -> bool:
+    """Whether it is anything but None and zeros; of what makes no sense, True: who looks closer says so."""
+    if value is None:
+        return False
+    listed = value.values() if isinstance(value, Mapping) else value
+    try:
+        return any(one != 0 for one in listed)
+    except (TypeError, ValueError):
+        return True
+
+
+def directions(value: Any, columns: Columns) -> tuple[int, ...] | None:
+    """(columns,) 1, -1 or 0; None if every column is free.
+
+    Raises
+    ------
+    RecipeError
+        If it is of the wrong length, has another value, names no column, or is of a categorical column.
+    """
+    return _directions(value, columns.n_features, columns.names, columns.is_categorical)
+
+
+def directions_for(
+    value: Any, X: Any, categorical_features: Any, known: Columns | None = None
+) -> tuple[int, ...] | None:
+    """The same before columns are learned: X is a Dataset, or what ``as_table`` takes.
+
+    known: the columns of a model that is carried on.
+    """
+    if value is None:
+        return None
+    if isinstance(X, Dataset):
+        return directions(value, X.columns)
+    table = as_table(X)
+    categorical = categorical_columns(table, categorical_features) if known is None else known.is_categorical
+    return _directions(value, table.shape[1], table.names, categorical)
+
+
+def _directions(
+    value: Any, n_columns: int, names: tuple[str, ...] | None, categorical: NDArray[np.bool_]
+) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    found = _named(value, names, n_columns) if isinstance(value, Mapping) else _listed(value, n_columns)
+    for f in np.flatnonzero(categorical[:n_columns]):
+        if found[f]:
+            label = f"column {f}" if names is None else f"column {names[f]!r}"
+            raise RecipeError(
+                "monotonic_cst: categories have no order for predictions to rise or fall with; got "
+                f"{found[f]} for the categorical {label}. Give it 0, or leave it out of categorical_features."
+            )
+    return found if any(found) else None
+
+
+def _listed(value: Any, n_columns: int) -> tuple[int, ...]:
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or np.ndim(value) != 1:
+        raise RecipeError(f"monotonic_cst: must be {RULE}; got {value!r}.")
+    if len(value) != n_columns:
+        raise RecipeError(
+            f"monotonic_cst: must have one entry for each of the {n_columns} columns of X; got {len(value)}. Give 0 "
+            "for those that are free, or a mapping of names."
+        )
+    return tuple(_direction(one, f"column {f}") for f, one in enumerate(value))
+
+
+def _named(value: Mapping[Any, Any], names: tuple[str, ...] | None, n_columns: int) -> tuple[int, ...]:
+    found = [0] * n_columns
+    for name, one in value.items():
+        try:
+            number = column_number(name, names, n_columns, "monotonic_cst")
+        except InputError as error:
+            raise RecipeError(str(error)) from None
+        found[number] = _direction(one, f"column {name!r}")
+    return tuple(found)
+
+
+def _direction(one: Any, of: str) -> int:
+    if isinstance(one, (bool, np.bool_)) or not isinstance(one, Real) or one not in (-1, 0, 1):
+        raise RecipeError(f"monotonic_cst: must be {RULE}; got {one!r} for {of}.")
+    return int(one)
