@@ -34,6 +34,10 @@ struct Terms {
     f64 unit_g, unit_h, ridge, least_h, least_gain, rows_per_h;
     i32 least_n;
     i32 missing; // bin of missing values: the number of value bins
+#if MONOTONE
+    Bounds within; // the node's
+    i32 direction; // the feature's
+#endif
 };
 
 struct Found {
@@ -59,6 +63,37 @@ static __device__ __forceinline__ Sums from_lane(Sums a, i32 lane)
 // Whether the node has rows of this bin. Those that add nothing to any sum are seen only where rows are counted.
 static __device__ __forceinline__ bool seen(Sums a) { return a.g != 0 || a.h != 0 || (COUNTS && a.n != 0); }
 
+#if MONOTONE
+
+static __device__ __forceinline__ f64 score(Sums a, const Terms &terms)
+{
+    return score_within((f64)a.g * terms.unit_g, (f64)a.h * terms.unit_h, terms.ridge, terms.within);
+}
+
+static __device__ __forceinline__ f64 value_of(Sums a, const Terms &terms)
+{
+    return value_within((f64)a.g * terms.unit_g, (f64)a.h * terms.unit_h, terms.ridge, terms.within);
+}
+
+// As below; nothing is gained where values go against the feature's direction.
+static __device__ __forceinline__ f64 gain_of(Sums left, const Terms &terms, f64 parent)
+{
+    const Sums right = terms.total - left;
+    if (terms.direction != 0 && terms.direction * (value_of(left, terms) - value_of(right, terms)) > 0.0)
+        return -NO_BOUND;
+    return (score(left, terms) + score(right, terms)) - parent;
+}
+
+static __device__ __forceinline__ f64 least_gain(f64 parent, const Terms &terms)
+{
+    const f64 h = (f64)terms.total.h * terms.unit_h, g = (f64)terms.total.g * terms.unit_g;
+    const f64 alone = g * g / (h + terms.ridge), size = parent < 0.0 ? -parent : parent;
+    const f64 noise = NOISE * (alone > size ? alone : size);
+    return noise > terms.least_gain ? noise : terms.least_gain;
+}
+
+#else
+
 // What a leaf with these sums takes off the loss, doubled.
 static __device__ __forceinline__ f64 score(Sums a, const Terms &terms)
 {
@@ -80,6 +115,8 @@ static __device__ __forceinline__ f64 least_gain(f64 parent, const Terms &terms)
     const f64 noise = NOISE * parent;
     return noise > terms.least_gain ? noise : terms.least_gain;
 }
+
+#endif
 
 static __device__ __forceinline__ bool allowed(Sums side, const Terms &terms)
 {

@@ -4,6 +4,14 @@
 // Compiled for one CELLS and COUNTS (as histogram.cu) and SETS (1: some feature is categorical).
 
 #define THREADS 256
+
+// What is told besides where there are constraints.
+#if MONOTONE
+#define WITHIN , Bounds *bounds, const i32 *__restrict__ directions
+#else
+#define WITHIN
+#endif
+
 constexpr int WARPS = THREADS / 32;
 
 // Over the features: the first of the largest gains becomes the node's split, or the node is closed. By one warp.
@@ -72,13 +80,14 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // contest[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
 // Of shards, partials are what all of them have (shards.cu), and a last argument tells the rows that are here.
 // chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (subsets.cu); 0: all do.
+// Under constraints, bounds are those of every node that was searched, and directions those of all features.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
          const i32 *__restrict__ contest, const i32 *__restrict__ features, const i32 *__restrict__ places,
          const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
          Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 first_line, i32 last_line, i32 slots,
          i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
-         const u32 *__restrict__ chosen, i32 words ROWS_HERE)
+         const u32 *__restrict__ chosen, i32 words WITHIN ROWS_HERE)
 {
     const Lots lots = {deviation, {seed_low, seed_high, *iteration, name}, table};
 #if SETS
@@ -99,11 +108,19 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
         Cells cells;
         complete(cells, at, line, which >> 1, side, node.slot, places[j], missing + 1,
                  node.slot < slots && node.depth + 1 < rule->max_depth);
-        const Terms terms = terms_of(node, state, rule, missing);
+        Terms terms = terms_of(node, state, rule, missing);
+        bool may = true;
+#if MONOTONE
+        terms.within = bounds_of(nodes, v, bounds, directions, state, rule->reg_lambda);
+        terms.direction = directions[features[j]];
+        may = terms.within.low < terms.within.high; // else all leaves below have one value
+        if (j == 0 && lane == 0)
+            bounds[v] = terms.within;
+#endif
         const u32 *bits = contest[3] && v == 0 ? (const u32 *)contest + contest[3] + 8 * j : nullptr;
         Candidate *candidate = candidates + job;
         Found found = {0.0, 0, 0, 0, 0};
-        if (!words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1)) {
+        if (may && (!words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1))) {
 #if SETS
             if (kind >> 16)
                 found = best_set(cells, terms, bits, ends[threadIdx.x >> 5], candidate);

@@ -176,6 +176,15 @@ def grow(
     return growth.structure(backend, data, Target(0, rows, gradients), 0, Candidates(features))
 
 
+def constrained(growth: Growth, cuts: Cuts, seed: int) -> Growth:
+    """With a direction for every other numeric feature, and for one at least if there is any."""
+    rng, numeric = np.random.default_rng(seed), np.flatnonzero(~cuts.is_categorical)
+    directions = np.zeros(cuts.n_features, np.int64)
+    directions[numeric] = rng.choice([-1, 0, 1], len(numeric))
+    directions[numeric[:1]] = rng.choice([-1, 1])
+    return type(growth)(replace(growth.limits, directions=tuple(directions.tolist())))
+
+
 @contextmanager
 def eager_threads(rows: int = 16, cells: int = 16, narrow: int | None = 40) -> Iterator[None]:
     """Small data is shared out as large data is, and nodes of more than ``narrow`` rows have wide histograms.

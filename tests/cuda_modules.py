@@ -66,6 +66,7 @@ def usual() -> frozenset[str]:
         *(_asked(some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
         *(_asked_of_matrix(dtype) for dtype in (np.float32, np.float64, np.int32)),
         _asked_by_shards(),
+        _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
     )
 
 

@@ -60,7 +60,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
         Whether the probability of the second class may only rise with a column (1), only fall (-1), or is free (0, and
         columns a mapping leaves out). Holds exactly, whatever the other columns are; a missing value is compared with
-        none, and goes where it gains most. Not for categorical columns. For two classes only. Fitted on the CPU.
+        none, and goes where it gains most. Not for categorical columns. For two classes only.
     sampling : None, float, or policy
         Rows of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
         are always those of all rows.

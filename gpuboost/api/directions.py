@@ -96,4 +96,4 @@ def _named(value: Mapping[Any, Any], names: tuple[str, ...] | None, n_columns: i
 def _direction(one: Any, of: str) -> int:
     if isinstance(one, (bool, np.bool_)) or not isinstance(one, Real) or one not in (-1, 0, 1):
         raise RecipeError(f"monotonic_cst: must be {RULE}; got {one!r} for {of}.")
-    return int(one)
+    return int(float(one))

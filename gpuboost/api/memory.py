@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost import losses
 from gpuboost.api import parameters
+from gpuboost.api.directions import constrains
 from gpuboost.backends.cuda.gpus import open_gpu
 from gpuboost.backends.cuda.plan import Plan, tile_width
 from gpuboost.backends.cuda.rehearsal import CountedArray, Rehearsal
@@ -143,7 +144,8 @@ def estimate_memory(
     given = _parameters(estimator, classes, params)
     check_max_bins(given["max_bins"])
     loss = _loss(given["loss"], classes)
-    recipe = parameters.recipe(given, loss, n)
+    held = (1,) * d if constrains(given["monotonic_cst"]) else None  # which way, and how many, changes no size
+    recipe = parameters.recipe(given, loss, n, directions=held)
     thresholds = np.arange(given["max_bins"] - 1, dtype=np.float64)
     cuts = Cuts((thresholds,) * d, (None,) * d)
     weight = np.linspace(0.5, 1.5, n) if weighted else None
@@ -215,7 +217,8 @@ def _watched(machine: Cuda, runtime: Rehearsal, n: int, k: int, cuts: Cuts) -> t
 _OF_VERB = {
     "quantise": "bins", "start": "scores", "gradients": "gradients", "sample": "sample", "weigh": "sample",
     "draw": "sample", "losses": "sample", "keep": "sample", "node_control": "sample", "leaf_control": "sample",
-    "leaf_values": "trees", "leaf_quantiles": "trees", "add_leaves": "trees", "line_search": "lists",
+    "leaf_values": "trees", "leaf_quantiles": "trees", "bound_leaves": "trees", "add_leaves": "trees",
+    "line_search": "lists",
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from gpuboost import backends
 from gpuboost.api import parameters
 from gpuboost.api.base_learners import with_numbers
 from gpuboost.api.continuing import Start
-from gpuboost.api.directions import constrains, directions_for
+from gpuboost.api.directions import directions_for
 from gpuboost.api.files import Saved, write, written
 from gpuboost.api.following import Following, Watched
 from gpuboost.api.goals import Goal, queries_of
@@ -114,7 +114,7 @@ def _run(params: Mapping[str, Any], rows: Labelled, goal: Goal, start: Start | N
 
 
 def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
-    """Where to fit: of base learners other than trees, under constraints, and by several workers, on the CPU.
+    """Where to fit: of base learners other than trees, and by several workers, on the CPU.
 
     Raises
     ------
@@ -125,8 +125,6 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
         return shards_choice(params, place)
     if params.get("base_learner") is not None:
         what, instead = "base learners other than trees are fitted", "base_learner=None"
-    elif constrains(params.get("monotonic_cst")):
-        what, instead = "trees under monotonic_cst are grown", "monotonic_cst=None"
     elif hasattr(params.get("execution"), "leaf_values"):
         what, instead = "trees of several workers are built", "execution=None"
     else:

@@ -65,7 +65,7 @@ class GradientBoostingRanker(GradientBoosting):
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
         Whether scores may only rise with a column (1), only fall (-1), or are free (0, and columns a
         mapping leaves out). Holds exactly, whatever the other columns are; a missing value is compared with none, and
-        goes where it gains most. Not for categorical columns. Fitted on the CPU.
+        goes where it gains most. Not for categorical columns.
     sampling : None, float, or policy
         Documents of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``.
         Gradients are those of complete lists, and leaf values those of all documents.

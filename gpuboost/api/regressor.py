@@ -59,7 +59,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
         Whether predictions may only rise with a column (1), only fall (-1), or are free (0, and columns a
         mapping leaves out). Holds exactly, whatever the other columns are; a missing value is compared with none, and
-        goes where it gains most. Not for categorical columns. Not for losses of several scores. Fitted on the CPU.
+        goes where it gains most. Not for categorical columns. Not for losses of several scores.
     sampling : None, float, or policy
         Rows of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
         are always those of all rows.

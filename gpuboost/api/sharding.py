@@ -153,7 +153,6 @@ def check_for_gpus(recipe: Recipe) -> None:
     refused = {
         "sampling": "sampled rows" if not isinstance(recipe.sampling, EveryRow) else "",
         "langevin": "Langevin boosting" if isinstance(recipe.langevin, Langevin) else "",
-        "monotonic_cst": "monotonic constraints" if recipe.growth.limits.directions is not None else "",
         "loss": f"lists of queries ({recipe.loss.name})" if is_list_loss(recipe.loss) else "",
     }
     for name, what in refused.items():

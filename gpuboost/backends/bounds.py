@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.types import Cuts, Tree
+from gpuboost.types import Cuts, Limits, Tree
 
 FREE = -inf, inf  # the bounds of a root
 
@@ -69,6 +69,15 @@ def parted(
         return (low, high), (low, high)
     middle = (left + right) / 2.0
     return ((low, middle), (middle, high)) if direction > 0 else ((middle, high), (low, middle))
+
+
+def bound_leaves(tree: Tree, cuts: Cuts, limits: Limits, *, refined: bool) -> Tree:
+    """See ``Backend.bound_leaves``. A step of each leaf by itself has nothing to do with lambda."""
+    assert limits.directions is not None
+    directions = of_features(limits.directions, cuts)
+    if refined and in_order(tree, directions):
+        return tree
+    return held(tree, directions, 0.0 if refined else limits.reg_lambda)
 
 
 def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:

@@ -21,6 +21,7 @@ from gpuboost.backends import (
     line_search,
     reference_sampling,
 )
+from gpuboost.backends.bounds import bound_leaves
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_entries import drawn_columns
 from gpuboost.backends.cpu_frontier import CpuFrontier
@@ -280,6 +281,11 @@ class Cpu:
         self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
     ) -> Tree:
         return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
+
+    def bound_leaves(
+        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> Tree:
+        return bound_leaves(tree, data.cuts, limits, refined=refined)
 
     # the model
 

@@ -179,6 +179,15 @@ class Backend(Protocol):
         all rows most (``backends.line_search``)."""
         ...
 
+    def bound_leaves(
+        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> Tree:
+        """The tree with leaf values in the order that ``limits.directions`` ask for (``backends.bounds``).
+
+        refined: its values took a step each by itself; those that are in order already stay as they are.
+        """
+        ...
+
     # the model
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
         """scores[tree.output] <- scores[tree.output] + factor * tree, in place, leaves being known."""

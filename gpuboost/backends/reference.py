@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends import additive, line_search, reference_growth, reference_lists, reference_sampling
+from gpuboost.backends.bounds import bound_leaves
 from gpuboost.backends.exact_sums import fixed_order_sum, integers
 from gpuboost.backends.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
 from gpuboost.backends.odds import Odds
@@ -192,6 +193,11 @@ class Reference:
         self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
     ) -> Tree:
         return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
+
+    def bound_leaves(
+        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> Tree:
+        return bound_leaves(tree, data.cuts, limits, refined=refined)
 
     # the model
 

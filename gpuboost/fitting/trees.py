@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuboost.backends.bounds import held, in_order, of_features
 from gpuboost.backends.protocol import Backend
 from gpuboost.fitting.protocol import Now
 from gpuboost.growth import Growth
@@ -36,10 +35,10 @@ class Trees:
         limits = self.growth.limits
         at = structure, now.gradients, now.data, limits, now.version
         tree, leaf_of_row = now.chain.leaf_values(backend, *at, now.noise)
-        directions = None if limits.directions is None else of_features(limits.directions, now.data.cuts)
-        tree = tree if directions is None else held(tree, directions, limits.reg_lambda)
+        if limits.directions is not None:
+            tree = backend.bound_leaves(tree, leaf_of_row, now.data, limits)
         tree = now.step.refine(backend, tree, leaf_of_row, now.loss, now.running.scores, now.data)
-        if directions is not None and not in_order(tree, directions):  # a step for each leaf by itself
-            tree = held(tree, directions, 0.0)
+        if limits.directions is not None:
+            tree = backend.bound_leaves(tree, leaf_of_row, now.data, limits, refined=True)
         backend.add_leaves(now.running.sums, tree, now.factor, leaf_of_row)
         return tree, leaf_of_row

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.errors import RecipeError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -85,11 +85,3 @@ def test_several_classes() -> None:
         RecipeError, match=r"monotonic_cst: constraints are for one score a row, and loss 'softmax' has 3"
     ):
         gb.GradientBoostingClassifier(monotonic_cst=[1, 0, 0]).fit(X, np.arange(60) % 3)
-
-
-def test_a_gpu() -> None:
-    model = gb.GradientBoostingRegressor(monotonic_cst=[1, 0, 0], device="cuda", n_estimators=2)
-    with pytest.raises(DeviceError, match=r"trees under monotonic_cst are grown on the CPU; got device='cuda'"):
-        model.fit(X, Y)
-    model.set_params(device="auto").fit(X, Y)
-    assert model.fit_report_.device_reason == "device='auto' took the CPU, where trees under monotonic_cst are grown."

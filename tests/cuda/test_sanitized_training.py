@@ -43,6 +43,8 @@ else:
     train(two, Recipe(losses.Logistic(), 2, growth=drawn, sampling=controlled))
     some, loss = random_case(3, 150, 6, most_cuts=30), losses.AbsoluteError()
     train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
+    bound = random_case(5, 150, 4, most_cuts=30, categorical=0.0)
+    train(bound, Recipe(losses.SquaredError(), 2, growth=DepthWise(Limits(8, 4, directions=(1, 0, -1, 0)))))
 """
 
 

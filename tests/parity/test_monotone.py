@@ -11,6 +11,7 @@ from builders import (
     GRADIENT_KINDS,
     TEAMS,
     assert_same_tree,
+    constrained,
     eager_threads,
     grow,
     model_bytes,
@@ -32,7 +33,7 @@ from gpuboost.learners import AllLearners, RandomByNode, RandomGroups, RandomLea
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampling, UniformSampling
 from gpuboost.steps import automatic
-from gpuboost.types import Cuts, Gradients, Limits, Nodes
+from gpuboost.types import Gradients, Limits, Nodes
 
 seeds = st.integers(0, 2**32 - 1)
 limits = st.builds(
@@ -45,15 +46,6 @@ limits = st.builds(
     min_split_gain=st.sampled_from([0.0, 0.01]),
 )
 growths = st.one_of(st.builds(DepthWise, limits), st.builds(LeafWise, limits))
-
-
-def constrained(growth: Growth, cuts: Cuts, seed: int) -> Growth:
-    """With a direction for every other numeric feature, and for one at least if there is any."""
-    rng, numeric = np.random.default_rng(seed), np.flatnonzero(~cuts.is_categorical)
-    directions = np.zeros(cuts.n_features, np.int64)
-    directions[numeric] = rng.choice([-1, 0, 1], len(numeric))
-    directions[numeric[:1]] = rng.choice([-1, 1])
-    return type(growth)(replace(growth.limits, directions=tuple(directions.tolist())))
 
 
 @settings(max_examples=150)

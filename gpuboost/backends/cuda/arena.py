@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.bounds import of_features
 from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.runtime import Runtime, source
 from gpuboost.backends.cuda.shares import SHARDED, Share, SharedTree
@@ -54,6 +55,10 @@ class Arena:
         pieces = [self._contest[bounds[i] : bounds[i + 1]] for i in range(5)]
         self.contest, self.features, self.places, self.tiles, self.tile_cells = pieces
         self.shared_tree = None if share is None else SharedTree(runtime, plan, share)
+        self.within: tuple[Array, ...] = ()  # what is told of monotonic constraints
+        if plan.limits.directions is not None:
+            directions = of_features(plan.limits.directions, cuts).astype(np.int32)
+            self.within = runtime.zeros(4 * plan.most_slots, np.float64), runtime.upload(directions)
         self._compile()
 
     def _compile(self) -> None:
@@ -61,7 +66,7 @@ class Arena:
         shared = "" if self.shared_tree is None else SHARDED
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
         tree = ("common.cuh", "tree.cuh", "blocks.cuh")
-        search = ("choose.cuh", "search.cuh", "categories.cuh", "cells.cuh")
+        search = ("choose.cuh", "bounds.cuh", "search.cuh", "categories.cuh", "cells.cuh")
         lots = ("philox.cuh", "normal.cuh", "contest.cuh")
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
         planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES
@@ -76,6 +81,7 @@ class Arena:
             self.evaluate_level = kernel(symmetric, "evaluate_level")
         else:
             sets += "#define ONE_VALUE 1\n" * plan.limits.signed
+            sets += "#define MONOTONE 1\n" * (plan.limits.directions is not None)
             self.evaluate = kernel(source(*tree, *search, *lots, "split.cu", before=shape + sets), "evaluate")
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
         partition = source(*tree, "record.cuh", "partition.cu", before=f"{shared}#define SLOT {slot}\n")

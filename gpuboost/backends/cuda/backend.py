@@ -287,6 +287,14 @@ class Cuda:
         self._rounds.verb(("line_search", found, loss, scores, data, per_leaf), work)
         return tree
 
+    def bound_leaves(
+        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> Tree:
+        found, store = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).store
+        key = "bound_leaves", found, data, limits, refined
+        self._rounds.verb(key, lambda: self._leaves.bound(found, data.cuts, limits, refined, store))
+        return tree
+
     # the model
 
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:

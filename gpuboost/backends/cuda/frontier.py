@@ -236,7 +236,7 @@ class CudaFrontier:
             return
         work = a["candidates"], a["arrived"], self.state, self.nodes, *self._next_step()
         how = _int(plan.slots), _int(choose), *self._lots, *self._chosen
-        arena.evaluate(grid, (256,), (*histograms, *features, *work, *some, *how, *arena.here))
+        arena.evaluate(grid, (256,), (*histograms, *features, *work, *some, *how, *arena.within, *arena.here))
 
     def _share(self) -> None:
         """One split for the last level, whose histograms are complete."""

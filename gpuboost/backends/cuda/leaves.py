@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpuboost.backends.bounds import of_features
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.random_shape import RandomShapes
@@ -24,8 +25,9 @@ from gpuboost.types import Array, Cuts, Limits, Noise, TrainingSet, Tree
 THREADS, DIGITS = 256, 256  # as in the kernels
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
 FACTOR, SCALE, PLACE, ITERATION = 4, 6, 8, 10  # among the round's inputs; PLACE: in the store, of output 0's tree
-STEP_BYTES = 16
+STEP_BYTES, KEPT_BYTES = 16, 48
 _LEAVES = ("common.cuh", "philox.cuh", "normal.cuh", "tree.cuh", "record.cuh", "walk.cuh", "leaves.cu")
+_BOUNDS = ("common.cuh", "tree.cuh", "bounds.cuh", "bounds.cu")
 _QUANTILES = ("common.cuh", "tree.cuh", "ordered.cuh", "quantiles.cu")
 
 
@@ -123,6 +125,20 @@ class Leaves:
                 self._shares.sum(counts)
             grid = (min(capacity, 8 * self._runtime.sm_count),)
             choose(grid, (DIGITS,), (*nodes, np.int32(shift), prefix, needed, counts, found.values))
+        self.keep(found, store)
+
+    def bound(self, found: LeafOfRow, cuts: Cuts, limits: Limits, refined: bool, store: TreeStore) -> None:
+        """Leaf values are held to their order; see the verb."""
+        grown, capacity, directions = found.grown, store.capacity, limits.directions
+        assert directions is not None
+        on_device = self._rounds.buffer(
+            ("directions", id(cuts), directions),
+            lambda: self._runtime.upload(of_features(directions, cuts).astype(np.int32)),
+        )
+        kept = self._room("kept", capacity * KEPT_BYTES, np.uint8, 0)
+        ridge = np.float64(0.0 if refined else limits.reg_lambda)
+        arguments = grown.state, grown.nodes, on_device, ridge, np.int32(refined), kept, found.values
+        self._kernel("bound_leaves", _BOUNDS)((1,), (32,), arguments)
         self.keep(found, store)
 
     def keep(self, found: LeafOfRow, store: TreeStore) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gpuboost.backends.bounds import bound_leaves
 from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.fixed_point import fixed_point_scale
 from gpuboost.backends.layout import layout_of
@@ -247,6 +248,11 @@ class Sharded:
         self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
     ) -> Tree:
         raise DeviceError("step: a line search passes over all rows many times, and shards do not; use step='newton'.")
+
+    def bound_leaves(
+        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> Tree:
+        return bound_leaves(tree, data.cuts, limits, refined=refined)
 
     # the model
 

@@ -170,6 +170,9 @@ class GpuShard(Holder):
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array) -> None:
         self._cuda.leaf_quantiles(tree, leaf_of_row, loss, scores, self._data)
 
+    def bound_leaves(self, tree: Tree, leaf_of_row: Array, limits: Limits, refined: bool) -> None:
+        self._cuda.bound_leaves(tree, leaf_of_row, self._data, limits, refined=refined)
+
     # the model
 
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:

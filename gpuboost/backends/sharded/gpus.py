@@ -241,6 +241,12 @@ class ShardedGpus:
         self._driver.tell("leaf_quantiles", cast(Any, tree).held, leaf_of_row, self._held(loss), scores)
         return tree
 
+    def bound_leaves(
+        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> Tree:
+        self._driver.tell("bound_leaves", cast(Any, tree).held, leaf_of_row, limits, refined)
+        return tree
+
     # the model
 
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
