@@ -64,6 +64,8 @@ PARAMETERS = {
     "heavy leaves": {"min_samples_leaf": 20, "reg_lambda": 0.0, "min_split_gain": 0.1},
     "few bins": {"max_bins": 7},
     "a stump": {"max_depth": 1},
+    "constraints": {"monotonic_cst": [1, 1, 0, -1, 0, 0], "n_estimators": 6},
+    "constraints on medians": {"monotonic_cst": {0: 1, 2: -1}, "loss": "absolute_error", "sampling": 0.5},
     "no trees": {"n_estimators": 0},
 }
 

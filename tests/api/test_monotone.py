@@ -192,6 +192,13 @@ def test_sparse_columns_and_categories_beside_constraints() -> None:
     assert worst(mixed.predict, points) == 0.0
 
 
+def test_memory_of_a_gpu_has_room_for_bounds() -> None:
+    free, bound = (
+        gb.estimate_memory(100_000, 4, max_depth=6, monotonic_cst=given_as) for given_as in (None, {"age": 1})
+    )
+    assert free.total < bound.total < free.total + 100_000
+
+
 def test_what_theory_says_of_it() -> None:
     x, y = problem(0, 100)
     model = gb.GradientBoostingRegressor(n_estimators=3, monotonic_cst=DIRECTIONS)

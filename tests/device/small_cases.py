@@ -16,6 +16,8 @@ CASES = (
     {"sampling": gb.ImportanceSampling(0.4, variance_control="previous_leaf")},
     {"growth": "leafwise", "max_leaves": 9},
     {"growth": "oblivious"},
+    {"monotonic_cst": {0: 1, 2: -1}},
+    {"monotonic_cst": {0: 1, 2: -1}, "growth": "leafwise", "max_leaves": 9, "loss": "absolute_error"},
     {"loss": "absolute_error"},
     {"min_samples_leaf": 5},
     {"learners": gb.RandomByNode(2)},

@@ -56,6 +56,11 @@ AT_SIZE = {
         {"growth": "leafwise", "max_leaves": 63, "max_depth": None, "n_estimators": 5},
     ),
     "oblivious": (gb.GradientBoostingRegressor, {"growth": "oblivious", "n_estimators": 10}),
+    "constraints": (gb.GradientBoostingRegressor, {"monotonic_cst": {0: 1, 1: -1}, "n_estimators": 10}),
+    "constraints, leaf-wise": (
+        gb.GradientBoostingRegressor,
+        {"monotonic_cst": {0: 1}, "growth": "leafwise", "max_leaves": 31, "max_depth": None, "n_estimators": 5},
+    ),
     "medians": (gb.GradientBoostingRegressor, {"loss": "absolute_error", "n_estimators": 5}),
     "features drawn for every node": (
         gb.GradientBoostingRegressor,
