@@ -83,8 +83,8 @@ def job(
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
     resume = None if start is None else start.ensemble
     if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
-        held = "other base learners" if resume.components else "trees"
-        raise RecipeError(f"base_learner: the model to continue holds {held}, and a model holds one or the other.")
+        kind = "other base learners" if resume.components else "trees"
+        raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
     eval_rows = tuple(one.x.shape[0] for one in sets)
     choice = settled(choice, params["device"] == "auto" and place is None, recipe, found, goal, eval_rows)
     model = Saved(dict(params), resume or Ensemble(np.empty(0), found.cuts), goal.loss, found.columns, goal.classes)
