@@ -64,11 +64,13 @@ class Log:
     def __str__(self) -> str:
         kind = "simulated workers" if self.simulated else "workers"
         lost = len(self.lines) - len(self.applied)
-        return (
-            f"{len(self.applied)} rounds by {self.workers} {kind}, staleness {self.mean_staleness:.3g} on average; "
-            f"{self.build_seconds:.3g} s to build and {self.server_seconds:.3g} s at the server, so "
-            f"{self.saturation:.3g} workers are enough" + (f"; {lost} trees were lost" if lost else "")
-        )
+        parts = [
+            f"{len(self.applied)} rounds by {self.workers} {kind}, staleness {self.mean_staleness:.3g} on average",
+            f"{self.build_seconds:.3g} s to build",
+        ]
+        if self.server_seconds > 0.0:  # known once a worker has come back for a second tree
+            parts[1] += f" and {self.server_seconds:.3g} s at the server, so {self.saturation:.3g} workers are enough"
+        return "; ".join(parts + [f"{lost} trees were lost"] * (lost > 0))
 
     @property
     def applied(self) -> tuple[Built, ...]:
@@ -92,12 +94,18 @@ class Log:
 
     @property
     def server_seconds(self) -> float:
-        """T_s: median time that the server is busy with one round, from taking it up to answering the next pull."""
+        """T_s: median time that the server is busy with one round, from taking it up to answering the next pull.
+
+        0 if no worker came back for a second tree.
+        """
         return _median(list(self._busy()))
 
     @property
     def saturation(self) -> float:
-        """1 + T_b / T_s: of more workers no speed-up comes, but staleness (Asynch-SGBDT, equation 13, corrected)."""
+        """1 + T_b / T_s: of more workers no speed-up comes, but staleness (Asynch-SGBDT, equation 13, corrected).
+
+        Infinite where T_s is not known.
+        """
         server = self.server_seconds
         return 1.0 + self.build_seconds / server if server > 0.0 else float("inf")
 

@@ -87,6 +87,14 @@ def test_a_thousand_workers_fit_on_this_machine() -> None:
     assert model.score(X, Y) > 0.5
 
 
+def test_a_log_says_how_many_workers_are_enough_if_that_is_known() -> None:
+    """The server's time shows where a worker comes back for its next tree."""
+    few, many = (gb.SimulatedWorkers(n, build_time=1.0, server_time=0.01) for n in (2, 1000))
+    logs = [regressor(n_estimators=5, execution=one).fit(X, Y).log_ for one in (few, many)]
+    assert "1 s to build and 0.01 s at the server, so 101 workers are enough" in str(logs[0])
+    assert str(logs[1]).endswith("1 s to build")
+
+
 def test_early_stopping_and_validation_go_by_version(tmp_path: Path) -> None:
     model = regressor(execution=SIMULATED, n_estimators=300, early_stopping_rounds=5, learning_rate=0.5)
     model.fit(X, Y, eval_set=EVAL)
