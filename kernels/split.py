@@ -380,6 +380,7 @@ def _categorical(g, h, n, n_bins, total_g, total_h, total_n, units, rule, out, l
 
 @kernel
 def include(left_set, b):
+    """Bin b goes left. left_set (8,) uint32, a bit for each bin."""
     left_set[b >> 5] |= np.uint32(1) << np.uint32(b & 31)
 
 

@@ -58,6 +58,7 @@ def of_features(directions: Sequence[int], cuts: Cuts) -> NDArray[np.int64]:
 
 
 def clipped(value: float, low: float, high: float) -> float:
+    """The value, or the bound that it lies beyond."""
     return low if value < low else high if value > high else value
 
 

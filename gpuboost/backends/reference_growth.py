@@ -73,6 +73,7 @@ class Frontier:
 
 
 def plant(data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Frontier:
+    """A tree that is its root so far, with the integers of the rows that it learns from."""
     g, h, units = integers(target.gradients, output)
     bins = dense_rows(data.bins)
     root = Node(np.arange(len(g)), int(g.sum()), int(h.sum()), 0)
@@ -93,6 +94,7 @@ def plant(data: TrainingSet, target: Target, output: int, candidates: Candidates
 
 
 def histograms(frontier: Frontier) -> None:
+    """Sum the rows of every open node that was not searched yet, feature by feature and bin by bin."""
     for node in frontier.nodes:
         if node.sought or not frontier.can_split(node):
             continue
@@ -106,6 +108,7 @@ def histograms(frontier: Frontier) -> None:
 
 
 def best_splits(frontier: Frontier) -> None:
+    """Find what each node with a histogram is best split by; all nodes count as searched then."""
     f = frontier
     rest = f.units, f.limits, f.n_bins, f.categorical, f.rows_per_h
     fresh = [node for node in f.nodes if not node.sought and node.histogram]
@@ -126,6 +129,7 @@ def best_splits(frontier: Frontier) -> None:
 
 
 def partition(frontier: Frontier, most: int | None = None) -> bool:
+    """Split open nodes, ``most`` of those that gain most; False if there was none. See ``Backend.partition``."""
     nodes = frontier.nodes
     open_nodes = [v for v, node in enumerate(nodes) if node.split is not None and not node.left]
     room = frontier.limits.max_leaves - frontier.n_leaves
@@ -146,6 +150,7 @@ def partition(frontier: Frontier, most: int | None = None) -> bool:
 
 
 def harvest(frontier: Frontier, data: TrainingSet, target: Target) -> Structure:
+    """The tree as it stands: its nodes, the leaf of each row, and the sums that leaf values may be made of."""
     nodes = _as_arrays(frontier)
     sums = (
         None
