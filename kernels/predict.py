@@ -100,20 +100,8 @@ def code_sparse(data, indices, indptr, start, n, slot_start, absent, kinds, plac
 
 
 @kernel
-def take_columns(columns, start, n, features, codes):
-    """codes[block, slot, row] of rows that are binned already, column by column."""
-    width = codes.shape[2]
-    for block in range((n + width - 1) // width):
-        first = np.uint64(start + block * width)
-        for slot in range(len(features)):
-            feature = np.uint64(features[slot])
-            for r in range(np.uint64(min(width, n - block * width))):
-                codes[np.uint64(block), np.uint64(slot), r] = columns[feature, first + r]
-
-
-@kernel
 def take_sparse_columns(default, column_start, row, column_bin, start, n, features, codes):
-    """The same from the stored entries of each column."""
+    """codes[block, slot, row] of rows that are binned already, from the stored entries of each column."""
     width = codes.shape[2]
     for slot in range(len(features)):
         feature = features[slot]
@@ -205,7 +193,7 @@ def _execute(codes, ops, begin, end, found, looked_up):
 
 
 @kernel
-def _find(codes, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places):
+def find(codes, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places):
     """The leaf of tree t for each row of a block: in found, after the constants, if True; in leaf otherwise."""
     if rows < FEW or starts[0, t] == starts[0, t + 1]:
         _walk(codes, rows, nodes, leaf_of, starts[3, t], starts[1, t] < starts[1, t + 1], sets, leaf, places)
@@ -244,7 +232,7 @@ def add_trees(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of
     for block in range((n + width - 1) // width):
         rows, place, coded = min(width, n - block * width), at + block * width, codes[block]
         for t in range(first, last):
-            if _find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places):
+            if find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places):
                 _add(found, CONSTANTS, values, starts[2, t], scores, output[t], place, rows)
             else:
                 _add(leaf, 0, values, starts[2, t], scores, output[t], place, rows)
@@ -258,7 +246,7 @@ def find_leaves(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_
     for block in range((n + width - 1) // width):
         rows, place, coded = min(width, n - block * width), at + block * width, codes[block]
         for t in range(first, last):
-            if _find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places):
+            if find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places):
                 _write(found, CONSTANTS, leaf_node, starts[2, t], out, place, t - first, rows)
             else:
                 _write(leaf, 0, leaf_node, starts[2, t], out, place, t - first, rows)

@@ -246,10 +246,10 @@ class Cpu:
     ) -> tuple[Tree, Array]:
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
         if sums is None or structure.version != version:
-            route: Callable[[int, int, cpu_sums.Stretch], None] | None = None
+            route: cpu_sums.Route | None = None
             if leaf_of_row is None:
                 leaf_of_row, programme = np.empty(data.n_rows, np.int32), Programme.of([nodes], data.cuts)
-                route = partial(_route, programme, data.bins, leaf_of_row)
+                route = partial(programme.route_and_sum, data.bins, leaf_of_row)
             leaves = leaf_of_row, len(nodes.feature)
             exact, units = cpu_sums.leaf_integers(
                 gradients, structure.output, *leaves, self._team, self._in_parts, route
@@ -461,9 +461,3 @@ class Cpu:
         programme, out = Programme.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
         self._by_rows(len(out), lambda a, b: programme.route(bins, a, b, out))
         return out
-
-
-def _route(
-    programme: Programme, bins: Bins, leaf_of_row: Array, begin: int, end: int, follow: cpu_sums.Stretch
-) -> None:
-    programme.route(bins, begin, end, leaf_of_row, follow)

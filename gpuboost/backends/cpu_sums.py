@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuboost.backends.fixed_point import fixed_point_scale
+from gpuboost.backends.programme import Pairs
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace
 from gpuboost.kernels import fixed_point
@@ -15,8 +16,8 @@ from gpuboost.types import Array, Gradients
 NO_MULTIPLICITY = np.empty(0, np.int32)
 LINE = 8  # numbers in a cache line, one line for each thread
 
-Stretch = Callable[[int, int], None]
-"""(begin, end): what to do with these rows"""
+Route = Callable[[Pairs, int, int, Array], None]
+"""(pairs, begin, end, sums): find the leaf of these rows, and add their pairs to its sums (``route_and_sum``)"""
 
 Share = Callable[[int, Callable[[int, int, int], object]], None]
 """(n, work): call work(part, begin, end) on stretches of n rows, at once if there are enough of them"""
@@ -79,7 +80,7 @@ def pack(
 
 def leaf_sums(
     gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: Team, in_parts: Share,
-    route: Callable[[int, int, Stretch], None] | None = None,
+    route: Route | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """(v,) exact G and H of each leaf, over all rows: ``leaf_integers`` times the value of their units."""
     total, units = leaf_integers(gradients, output, leaf_of_row, n_nodes, team, in_parts, route)
@@ -88,25 +89,21 @@ def leaf_sums(
 
 def leaf_integers(
     gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: Team, in_parts: Share,
-    route: Callable[[int, int, Stretch], None] | None = None,
+    route: Route | None = None,
 ) -> tuple[Array, tuple[float, float]]:  # fmt: skip
     """(v, 2) int64 sums of g and h in each leaf, over all rows, and the value of one unit of each.
 
-    ``route``, if given, is to write ``leaf_of_row`` first: it calls its last argument for each stretch that is done,
-    whose rows are then added up while their leaves are still in the cache.
+    ``route``, if given, writes ``leaf_of_row`` too.
     """
     g, h, m = gradients.g[output], gradients.h[output], multiplicity_of(gradients)
     found = scales(gradients, output, team)
-    sums = np.zeros((team.size, n_nodes, 2), np.int64)
+    pairs, sums = (g, h, m, *found), np.zeros((team.size, n_nodes, 2), np.int64)
 
     def work(part: int, begin: int, end: int) -> None:
-        def add(a: int, b: int) -> None:
-            fixed_point.leaf_sums(g, h, m, *found, leaf_of_row, a, b, sums[part])
-
         if route is None:
-            add(begin, end)
+            fixed_point.leaf_sums(*pairs, leaf_of_row, begin, end, sums[part])
         else:
-            route(begin, end, add)
+            route(pairs, begin, end, sums[part])
 
     in_parts(len(g), work)
     return sums.sum(axis=0), (1.0 / found[0], 1.0 / found[1])

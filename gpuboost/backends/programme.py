@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.kernels import fixed_point, route
 from gpuboost.kernels import predict as kernels
 from gpuboost.kernels.flatten import STEP_COLUMNS, flatten
 from gpuboost.types import Array, Bins, Cuts, DenseBins, Nodes
 
-WIDTH = 512  # rows of a block
+WIDTH = 2048
 _CONSTANTS = np.repeat(np.arange(256, dtype=np.uint8), 64)
 _CODES = 1 << 19  # bytes of codes in flight: they should stay in the second-level cache
+
+Pairs: TypeAlias = tuple[Array, Array, Array, float, float]
+"""g and h (n,) float32, multiplicity (n,) int32 or (0,), and the scales that turn both into integers"""
+
+NO_PAIRS: Pairs = np.empty(0, np.float32), np.empty(0, np.float32), np.empty(0, np.int32), 1.0, 1.0
+NO_SUMS = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,25 +113,26 @@ class Programme:
         """scores[output, at : at + n] += values, tree after tree, for n coded rows."""
         kernels.add_trees(codes, n, trees.start, trees.stop, *self._arguments(codes), values, output, scores, at)
 
-    def route(
-        self, bins: Bins, start: int, stop: int, out: Array, follow: Callable[[int, int], None] | None = None
-    ) -> None:
-        """out[start:stop] = node in which each row of the one tree comes to rest. out: (n,) int32.
+    def route(self, bins: Bins, start: int, stop: int, out: Array) -> None:
+        """out[start:stop] = node in which each row of the one tree comes to rest. out: (n,) int32."""
+        self.route_and_sum(bins, out, NO_PAIRS, start, stop, NO_SUMS)
 
-        ``follow(a, b)`` is called for each stretch as soon as it is done.
-        """
+    def route_and_sum(self, bins: Bins, out: Array, pairs: Pairs, start: int, stop: int, sums: Array) -> None:
+        """The same, and sums[node] += the integers of each row in it. sums: (v, 2) int64; (0, 2) stays as it is."""
+        if isinstance(bins, DenseBins):
+            codes = self.room(min(stop - start, WIDTH))
+            tree = self.features, codes, *self._arguments(codes), self.leaf_node
+            route.route(bins.columns, start, stop, *tree, out, *pairs, sums)
+            return
         codes, in_lines = self.room(stop - start), out.reshape(-1, 1)
         step, tree = codes.shape[0] * codes.shape[2], self._arguments(codes)
         for first in range(start, stop, step):
             n = min(step, stop - first)
-            if isinstance(bins, DenseBins):
-                kernels.take_columns(bins.columns, first, n, self.features, codes)
-            else:
-                entries = bins.default, bins.column_start, bins.row, bins.column_bin
-                kernels.take_sparse_columns(*entries, first, n, self.features, codes)
+            entries = bins.default, bins.column_start, bins.row, bins.column_bin
+            kernels.take_sparse_columns(*entries, first, n, self.features, codes)
             kernels.find_leaves(codes, n, 0, 1, *tree, self.leaf_node, in_lines, first)
-            if follow is not None:
-                follow(first, first + n)
+            if len(sums):
+                fixed_point.leaf_sums(*pairs, out, first, first + n, sums)  # while their leaves are in the cache
 
 
 def _bins_of(features: Array, cuts: Cuts) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -14,6 +15,7 @@ from strategies import Array, probing_rows, random_cuts, random_ensemble, random
 
 from gpuboost.backends import forest
 from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.exact_sums import integers
 from gpuboost.backends.forest import Forest
 from gpuboost.backends.programme import Programme
 from gpuboost.backends.reference import Reference
@@ -278,3 +280,31 @@ def test_routing_of_binned_rows(max_leaves: int, n: int) -> None:
         assert (out[n // 3 :] == -1).all()
         programme.route(form, n // 3, n, out)
         np.testing.assert_array_equal(out, want)
+
+
+TILE = 65_535  # rows whose packed sums fit
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(
+    ("n", "max_leaves", "kind"),
+    [(1, 8, "plain"), (700, 2, "spike"), (5000, 300, "heavy"), (9 * TILE + 77, 1, "ties"), (9 * TILE, 2, "ties")],
+)
+def test_routing_sums_what_it_routes(n: int, max_leaves: int, kind: str, whole: bool) -> None:
+    rng = np.random.default_rng(n + max_leaves)
+    cuts = random_cuts(rng, 3, 0.3)
+    nodes, bins = random_nodes(rng, cuts, max_leaves), binned(cuts, n, n)
+    m = rng.integers(1, 4097, n if whole else 0).astype(np.int32)
+    gradients = random_gradients(rng, n, kind, m if whole else None)
+    g, h, units = integers(gradients, 0)
+    want = np.empty(n, np.int32)
+    Programme.of([nodes], cuts).route(bins, 0, n, want)
+    sums_wanted = np.zeros((len(nodes.feature), 2), np.int64)
+    np.add.at(sums_wanted, want, np.stack([g, h], axis=1))
+    pairs = gradients.g[0], gradients.h[0], m, 1.0 / units[0], 1.0 / units[1]
+    for form in (bins, as_sparse(bins, np.zeros(bins.shape[1], np.uint8))):
+        out, sums, programme = np.full(n, -1, np.int32), np.zeros_like(sums_wanted), Programme.of([nodes], cuts)
+        for start, stop in ((0, n // 3), (n // 3, n)):
+            programme.route_and_sum(form, out, pairs, start, stop, sums)
+        np.testing.assert_array_equal(out, want)
+        np.testing.assert_array_equal(sums, sums_wanted)
