@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import pytest
 
-from gpuboost.backends import cpu, cpu_frontier, cpu_stump
+from gpuboost.backends import cpu, cpu_histograms, cpu_partition, cpu_search, cpu_stump
 from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference import Reference
@@ -193,12 +193,12 @@ def eager_threads(rows: int = 16, cells: int = 16, narrow: int | None = 40) -> I
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "SMALL", rows)
-        patch.setattr(cpu_frontier, "ROWS_PER_THREAD", rows)
-        patch.setattr(cpu_frontier, "SORTED_PER_THREAD", rows)
-        patch.setattr(cpu_frontier, "CELLS_PER_THREAD", cells)
+        patch.setattr(cpu_histograms, "ROWS_PER_THREAD", rows)
+        patch.setattr(cpu_partition, "SORTED_PER_THREAD", rows)
+        patch.setattr(cpu_search, "CELLS_PER_THREAD", cells)
         patch.setattr(cpu_stump, "CELLS_SUMMED_PER_THREAD", cells)
         patch.setattr(cpu_stump, "ROUTED_PER_THREAD", rows)
-        patch.setattr(cpu_frontier, "NARROW_ROWS", cpu_frontier.NARROW_ROWS if narrow is None else narrow)
+        patch.setattr(cpu_histograms, "NARROW_ROWS", cpu_histograms.NARROW_ROWS if narrow is None else narrow)
         yield
 
 

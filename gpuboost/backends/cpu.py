@@ -25,6 +25,7 @@ from gpuboost.backends.bounds import bound_leaves
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_entries import drawn_columns
 from gpuboost.backends.cpu_frontier import CpuFrontier
+from gpuboost.backends.cpu_partition import RowsByNode
 from gpuboost.backends.cpu_smoothing import CpuSmoothing
 from gpuboost.backends.cpu_stump import CpuStump
 from gpuboost.backends.layout import Columns, Layout, Marks, columns_of, laid_out, layout_of, marks_of
@@ -206,10 +207,10 @@ class Cpu:
         if by_column is not None and target.rows is not None:
             by_column = drawn_columns(by_column, target.rows, data.n_rows, self._team, workspace)
         layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
+        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._team, workspace)
         return CpuFrontier(
-            bins, data.cuts, layout, by_column, self._laid_out(bins), rows, drawn, packed, weight, totals, units,
-            limits, output, self._team, workspace, candidates,
-        )  # fmt: skip
+            by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
+        )
 
     def histograms(self, frontier: CpuFrontier | CpuStump) -> None:
         frontier.build_histograms()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_frontier, cpu_sums
+from gpuboost.backends import cpu_histograms, cpu_search, cpu_sums
 from gpuboost.backends.layout import NO_BYTES, Layout, Marks, even
 from gpuboost.backends.subsets import subset
 from gpuboost.backends.team import Team, share
@@ -67,7 +67,7 @@ class CpuStump:
         m = cpu_sums.multiplicity_of(gradients)
         self._weight = int(m.sum()) if len(m) else data.n_rows
         self._rows = gradients.g[output], gradients.h[output], m, *scales
-        self._narrow = data.n_rows <= cpu_frontier.NARROW_ROWS
+        self._narrow = data.n_rows <= cpu_histograms.NARROW_ROWS
         self._found: tuple[int, int, list[int], float, NDArray[np.uint32]] | None = None
         self._lefts, self._split, self._sought = 0, False, False
 
@@ -158,11 +158,11 @@ class CpuStump:
             self._histogram, self._data.n_rows, (*self._totals, self._weight), self._starts, self._n_bins,
             self._kinds if self._some_sets else None, self._defaults, self._units,
             (float(limits.reg_lambda), float(limits.min_child_weight), float(limits.min_split_gain)), limits.signed,
-            cpu_frontier.NARROW_ROWS,
+            cpu_histograms.NARROW_ROWS,
         )  # fmt: skip
-        root = cpu_frontier.NO_CUTS if candidates.root is None else candidates.root
+        root = cpu_search.NO_CUTS if candidates.root is None else candidates.root
         to = None if self._is_plain() else True, root, self._drawn(), gains, found, left_sets
-        parts = min(self._parts(self._histogram.shape[1], cpu_frontier.CELLS_PER_THREAD), t)
+        parts = min(self._parts(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(self._starts, parts).tolist()
         best = [-1] * parts
 
@@ -178,7 +178,7 @@ class CpuStump:
         if lots is not None or parts > 1:
             winner = stump.best_of(gains[0], 0, t)
         if winner >= 0:
-            left_set = left_sets[0, winner] if self._kinds[winner] else cpu_frontier.NO_WORDS
+            left_set = left_sets[0, winner] if self._kinds[winner] else cpu_search.NO_WORDS
             feature = int(candidates.features[winner])
             self._found = winner, feature, found[0, winner].tolist(), float(gains[0, winner]), left_set
 

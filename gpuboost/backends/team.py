@@ -52,6 +52,17 @@ class Team:
         if failure is not None:
             raise failure
 
+    def worth(self, size: int, per_thread: int) -> int:
+        """How many of the team to wake for so much work, if each is to have ``per_thread`` of it at least."""
+        return 1 if self.size == 1 else max(1, min(self.size, size // per_thread))
+
+    def run_parts(self, parts: int, work: Work) -> None:
+        """``work(part)`` for part 0 .. parts - 1, at most ``size`` of them; one part is done without waking anybody."""
+        if parts == 1:
+            work(0)
+        else:
+            self.run(lambda part: work(part) if part < parts else None)
+
     def _recruit(self) -> _Members:
         members = _Members(self.size)
         finalize(self, _dismiss, list(members))

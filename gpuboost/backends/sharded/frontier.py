@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu_frontier import CpuFrontier
+from gpuboost.backends.cpu_partition import RowsByNode
 from gpuboost.backends.layout import Layout
 from gpuboost.backends.sharded.rows import RULE, unpacked
 from gpuboost.backends.team import Team
@@ -53,60 +54,56 @@ class ShardedFrontier(CpuFrontier):
         candidates: Candidates,
     ) -> None:
         self.tree, self._ask, self._tell = tree, ask, tell
-        rows = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
+        of_all = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
+        rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, team, workspace)
         super().__init__(
-            empty_bins, cuts, layout, None, None, rows, NO_INTS, NO_PAIRS, weight, totals, units, limits, output, team,
-            workspace, candidates,
-        )  # fmt: skip
-
-    def _make_room(self, n_slots: int) -> None:
-        super()._make_room(n_slots)
-        self._narrow_rows = ALWAYS_WIDE
+            rows, NO_PAIRS, weight, totals, units, None, cuts, limits, candidates, output, workspace, ALWAYS_WIDE
+        )
 
     def build_histograms(self) -> None:
-        fresh, cells = self._fresh, self._layout.n_cells
+        fresh, cells, node, histograms = self._fresh, self._rows.layout.n_cells, self._tree.node, self._histograms
         if not len(fresh):
             return
         built, siblings = fresh[:, 0], fresh[:, 1]
         answers = self._ask("sum_up", self.tree, built)
-        slots = self._node[built, table.SLOT]
+        slots = node[built, table.SLOT]
         for i, slot in enumerate(slots):
             total = sum(unpacked(found[i], cells) for found, _ in answers)
-            self._histograms[slot] = np.reshape(total, -1)
-        if self._counts.shape[1]:
+            histograms.of[slot] = np.reshape(total, -1)
+        if histograms.counts.shape[1]:
             counts = sum(count for _, count in answers)
-            self._counts[slots] = counts
+            histograms.counts[slots] = counts
             some = siblings >= 0
-            self._counts[self._node[siblings[some], table.SLOT]] -= self._counts[slots[some]]
-        self._shared = np.empty((len(fresh), 0), np.int64)
+            histograms.counts[node[siblings[some], table.SLOT]] -= histograms.counts[slots[some]]
+        histograms.shared = np.empty((len(fresh), 0), np.int64)
 
     def split(self, most: int | None) -> bool:
-        room, limits, before = self._limits.max_leaves - self.n_leaves, self._limits, self._n_nodes
+        room, limits, tree, before = self._limits.max_leaves - self.n_leaves, self._limits, self._tree, self._tree.size
         most = before if limits.symmetric else room if most is None else min(most, room)
         chosen = np.empty(before, np.int64)
-        count = partition.choose(self._node, before, self._gain, most, chosen)
+        count = partition.choose(tree.node, before, tree.gain, most, chosen)
         if count == 0 or count > room:  # a level that several nodes share is split as a whole
             return False
         chosen, fresh, counts = chosen[:count], np.empty((count, 3), np.int64), np.zeros((1, count), np.int64)
-        deeper = self._node[chosen, table.DEPTH] + 1 < limits.max_depth
+        deeper = tree.node[chosen, table.DEPTH] + 1 < limits.max_depth
         if deeper.any():
-            counts[0, deeper] = sum(self._ask("sort", self.tree, chosen[deeper], *self._rule_of(chosen[deeper])))
-        self._make_more_room(int(np.count_nonzero(deeper)))
-        self._lengthen_table(before + 2 * count)
-        self._n_nodes, pairs = partition.bear(
-            chosen, self._node, before, self._slots, counts, limits.max_depth, self._least_rows,
-            limits.min_child_weight, self._units[1], fresh,
-        )  # fmt: skip
+            counts[0, deeper] = sum(self._ask("sort", self.tree, chosen[deeper], *self._told(chosen[deeper])))
+        self._histograms.make_more_room(int(np.count_nonzero(deeper)))
+        tree.lengthen(before + 2 * count)
+        tree.size, pairs = partition.bear(
+            chosen, tree.node, before, self._histograms.slots, counts, *self._rule(), fresh
+        )
         self._fresh = fresh[:pairs]
         self.n_leaves += count
-        children = self._node[chosen][:, [table.LEFT, table.RIGHT]]
-        self._tell("bear", self.tree, chosen, children, *self._rule_of(chosen))
+        children = tree.node[chosen][:, [table.LEFT, table.RIGHT]]
+        self._tell("bear", self.tree, chosen, children, *self._told(chosen))
         return True
 
-    def _rule_of(self, nodes: NDArray[np.int64]) -> tuple[Array, Array]:
-        return self._node[nodes][:, RULE], self._left_set[nodes]
+    def _told(self, nodes: NDArray[np.int64]) -> tuple[Array, Array]:
+        """The splits of these nodes, as shards are told them."""
+        return self._tree.node[nodes][:, RULE], self._tree.left_set[nodes]
 
     def counted(self, counts: NDArray[np.int64]) -> None:
         """Take the (v,) rows of each node, which only the shards know. Ends the growth."""
-        node = self._node[: self._n_nodes]
+        node = self._tree.node[: self._tree.size]
         node[:, table.BEGIN], node[:, table.END] = 0, counts

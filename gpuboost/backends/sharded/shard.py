@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends import cpu_sums, formulas, reference_sampling
 from gpuboost.backends.cpu import EVERY_ROW, Cpu
+from gpuboost.backends.cpu_partition import RowsByNode
 from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
 from gpuboost.backends.routing import dense_rows
 from gpuboost.backends.sharded.holder import Holder
@@ -219,13 +220,9 @@ class Shard(Holder, Cpu):
             by_row[target.rows] = packed
             packed = by_row
         layout = self._layout_of(bins, data.cuts, candidates, False)
-        weight = len(g) if not len(m) else int(m.sum())
-        sums = int(totals[:, 0].sum()), int(totals[:, 1].sum())
-        self._trees[tree] = ShardRows(
-            bins, data.cuts, layout, None, self._laid_out(bins), rows, drawn, packed, weight, sums, (1.0, 1.0), limits,
-            output, self._team, workspace, candidates,
-        )  # fmt: skip
-        return sums
+        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._team, workspace)
+        self._trees[tree] = ShardRows(by_node, packed, limits, workspace)
+        return int(totals[:, 0].sum()), int(totals[:, 1].sum())
 
     def sum_up(self, tree: int, built: Array) -> tuple[list[Array], Array | None]:
         return self._trees[tree].sum_up(built)
