@@ -5,23 +5,12 @@ A kernel of its own, so that trees without constraints neither pass bounds aroun
 
 import numpy as np
 
+from gpuboost.kernels.categories import CATEGORY_LAMBDA, MOST_CATEGORIES, next_candidate, rank_categories, settle_set
+from gpuboost.kernels.cells import CELLS_AT_ONCE, complete, read, read_running, seen
+from gpuboost.kernels.cuts import no_bit
 from gpuboost.kernels.gain import NOISE, score
 from gpuboost.kernels.jit import kernel
 from gpuboost.kernels.nodes import BEGIN, END, FEATURE, FRESH, LEFT, LEFT_G, LEFT_H, RIGHT, SLOT, STATE, SUM_G, SUM_H
-from gpuboost.kernels.split import (
-    CATEGORY_LAMBDA,
-    CELLS_AT_ONCE,
-    GROUP_ROWS,
-    MOST_CATEGORIES,
-    complete,
-    include,
-    no_bit,
-    put_in_set,
-    rank_categories,
-    read,
-    read_running,
-    seen,
-)
 
 
 @kernel
@@ -78,7 +67,7 @@ def inherit(fresh, node, directions, units, ridge, bounds):
 
 @kernel
 def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high, direction, restricted, bits, out):
-    """See ``split._numeric``; low, high: the node's bounds, direction: the feature's."""
+    """See ``cuts.general_cut``; low, high: the node's bounds, direction: the feature's."""
     unit_g, unit_h, ridge, least_h, least_n = units[0], units[1], rule[0], rule[1], np.int64(rule[3])
     missing_g, missing_h = g[n_bins], h[n_bins]
     missing_n = n[n_bins] if n.shape[0] > 0 else np.int64(0)
@@ -112,48 +101,33 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high,
 
 
 @kernel
-def _categorical(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high, out, left_set):
-    """See ``split._categorical``. A categorical feature has no direction, but a node may have bounds."""
-    unit_g, unit_h, least_h, least_n = units[0], units[1], rule[1], np.int64(rule[3])
-    used, rows_per_h = np.empty(n_bins + 1, np.int64), rule[4]
-    m, single = rank_categories(g, h, n, n_bins, unit_g, unit_h, rows_per_h, used)
+def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set):
+    """See ``categories.best_set``. A categorical feature has no direction, but a node may have bounds."""
+    unit_g, unit_h = units[0], units[1]
+    total_g, total_h, _ = totals
+    used = np.empty(n_bins + 1, np.int64)
+    m, single = rank_categories(g, h, n, n_bins, unit_g, unit_h, rule[4], used)
     ridge = rule[0] if single else rule[0] + CATEGORY_LAMBDA
     parent = score_within(total_g * unit_g, total_h * unit_h, ridge, low, high)
     floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
     order = used[:m]
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(1 if single else 2):
-        lg, lh, ln, group = np.int64(0), np.int64(0), np.int64(0), 0.0
+        left = np.int64(0), np.int64(0), np.int64(0), 0.0
         for i in range(m if single else min(m, MOST_CATEGORIES)):
             cell = order[i] if sweep == 0 else order[m - 1 - i]
-            if single:
-                lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
-            lg += g[cell]
-            lh += h[cell]
-            group += h[cell] * rows_per_h
-            if n.shape[0] > 0:
-                ln += n[cell]
-            if single and cell == n_bins:  # what is missing against all others, which go left
-                lg, lh, ln = total_g - lg, total_h - lh, total_n - ln
+            left, judged = next_candidate(cell, left, g, h, n, n_bins, totals, units, rule, single)
+            if not judged:
+                continue
+            lg, lh = left[0], left[1]
             rg, rh = total_g - lg, total_h - lh
-            if lh <= 0 or rh <= 0 or lh * unit_h < least_h or rh * unit_h < least_h:
-                continue
-            if n.shape[0] > 0 and (ln < least_n or total_n - ln < least_n):
-                continue
-            if not single and (group < GROUP_ROWS or rh * rows_per_h < GROUP_ROWS):
-                continue
-            group = 0.0
             sides = both_within(lg * unit_g, lh * unit_h, rg * unit_g, rh * unit_h, ridge, low, high, 0)
             if sides - parent > best:
                 best, best_sweep, best_size = sides - parent, sweep, i + 1
                 out[2], out[3] = lg, lh
     if not best > floor:
         return 0.0
-    put_in_set(order, single, best_sweep, best_size, n_bins, left_set)
-    if not seen(g, h, n, n_bins) and out[3] > total_h - out[3]:
-        include(left_set, n_bins)
-    out[0] = 0
-    out[1] = np.int64((left_set[n_bins >> 5] >> np.uint32(n_bins & 31)) & np.uint32(1))
+    settle_set(order, single, best_sweep, best_size, g, h, n, n_bins, total_h, out, left_set)
     return best
 
 
@@ -208,7 +182,7 @@ def _search_node(low, high, directions, cells, narrow, counts, rows, total_g, to
         if kinds is not None and is_categorical:
             read(cells, narrow, begin, size, g, h)
             gains[j] = _categorical(
-                g, h, n, n_bins[j], total_g, total_h, rows, units, rule, low, high, found[j], left_sets[j]
+                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, low, high, found[j], left_sets[j]
             )  # fmt: skip
         else:
             read_running(cells, narrow, begin, size - 1, g, h)

@@ -7,6 +7,17 @@ not allowed gains nothing and gets it all the same.
 
 import numpy as np
 
+from gpuboost.kernels.categories import (
+    CATEGORY_LAMBDA,
+    GROUP_ROWS,
+    MOST_CATEGORIES,
+    include,
+    put_in_set,
+    rank_categories,
+)
+from gpuboost.kernels.cells import complete, read, read_running, seen
+from gpuboost.kernels.cuts import cut_gains, first_largest
+from gpuboost.kernels.gain import NOISE, score
 from gpuboost.kernels.jit import kernel
 from gpuboost.kernels.nodes import (
     BEGIN,
@@ -23,22 +34,6 @@ from gpuboost.kernels.nodes import (
     STATE,
     SUM_G,
     SUM_H,
-)
-from gpuboost.kernels.split import (
-    CATEGORY_LAMBDA,
-    GROUP_ROWS,
-    MOST_CATEGORIES,
-    NOISE,
-    complete,
-    cut_gains,
-    first_largest,
-    include,
-    put_in_set,
-    rank_categories,
-    read,
-    read_running,
-    score,
-    seen,
 )
 
 

@@ -17,6 +17,8 @@ from gpuboost.backends.subsets import subset
 from gpuboost.backends.team import Team
 from gpuboost.kernels import columns, contest, shared_split, split
 from gpuboost.kernels import nodes as table
+from gpuboost.kernels.gain import NOISE
+from gpuboost.kernels.narrow_split import MOST_RIDGE
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.types import Array, Candidates, Cuts, Limits
 
@@ -48,7 +50,7 @@ class Search:
             self._bounds = Bounds(limits.directions, cuts, layout.features, limits, units)
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
         self.rule = np.array([*own, rows_per_h, float(limits.signed)], np.float64)
-        quick = all_narrow and limits.reg_lambda < split.MOST_RIDGE * units[1] and self._bounds is None
+        quick = all_narrow and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
 
     def searchers(self, pairs: int) -> int:
@@ -126,7 +128,7 @@ class Search:
         parents = (totals[:, 0] * self.units[0]) ** 2 / (totals[:, 1] * self.units[1] + self._limits.reg_lambda)
         entries = stored.start[layout.features + 1] - stored.start[layout.features]
         bounds = even(np.concatenate([[0], np.cumsum(entries)]), size)
-        gains = np.tile(np.maximum(self._limits.min_split_gain, split.NOISE * parents), (size, 1))
+        gains = np.tile(np.maximum(self._limits.min_split_gain, NOISE * parents), (size, 1))
         found, by_node = np.full((size, len(lines), 4), -1, np.int64), self._drawn_for(lines)
 
         def search(part: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuboost.kernels import narrow_split, split
+from gpuboost.kernels import cells, cuts, narrow_split
 from gpuboost.kernels.gain import score
 
 NO_ROWS, NO_CUTS = np.empty(0, np.int64), np.empty(8, np.uint32)
@@ -29,9 +29,9 @@ def quick(pairs: np.ndarray, units: np.ndarray, rule: np.ndarray) -> tuple[float
 def plain(pairs: np.ndarray, units: np.ndarray, rule: np.ndarray) -> tuple[float, list[int]]:
     total, found, size = int(pairs.sum()), np.full(4, -7, np.int64), len(pairs)
     g, h, gains = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(257)
-    split.read_running(np.concatenate([pairs, np.zeros(size, np.int64)]), True, 0, size - 1, g, h)
+    cells.read_running(np.concatenate([pairs, np.zeros(size, np.int64)]), True, 0, size - 1, g, h)
     sums = total >> 32, total & 0xFFFF_FFFF, 0
-    gain = split._numeric(g, h, NO_ROWS, size - 1, *sums, units, rule, False, NO_CUTS, gains, found)
+    gain = cuts.general_cut(g, h, NO_ROWS, size - 1, *sums, units, rule, False, NO_CUTS, gains, found)
     return gain, found.tolist()
 
 
