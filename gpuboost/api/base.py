@@ -80,12 +80,12 @@ class GradientBoosting(Drawing, BaseEstimator):
         return tags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's parameters; with ``deep`` the fields of policies too, such as ``sampling__rate``."""
+        """The constructor's parameters; with ``deep`` those of policies and base learners too: ``sampling__rate``."""
         params: dict[str, Any] = super().get_params(deep=False)
         return params | fields_of(params) if deep else params
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters by name, those of policies as ``sampling__rate``."""
+        """Change parameters by name, those of policies and base learners as ``sampling__rate``."""
         nested = {name: value for name, value in params.items() if "__" in name}
         super().set_params(**{name: value for name, value in params.items() if name not in nested})
         if nested:

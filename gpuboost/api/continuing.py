@@ -37,7 +37,10 @@ def starting_point(saved: files.Saved, goal: Goal) -> Start:
         If it was made for another kind of target.
     """
     if (saved.classes is None) != (goal.classes is None):
-        raise InputError("init_model: must be of the same kind as this estimator; got another.")
+        wanted = files.CLASSIFIER if goal.classes is not None else "a regressor or ranker"
+        raise InputError(
+            f"init_model: must be of the same kind as this estimator, {wanted}; got {files.kind_of(saved)}."
+        )
     same_name = isinstance(saved.loss, SavedCustom) and saved.loss.name == goal.loss.name
     if saved.loss != goal.loss and not same_name:
         raise InputError(f"init_model: was trained for the loss {saved.loss!r}; this fit is for {goal.loss!r}.")

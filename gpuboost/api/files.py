@@ -119,6 +119,14 @@ def read(path: str | os.PathLike[str]) -> Saved:
     InputError
         If it is anything else, is damaged, or is of a newer gpuboost; the message says where.
     """
+    try:
+        return _read(path)
+    except InputError as error:
+        text = str(error).removeprefix("model file: ")
+        raise InputError(f"model file {os.fspath(path)!r}: {text}") from None
+
+
+def _read(path: str | os.PathLike[str]) -> Saved:
     record = file.load(path)
     extra = record.extra
     if set(extra) - {"run"} != {"estimator", "classes", "best_iteration", "best_score"}:

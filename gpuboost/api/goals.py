@@ -99,7 +99,10 @@ def classification(loss: Any, class_weight: Any, rows: Labelled) -> Goal:
     InputError
         If the target is continuous, or holds fewer than two classes.
     """
-    check_classification_targets(rows.y)
+    try:
+        check_classification_targets(rows.y)
+    except ValueError as error:  # scikit-learn's words, which its own checks look for
+        raise InputError(f"y: {error}") from None
     classes, codes = np.unique(rows.y, return_inverse=True)
     totals = np.bincount(codes, rows.weight, len(classes))
     if (totals > 0.0).sum() < 2:

@@ -38,7 +38,8 @@ def load_model(
     known = inspect.signature(kind).parameters
     unknown = [name for name in saved.params if name not in known or name in files.NOT_WRITTEN]
     if unknown:
-        raise InputError(f"model file: parameters: {unknown[0]!r} is unknown; it may come from a newer gpuboost.")
+        name = f"model file {os.fspath(path)!r}"
+        raise InputError(f"{name}: parameters: {unknown[0]!r} is unknown; it may come from a newer gpuboost.")
     model: GradientBoostingClassifier | GradientBoostingRegressor | GradientBoostingRanker = kind(**saved.params)
     model._restore(saved)
     return model

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, TextIO
 
-from gpuboost.cli.tables import read
+from gpuboost.cli.tables import check_place, read
 from gpuboost.errors import InputError
 
 
@@ -17,10 +17,7 @@ def run(options: argparse.Namespace) -> int:
     """Predict a file of rows with a saved model."""
     import gpuboost
 
-    try:
-        model: Any = gpuboost.load_model(options.model)
-    except InputError as error:
-        raise InputError(f"{options.model}: {error}") from None
+    model: Any = gpuboost.load_model(options.model)
     if options.proba and not hasattr(model, "classes_"):
         kind = "ranking" if isinstance(model, gpuboost.GradientBoostingRanker) else "regression"
         raise InputError(f"--proba: {options.model} is a {kind} model, it has no classes; leave --proba out.")
@@ -28,6 +25,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--uncertainty: has the mean probability of each class already; leave --proba out.")
     if options.output and options.output.lower().endswith(".parquet"):
         raise InputError(f"--output: predictions are written as CSV; got {options.output}. Let its name end in .csv.")
+    if options.output:
+        check_place("--output", options.output)
     x = _columns(model, read(options.data, n_features=model.n_features_in_).x, options.data)
     lines: Iterable[Sequence[Any]]
     if options.uncertainty:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,17 @@ def read(
     return Rows(x, y, w, queries)
 
 
+def check_place(option: str, path: str) -> None:
+    """Refuse before any work a file that could not be written at its end."""
+    place = Path(path).resolve()
+    if place.is_dir():
+        raise InputError(f"{option}: a file is written, and {path} is a folder. Name a file in it.")
+    if not place.parent.is_dir():
+        raise InputError(f"{option}: the folder {place.parent} does not exist. Make it, or name another.")
+    if not os.access(place.parent, os.W_OK):
+        raise InputError(f"{option}: the folder {place.parent} cannot be written to. Name another.")
+
+
 def task_of(task: str, loss: str | None, rows: Rows) -> str:
     """What ``--task`` says; with ``auto`` what the loss is for, else what the rows look like.
 
@@ -90,7 +103,7 @@ def split(rows: Rows, share: float, seed: int, *, task: str) -> tuple[Rows, Rows
     counts = np.unique(rows.y, return_counts=True)[1] if classify else np.zeros(1)
     room = min(share, 1 - share) * rows.n_rows >= len(counts)
     labels = rows.y if classify and counts.min() > 1 and room else None
-    train, test = train_test_split(np.arange(rows.n_rows), test_size=share, random_state=seed, stratify=labels)
+    train, test = train_test_split(np.arange(rows.n_rows), test_size=share, random_state=seed % 2**32, stratify=labels)
     return rows.taken(np.sort(train)), rows.taken(np.sort(test))
 
 
@@ -103,6 +116,6 @@ def _split_queries(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
     start = query_start(rows.group)
     if len(start) < 3:
         raise InputError(f"--eval: queries are held out whole, so two are needed; the data hold {len(start) - 1}.")
-    _, queries = train_test_split(np.arange(len(start) - 1), test_size=share, random_state=seed)
+    _, queries = train_test_split(np.arange(len(start) - 1), test_size=share, random_state=seed % 2**32)
     held_out = np.isin(np.repeat(np.arange(len(start) - 1), np.diff(start)), queries)
     return rows.taken(np.flatnonzero(~held_out)), rows.taken(np.flatnonzero(held_out))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 from gpuboost.cli.scores import baseline, scores, table
-from gpuboost.cli.tables import Rows, read, split, task_of
+from gpuboost.cli.tables import Rows, check_place, read, split, task_of
 from gpuboost.errors import InputError
 
 KINDS = {
@@ -104,8 +103,10 @@ def _check(options: argparse.Namespace, given: dict[str, Any]) -> None:
         raise InputError("--early-stopping-rounds: needs rows to watch; add --eval 0.2, or --eval FILE.")
     if options.quiet and not options.model:
         raise InputError("--quiet: nothing would be left of this training; add --model FILE, or leave --quiet out.")
-    if options.model and not Path(options.model).resolve().parent.is_dir():
-        raise InputError(f"--model: the folder {Path(options.model).resolve().parent} does not exist.")
+    if options.model:
+        check_place("--model", options.model)
+    if given.get("random_state", 0) < 0:
+        raise InputError(f"--seed: must be an integer of at least 0; got {given['random_state']}.")
 
 
 def _langevin(options: argparse.Namespace) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def _with_parameter(loss: str) -> Any:
     try:
         return kind(float(value))
     except ValueError as error:
-        raise InputError(f"--loss: the parameter of {name} in {loss!r}: {error}.") from None
+        raise InputError(f"--loss: the parameter of {name} in {loss!r}: {str(error).rstrip('.')}.") from None
 
 
 def _held_out(rows: Rows, options: argparse.Namespace, seed: int, task: str) -> tuple[Rows, Rows | None]:

@@ -7,6 +7,7 @@ imported already: no pandas object exists in a process that has not imported pan
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -68,7 +69,7 @@ def as_table(X: Any) -> Table:
     Raises
     ------
     InputError
-        If X is not two-dimensional, is empty, is ragged, or holds complex numbers or dates.
+        If X is not two-dimensional, is empty, is ragged, holds complex numbers or dates, or two columns share a name.
     """
     if isinstance(X, Table):
         return X
@@ -82,6 +83,8 @@ def as_table(X: Any) -> Table:
         return _from_pandas(X)
     if hasattr(X, "to_pandas"):  # Arrow, polars
         return _from_pandas(X.to_pandas())
+    if hasattr(X, "collect"):  # of polars, dask, Spark
+        raise InputError(f"X: a {type(X).__name__} says how to come to its rows, and does not hold them. Collect it.")
     return _from_numpy(X)
 
 
@@ -193,6 +196,7 @@ def _from_sparse(X: Any) -> Table:
 
 def _from_pandas(frame: Any) -> Table:
     shape = _check_shape(frame.shape)
+    _refuse_doubles(list(frame.columns))
     names = _names(list(frame.columns))
     kinds = set(frame.dtypes)
     if kinds <= {np.dtype(np.float32)} or kinds <= {np.dtype(np.float64)}:
@@ -200,6 +204,16 @@ def _from_pandas(frame: Any) -> Table:
     if all(str(kind).startswith("Sparse") and kind.fill_value == 0 for kind in kinds):
         return Table(shape, names, matrix=_from_sparse(frame.sparse.to_coo()).matrix)
     return Table(shape, names, columns=tuple(_pandas_column(frame.iloc[:, f]) for f in range(shape[1])))
+
+
+def _refuse_doubles(labels: list[Any]) -> None:
+    if len(set(labels)) == len(labels):
+        return
+    name, times = Counter(labels).most_common(1)[0]
+    raise InputError(
+        f"X: every column needs a name of its own; {times} are called {name!r}. Rename them, or keep the first of "
+        "each name: X.loc[:, ~X.columns.duplicated()]."
+    )
 
 
 def _names(labels: list[Any]) -> tuple[str, ...] | None:

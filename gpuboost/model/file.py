@@ -101,12 +101,17 @@ def save(path: str | os.PathLike[str], text: str) -> None:
     """Write a model file: first beside its place, then moved there, so that no reader ever meets half of one.
 
     Raises:
-        OSError: if the folder is not there, or cannot be written to.
+        OSError: if the folder is not there, or cannot be written to, or the path is one.
     """
     place = Path(path)
     if not place.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place.parent))
-    handle, aside = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
+    if place.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(place))
+    try:
+        handle, aside = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
+    except OSError as error:  # of the user's file, and not of the one beside it
+        raise type(error)(error.errno, error.strerror, str(place)) from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(text.encode("ascii"))

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 import gpuboost as gb
 from gpuboost.watch.record import Round
@@ -499,8 +500,24 @@ class TestSurface:
         search.fit(*regression_data)
         assert search.best_params_["learners__t"] == 5
         assert model.sampling == gb.UniformSampling(0.5)
-        with pytest.raises(ValueError, match="sampling__share"):
+        with pytest.raises(ValueError, match=r"sampling__share: UniformSampling\(.*\) has no such parameter; it has"):
             model.set_params(sampling__share=0.1)
+        with pytest.raises(ValueError, match=r"^langevin__shrinkage: langevin is None, which has no parameters of its"):
+            model.set_params(langevin__shrinkage=0.1)
+        with pytest.raises(ValueError, match=r"^sample__rate: there is no parameter 'sample'"):
+            model.set_params(sample__rate=0.1)
+
+    def test_so_are_base_learners(self, regression_data: Data) -> None:
+        tree = DecisionTreeRegressor(max_depth=5, random_state=0)
+        model = regressor(base_learner=tree)
+        assert model.get_params()["base_learner__max_depth"] == 5
+        search = GridSearchCV(model, {"base_learner__max_depth": [1, 3]}, cv=2).fit(*regression_data)
+        assert search.best_params_ == {"base_learner__max_depth": 3}
+        assert search.best_estimator_.base_learner.max_depth == 3
+        inside = regressor(base_learner=make_pipeline(StandardScaler(), tree))
+        inside.set_params(base_learner__decisiontreeregressor__max_depth=2, n_estimators=2)
+        assert (inside.base_learner[-1].max_depth, tree.max_depth) == (2, 5)  # the one given is left as it was
+        assert regressor(base_learner=gb.learners.Spline()).set_params(base_learner__df=3.0).base_learner.df == 3.0
 
     def test_in_a_pipeline(self, binary_data: Data) -> None:
         x, y = binary_data

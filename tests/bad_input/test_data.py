@@ -30,6 +30,22 @@ def named(values: Any, name: str = "a") -> pd.DataFrame:
     return pd.DataFrame({"ok": np.ones(len(values)), name: values})
 
 
+def test_a_frame_that_holds_no_rows_yet_is_refused() -> None:
+    class LazyFrame:
+        def collect(self) -> None: ...
+
+    with pytest.raises(InputError, match=r"^X: a LazyFrame says how to come to its rows, .* Collect it"):
+        Dataset(LazyFrame())
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    frame = pd.DataFrame(np.ones((4, 3)), columns=["a", "b", "a"])
+    for x in (frame, frame.set_axis([1, 2, 1], axis=1)):
+        with pytest.raises(InputError, match=r"^X: every column needs a name of its own; 2 are called ('a'|1)\."):
+            Dataset(x)
+    assert Dataset(frame.loc[:, ~frame.columns.duplicated()]).columns.names == ("a", "b")
+
+
 @pytest.mark.parametrize(
     ("x", "words"),
     [

@@ -137,6 +137,17 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere'$"):
         file.save(tmp_path / "nowhere" / "model.json", "{}")
+
+
+def test_a_place_that_cannot_be_written_is_the_one_that_is_named(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError) as of_a_folder:
+        file.save(tmp_path, "{}")
+    assert of_a_folder.value.filename == str(tmp_path)
+    place = tmp_path / ("m" * 250 + ".json")  # the file beside it has too long a name
+    with pytest.raises(OSError) as too_long:  # noqa: PT011, systems differ in their words
+        file.save(place, "{}")
+    assert too_long.value.filename == str(place)
+    assert not list(tmp_path.iterdir())
     with pytest.raises(FileNotFoundError, match=r"absent\.json"):
         file.load(tmp_path / "absent.json")
 
