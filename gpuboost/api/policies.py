@@ -46,7 +46,9 @@ def replaced(params: Mapping[str, Any], nested: Mapping[str, Any]) -> dict[str, 
 
 
 def _changed(owner: Any, changed: Mapping[str, Any]) -> Any:
-    return replace(owner, **changed) if is_dataclass(owner) else clone(owner).set_params(**changed)
+    if is_dataclass(owner) and not isinstance(owner, type):
+        return replace(owner, **changed)
+    return clone(owner).set_params(**changed)
 
 
 def _why_not(name: str, owner: Any, params: Mapping[str, Any]) -> str:
