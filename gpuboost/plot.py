@@ -12,9 +12,9 @@ import numpy as np
 
 from gpuboost.axes import axes as _axes
 from gpuboost.axes import names_of as _names
-from gpuboost.effects import effects
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
+from gpuboost.plot_effects import partial_effect
 from gpuboost.plot_posterior import autocorrelation, calibration, trace, uncertainty
 from gpuboost.types import EVERY_VALUE, Cuts, Nodes
 
@@ -87,55 +87,6 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
     ax.set_xlabel("round")
     ax.set_ylabel(chosen)
     ax.legend()
-    return ax
-
-
-def partial_effect(model: Any, feature: int | str, output: int = 0, *, ax: Axes | None = None) -> Axes:
-    """What one feature adds to the score of an output, the average over its bins apart: the whole of its part.
-
-    For additive models: families of ``gb.learners``, and stumps. A dashed line is the part of a missing value, if it
-    has one of its own. What two features add together is not drawn.
-
-    Raises:
-        InputError: if there is no such feature, or the model has no additive form.
-    """
-    names = _names(model)
-    column = names.index(feature) if isinstance(feature, str) and feature in names else feature
-    if isinstance(column, str) or not -len(names) <= column < len(names):
-        raise InputError(f"feature: must be one of {', '.join(names)}, or its number; got {feature!r}.")
-    column, cuts = int(column) % len(names), model.ensemble_.cuts
-    own = [one for one in effects(model) if len(one.features) == 1 and one.output == output]
-    own = [one for one in own if cuts.columns[one.features[0]] == column]
-    ax = _axes(ax)
-    ax.set_xlabel(names[column])
-    ax.set_ylabel("effect on the score")
-    if not own:
-        ax.axhline(0.0)
-        return ax
-    parts = [(one.features[0], one.values - one.values[:-1].mean()) for one in own]
-    if cuts.categories[parts[0][0]] is None:
-        f, values = parts[0]
-        thresholds = cuts.thresholds[f]
-        width = float(thresholds[-1] - thresholds[0]) / max(1, len(thresholds)) if len(thresholds) else 1.0
-        ends = thresholds if len(thresholds) else np.zeros(1)
-        ax.stairs(values[:-1], [ends[0] - width, *thresholds, ends[-1] + width], baseline=None)
-    else:
-        labels = model.columns_.categories[column]
-        known = [cuts.categories[f] for f, _ in parts]
-        pairs = [
-            (str(labels[code]), v)
-            for codes, (_, values) in zip(known, parts, strict=True)
-            if codes is not None
-            for code, v in zip(codes.tolist(), values[:-1].tolist(), strict=True)
-        ]
-        pairs.sort(key=lambda pair: pair[1])
-        ax.barh([label for label, _ in pairs], [v for _, v in pairs])
-        ax.set_xlabel("effect on the score")
-        ax.set_ylabel(names[column])
-        return ax
-    if any(one.has_missing for one in own):
-        ax.axhline(values[-1], linestyle="--", color="grey", label="missing")
-        ax.legend()
     return ax
 
 

@@ -399,5 +399,31 @@ class TestTheAdditiveForm:
             axes = gb.plot.partial_effect(model, feature)
             assert axes.has_data()
             matplotlib.pyplot.close(axes.figure)
-        with pytest.raises(gb.InputError, match="feature: must be one of a, b, c, kind"):
-            gb.plot.partial_effect(model, "d")
+        for wrong in ("d", 4, 1.0, None):
+            with pytest.raises(gb.InputError, match="feature: must be one of a, b, c, kind"):
+                gb.plot.partial_effect(model, wrong)
+        with pytest.raises(gb.InputError, match="output: must be from 0 to 0; got 1"):
+            gb.plot.partial_effect(model, "a", output=1)
+
+    def test_what_two_features_add_together_is_a_map(self) -> None:
+        matplotlib = pytest.importorskip("matplotlib")
+        matplotlib.use("Agg")
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(500, 3))
+        pairs = gb.learners.TensorSpline(pairs=((0, 2),))
+        model = gb.GradientBoostingRegressor(n_estimators=60, base_learner=pairs).fit(x, x[:, 0] * x[:, 2])
+        maps = {}
+        for pair in ((0, 2), (2, 0), ("x0", -1)):
+            ax = gb.plot.partial_effect(model, pair)
+            maps[pair] = np.asarray(ax.collections[0].get_array()).reshape(
+                ax.collections[0].get_coordinates().shape[0] - 1, -1
+            )
+            matplotlib.pyplot.close(ax.figure)
+        np.testing.assert_array_equal(maps[0, 2], maps[2, 0].T)
+        np.testing.assert_array_equal(maps[0, 2], maps["x0", -1])
+        up, right = maps[0, 2].shape
+        corners = maps[0, 2][[[0, 0], [up - 1, up - 1]], [[0, right - 1], [0, right - 1]]]
+        assert (np.sign(corners) == [[1, -1], [-1, 1]]).all()  # of the product
+        for wrong, words in (((0, 0), "pair of two different"), ((0, 1, 2), "pair of two"), ((0, 1), "add nothing")):
+            with pytest.raises(gb.InputError, match=f"^feature: .*{words}"):
+                gb.plot.partial_effect(model, wrong)
