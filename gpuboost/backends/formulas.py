@@ -8,9 +8,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from numba import types
+from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
 from gpuboost import elementary
+from gpuboost.errors import RecipeError
 from gpuboost.kernels import pointwise
 from gpuboost.kernels import ranking as lists
 from gpuboost.kernels.jit import for_this_process, kernel
@@ -19,6 +22,8 @@ from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
 
 Kernel = Callable[..., None]
+
+ROLES = ("value", "gradient", "hessian")  # of the functions that a custom loss is made of
 
 
 def gradients(loss: Loss) -> Kernel:
@@ -59,9 +64,32 @@ def _compiled(
     make: Callable[..., Kernel], formula: Callable[..., Any], parts: tuple[Callable[..., Any], ...]
 ) -> Kernel:
     _elementary_functions()
-    for part in parts:
+    for role, part in zip(ROLES, parts, strict=bool(parts)):
         register_jitable(part)
+        _check(role, part)
     return make(register_jitable(formula), _stamp(formula), for_this_process if parts else kernel)
+
+
+@cache
+def _check(role: str, part: Callable[..., Any]) -> None:
+    """Raise RecipeError if numba cannot compile a user's function, or it gives no number: in the user's terms.
+
+    Inside a kernel the same mistake is a page on functions that the user has not written.
+    """
+    two = (types.float64, types.float64)
+    try:
+        compiled = for_this_process(part)
+        compiled.compile(two)
+    except NumbaError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        why = " ".join(lines[1:3] if lines[1:] and lines[1].endswith(":") else lines[1:2]) or lines[0]
+        raise RecipeError(
+            f"{role}: numba must be able to compile the function; {why}. Use arithmetic, comparisons and math on two "
+            "numbers, and decorate what it calls with numba.njit."
+        ) from error
+    found = compiled.overloads[two].signature.return_type
+    if not isinstance(found, (types.Number, types.Boolean)):
+        raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {found}.")
 
 
 @cache

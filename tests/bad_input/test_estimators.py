@@ -321,3 +321,28 @@ class TestDefined:
     def test_numbers_in_object_columns_are_numbers(self) -> None:
         model = regressor().fit(X.astype(object), Y)
         np.testing.assert_array_equal(model.predict(X), regressor().fit(X, Y).predict(X))
+
+
+def helper(a: float) -> float:
+    return 2.0 * a
+
+
+def square(y: float, f: float) -> float:
+    return (y - f) * (y - f)
+
+
+@pytest.mark.parametrize(
+    ("role", "function", "words"),
+    [
+        ("gradient", lambda y, f: nowhere(y), "NameError: name 'nowhere' is not defined. Use arithmetic"),  # noqa: F821
+        ("gradient", lambda y, f: helper(f) - y, "Untyped global name 'helper'.* decorate what it calls with numba"),
+        ("hessian", lambda y, f: np.ones(3).median(), "Unknown attribute 'median'"),
+        ("hessian", lambda y, f: (y, f), "must return a number for each row; .* returns UniTuple"),
+        ("value", lambda y, f: None, "must return a number for each row; .* returns none"),
+    ],
+)
+def test_a_loss_of_ones_own_that_does_not_compile_says_which_part(role: str, function: Any, words: str) -> None:
+    parts = {"value": square, "gradient": lambda y, f: 2.0 * (f - y), "hessian": lambda y, f: 2.0}
+    loss = gb.losses.custom(**{**parts, role: function}, name="mine")
+    with pytest.raises(gb.RecipeError, match=rf"^{role}: .*{words}"):
+        gb.GradientBoostingRegressor(loss=loss, n_estimators=2, device="cpu").fit(X, Y)
