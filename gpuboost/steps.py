@@ -72,9 +72,15 @@ class ConstantStep(_AsItIs):
         if loss.smoothness is None:
             raise RecipeError(
                 f"step: a constant step needs a finite smoothness constant; loss {loss.name!r} has none. "
-                "Use step='newton' or 'line_search'."
+                f"Use step={_others(loss)}."
             )
         return loss.smoothness
+
+
+def _others(loss: Loss) -> str:
+    """The steps that a loss without a smoothness constant can serve."""
+    searched = ("line_search",) if loss.convex and not is_list_loss(loss) else ()
+    return " or ".join(map(repr, (("newton",) if loss.has_curvature else ()) + searched or ("gradient",)))
 
 
 @dataclass(frozen=True, slots=True)

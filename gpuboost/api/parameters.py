@@ -104,7 +104,10 @@ def sampling(value: Any) -> Sampling:
     if isinstance(value, Real) and not isinstance(value, bool):
         return UniformSampling(float(value))
     if isinstance(value, (list, tuple)):
-        raise RecipeError(f"sampling: a row is drawn by one sampler; got {len(value)}, {value!r}. Give one of them.")
+        raise RecipeError(
+            f"sampling: a row is drawn by one sampler; got {len(value)}, {value!r}. Give one of them; "
+            "ImportanceSampling(rate, floor=) mixes importance with uniform chances."
+        )
     rule = "None, a rate in (0, 1], or a policy such as UniformSampling(0.5)"
     policy: Sampling = _policy("sampling", value, ("draw",), rule)
     return policy

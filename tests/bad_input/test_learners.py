@@ -16,6 +16,18 @@ X = RNG.normal(size=(100, 5))
 Y = X[:, 0] > 0.0
 
 
+def unsmooth(*, convex: bool, hessian: Any = lambda y, f: 2.0) -> Any:
+    return gb.losses.custom(lambda y, f: (y - f) ** 2, lambda y, f: 2.0 * (f - y), hessian, name="own", convex=convex)
+
+
+@pytest.mark.parametrize("loss", ["absolute_error", "quantile"])
+def test_advice_for_a_loss_without_curvature(loss: str) -> None:
+    model = gb.GradientBoostingRegressor(loss=loss, step="constant")
+    with pytest.raises(RecipeError, match=rf"loss '{loss}' has none\. Use step='line_search'\.$"):
+        model.fit(X, X[:, 0])
+    assert model.set_params(step="line_search", n_estimators=1).fit(X, X[:, 0]).n_iter_ == 1
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
@@ -63,6 +75,9 @@ def test_policies(make: Any, text: str) -> None:
         ({"learners": gb.CyclicGroups()}, "is for stumps: a tree with several splits of one group at a time"),
         ({"learners": gb.RandomGroups(1, [0, 1])}, "groups: a label for each column is needed; got 2 for 5 columns."),
         ({"step": "constant", "loss": "exponential"}, "has none. Use step='newton' or 'line_search'."),
+        ({"step": "constant", "loss": unsmooth(convex=True)}, "has none. Use step='newton' or 'line_search'."),
+        ({"step": "constant", "loss": unsmooth(convex=False)}, "has none. Use step='newton'."),
+        ({"step": "constant", "loss": unsmooth(convex=False, hessian=None)}, "has none. Use step='gradient'."),
         ({"step": "line_search", "langevin": gb.Langevin()}, "step: Langevin boosting needs leaves whose noise"),
         ({"growth": "sign_stump", "langevin": gb.Langevin()}, "growth: Langevin boosting needs leaves with noise"),
         (
