@@ -323,8 +323,8 @@ class GradientBoosting(Drawing, BaseEstimator):
     @property
     def log_(self) -> Log | None:
         """Who built which trees, and on which gradients: ``fit_report_.log``. A loaded model has none."""
-        check_is_fitted(self, "fit_report_")
-        return self.fit_report_.log
+        check_is_fitted(self)
+        return self.fit_report_.log if "fit_report_" in vars(self) else None
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

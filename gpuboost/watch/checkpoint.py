@@ -6,7 +6,9 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 from gpuboost.errors import RecipeError
 from gpuboost.watch.record import Plan, Round
@@ -22,8 +24,9 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int = 10) -> None:
-        if every < 1:
-            raise RecipeError(f"every: a checkpoint is due every 1 or more rounds; got {every!r}.")
+        given: Any = every
+        if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
+            raise RecipeError(f"every: a checkpoint is due every 1 or more rounds; got {given!r}.")
         self.path = Path(path)
         self.every = every
         self._last: Round | None = None

@@ -507,6 +507,12 @@ class TestSurface:
         with pytest.raises(ValueError, match=r"^sample__rate: there is no parameter 'sample'"):
             model.set_params(sample__rate=0.1)
 
+    def test_a_loaded_model_has_no_log(self, regression_data: Data, tmp_path: Path) -> None:
+        model = regressor(n_estimators=1).fit(*regression_data)
+        assert len(model.log_.applied) == 1
+        model.save_model(tmp_path / "m.json")
+        assert gb.load_model(tmp_path / "m.json").log_ is None
+
     def test_so_are_base_learners(self, regression_data: Data) -> None:
         tree = DecisionTreeRegressor(max_depth=5, random_state=0)
         model = regressor(base_learner=tree)

@@ -175,6 +175,8 @@ class TestCheckpoint:
     def test_refuses_every_zero_rounds(self, tmp_path: Path) -> None:
         with pytest.raises(RecipeError, match="every"):
             Checkpoint(tmp_path / "m.json", every=0)
+        with pytest.raises(RecipeError, match=r"every: .* got 'ten'"):
+            Checkpoint(tmp_path / "m.json", every="ten")
 
 
 class TestPace:
