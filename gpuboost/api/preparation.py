@@ -20,6 +20,7 @@ from gpuboost.api.directions import directions_for
 from gpuboost.api.files import Saved, write, written
 from gpuboost.api.following import Following, Watched
 from gpuboost.api.goals import Goal, queries_of
+from gpuboost.api.light_weights import warn_of_light_weights
 from gpuboost.api.machines import adopted, on_host
 from gpuboost.api.memory import check_room
 from gpuboost.api.resuming import Run, fingerprint
@@ -81,6 +82,7 @@ def job(
         found, goal, sets = split(params["validation_fraction"], seed, found, goal)
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
+    warn_of_light_weights(recipe, goal.weight)
     resume = None if start is None else start.ensemble
     if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
         kind = "other base learners" if resume.components else "trees"

@@ -323,6 +323,19 @@ class TestDefined:
         np.testing.assert_array_equal(model.predict(X), regressor().fit(X, Y).predict(X))
 
 
+@pytest.mark.parametrize("params", [{}, {"loss": "absolute_error"}, {"step": "gradient", "loss": "huber"}])
+def test_weights_too_light_for_any_split_are_pointed_at(params: dict[str, Any]) -> None:
+    share = np.full(N, 1.0 / N)
+    with pytest.warns(UserWarning, match=r"^sample_weight: the weights sum to 1, .* two leaves need 2 \(min_child_wei"):
+        model = regressor(**params).fit(X, Y, sample_weight=share)
+    assert np.ptp(model.predict(X)) == 0.0
+    for better in ({"min_child_weight": 0.0}, {"n_estimators": 0}):
+        regressor(**{**params, **better}).fit(X, Y, sample_weight=share)  # and warnings are errors here
+    assert np.ptp(regressor(**params).fit(X, Y, sample_weight=N * share).predict(X)) > 0.0
+    with pytest.warns(UserWarning, match=r"have a curvature of at most 0\.25, and two leaves need 2"):
+        classifier().fit(X, LABELS, sample_weight=share)
+
+
 def helper(a: float) -> float:
     return 2.0 * a
 
