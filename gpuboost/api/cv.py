@@ -140,6 +140,13 @@ def _splits(folds: Any, rows: Dataset, classify: bool, random_state: int) -> lis
     found = [(np.sort(np.asarray(learn)), np.sort(np.asarray(judge))) for learn, judge in pairs]
     if not found:
         raise RecipeError("folds: at least one is needed; got none.")
+    for fold, chosen in enumerate(found):
+        for part in chosen:
+            if part.dtype.kind not in "iu" or not len(part) or part[0] < 0 or part[-1] >= len(rows):
+                raise RecipeError(
+                    f"folds: row numbers are whole, from 0 to {len(rows) - 1}, one or more in each part; those of "
+                    f"fold {fold} are not."
+                )
     return found
 
 

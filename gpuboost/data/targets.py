@@ -47,6 +47,8 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
     """
     if y.dtype.kind == "c":
         raise InputError(f"y: must hold real numbers; got {y.dtype}. Complex data not supported.")
+    if y.dtype.kind in "mM":
+        raise InputError(f"y: dates and time spans are not numbers; got {y.dtype}. Give, for example, seconds or days.")
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError) as error:

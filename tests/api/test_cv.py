@@ -112,3 +112,9 @@ def test_folds_of_ones_own(regression_data: Data) -> None:
 def test_contradictions_are_refused(regression_data: Data, call: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call(*regression_data)
+
+
+@pytest.mark.parametrize("part", [np.arange(250, 350), np.arange(-1, 50), np.arange(300) < 50, np.array([], np.intp)])
+def test_folds_are_of_rows_that_there_are(part: np.ndarray, regression_data: Data) -> None:
+    with pytest.raises(gb.RecipeError, match=r"^folds: row numbers are whole, from 0 to 299, .* fold 0 are not"):
+        gb.cv(regressor(), *regression_data, folds=[(np.arange(100, 200), part)])

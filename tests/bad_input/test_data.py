@@ -181,7 +181,14 @@ def test_y(y: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("y", "words"), [(["a", "b"], "must hold numbers"), ([1j, 2j], "Complex data not supported"), ([{}, 1], "numbers")]
+    ("y", "words"),
+    [
+        (["a", "b"], "must hold numbers"),
+        ([1j, 2j], "Complex data not supported"),
+        ([{}, 1], "numbers"),
+        (np.array([1, 2], "timedelta64[s]"), r"dates and time spans are not numbers; got timedelta64\[s\]"),
+        (np.array(["2020-01-01"] * 2, "datetime64[D]"), "dates and time spans are not numbers"),
+    ],
 )
 def test_y_that_is_not_a_number(y: Any, words: str) -> None:
     with pytest.raises(InputError, match=f"y: .*{words}"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,13 @@ def test_what_a_call_can_get_wrong(tmp_path: Path) -> None:
         read_table(tmp_path / "a.svm", None, weight="w")
     with pytest.raises(InputError, match="below 5 features; got 5"):
         read_table(tmp_path / "a.svm", None, n_features=5)
+
+
+def test_a_file_of_other_separators_is_recognised(tmp_path: Path) -> None:
+    for mark in ";\t|":
+        (tmp_path / "rows.csv").write_text(f"a{mark}y\n1{mark}2\n3{mark}4\n")
+        with pytest.raises(InputError, match=re.escape(f": fields seem to be separated by {mark!r}, and are expected")):
+            read_table(tmp_path / "rows.csv", "y")
 
 
 def test_a_missing_last_value_is_not_a_ragged_line(tmp_path: Path) -> None:
