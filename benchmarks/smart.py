@@ -55,6 +55,7 @@ def strategies(first: float, second: float, uniform: float) -> dict[str, Strateg
         "2nd order, previous leaf (A)": gb.smart_second_order(second, paper=True, variance_control="previous_leaf"),
         "2nd order, leaf refit": gb.smart_second_order(second, variance_control="leaf_refit"),
         "uniform, leaf refit": gb.ImportanceSampling(uniform, floor=uniform),
+        "uniform 0.3, leaf refit": gb.ImportanceSampling(0.3, floor=0.3),
         "gradient, leaf refit": gb.smart_first_order(0.3),
         "mvs, leaf refit": gb.MVS(0.3),
         "goss, leaf refit": gb.GOSS(0.2, 0.1),
