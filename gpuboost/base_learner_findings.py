@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuboost.composition import Finding
-from gpuboost.execution import Execution
+from gpuboost.execution import DataParallel, Execution
 from gpuboost.fitting import BaseLearner
 from gpuboost.fitting.estimator import AnyEstimator
 from gpuboost.langevin import Dynamics, Langevin
@@ -42,6 +42,9 @@ def base_learner_findings(
 
 
 def _of_trees_only(sampling: Any, langevin: Dynamics, execution: Any) -> Iterator[Finding]:
+    if isinstance(execution, DataParallel):
+        why = "shards of DataParallel grow trees, and no other base learners. Use execution=None."
+        yield Finding("refused", f"base_learner: {why}")
     if isinstance(langevin, Langevin):
         yield Finding(
             "refused",

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuboost.composition import Finding
-from gpuboost.execution import Execution
+from gpuboost.execution import DataParallel, Execution
 from gpuboost.execution.stability import stability_limit
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import AllLearners, Selection
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.sampling import EveryRow, Sampling
-from gpuboost.steps import Step
+from gpuboost.steps import LineSearchStep, Step
 
 
 def execution_findings(
@@ -24,6 +24,8 @@ def execution_findings(
     langevin: Dynamics,
 ) -> tuple[Finding, ...]:  # fmt: skip
     """Nothing if one worker builds every tree on the newest gradients."""
+    if isinstance(execution, DataParallel):
+        return tuple(_of_shards(step))
     how: Any = execution
     workers = int(getattr(how, "workers", 1))
     leaves = getattr(how, "leaf_values", "server")
@@ -36,6 +38,15 @@ def execution_findings(
     if workers > 1:
         found += _of_several(getattr(how, "sample_at", "pull"), workers, loss, sampling, learners, langevin)
     return tuple(found)
+
+
+def _of_shards(step: Step) -> Iterator[Finding]:
+    if isinstance(step, LineSearchStep):
+        yield Finding(
+            "refused",
+            "step: a line search passes over all rows many times, and shards of DataParallel do not; use 'newton', "
+            "'gradient' or 'constant'.",
+        )
 
 
 def _of_old_leaves(

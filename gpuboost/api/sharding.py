@@ -22,7 +22,6 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow
-from gpuboost.steps import LineSearchStep
 from gpuboost.types import Cuts, TrainingSet
 
 if TYPE_CHECKING:  # they import kernels, which take a while
@@ -96,10 +95,6 @@ def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
     RecipeError, DeviceError
         If that is not what the parameters, or the place of the data, ask for.
     """
-    if params.get("base_learner") is not None:
-        raise RecipeError(
-            f"base_learner: shards of DataParallel grow trees; got {params['base_learner']!r}. Use execution=None."
-        )
     if place is not None or params["device"] not in ("auto", "cpu", "cuda"):
         seen = f"X lives on {place}" if place is not None else f"got device={params['device']!r}"
         raise DeviceError(
@@ -124,11 +119,6 @@ def on_its_machine(job: Job) -> Iterator[Job]:
     if not isinstance(execution, DataParallel):
         yield job
         return
-    if isinstance(job.recipe.step, LineSearchStep):
-        raise RecipeError(
-            "step: a line search passes over all rows many times, and shards of DataParallel do not; use 'newton', "
-            "'gradient' or 'constant'."
-        )
     execution.check(job.recipe)
     on_gpus = job.choice.name == GPUS
     if on_gpus:

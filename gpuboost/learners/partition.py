@@ -62,7 +62,9 @@ def partition(groups: Any, n_groups: int, cuts: Cuts | None = None) -> Partition
     if isinstance(groups, str):
         return Partition(n_columns, columns if shared else None)
     if len(groups) != n_columns:
-        raise RecipeError(f"groups: a label for each column is needed; got {len(groups)} for {n_columns} columns.")
+        pairs = cuts is not None and n_groups != cuts.n_features
+        each, those = ("pair of family and feature", "pairs") if pairs else ("column", "columns")
+        raise RecipeError(f"groups: a label for each {each} is needed; got {len(groups)} for {n_columns} {those}.")
     numbers: dict[Any, int] = {}
     group_of = np.array([numbers.setdefault(label, len(numbers)) for label in groups], np.int32)
     return Partition(len(numbers), group_of[columns])

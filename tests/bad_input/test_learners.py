@@ -139,6 +139,16 @@ def test_pairs_of_categories_are_refused() -> None:
         model.fit(x, Y)
 
 
+def test_of_families_groups_are_of_pairs_of_family_and_feature() -> None:
+    families = [gb.learners.Linear(), gb.learners.Tree()]  # five lines, and one family of trees
+    model = gb.GradientBoostingClassifier(n_estimators=2, base_learner=families, learners=gb.RandomGroups(1, [0, 1]))
+    with pytest.raises(
+        RecipeError, match=r"groups: a label for each pair of family and feature .* got 2 for 6 pairs\."
+    ):
+        model.fit(X, Y)
+    assert model.set_params(learners__groups=[0, 0, 1, 1, 1, 2]).fit(X, Y).n_iter_ == 2
+
+
 def test_weights_must_be_as_many_as_groups() -> None:
     model = gb.GradientBoostingClassifier(learners=gb.WeightedGroups(1, [1.0, 2.0]), max_depth=1)
     with pytest.raises(RecipeError, match=r"weights: one for each group is needed; got 2 for 5 groups."):

@@ -104,7 +104,12 @@ def test_bad_input(regression_data: Data) -> None:
         gb.DataParallel(2, address="10.0.0.1:6379")
     with pytest.raises(DeviceError, match="device: shards of DataParallel take rows from the host"):
         gb.GradientBoostingRegressor(execution=gb.DataParallel(2), device="cuda:3").fit(x, y)
-    with pytest.raises(RecipeError, match="step: a line search"):
-        gb.GradientBoostingRegressor(execution=gb.DataParallel(2), step=gb.LineSearchStep()).fit(x, y)
-    with pytest.raises(RecipeError, match="base_learner: shards of DataParallel grow trees"):
-        gb.GradientBoostingRegressor(execution=gb.DataParallel(2), base_learner=object()).fit(x, y)
+    searched = gb.GradientBoostingRegressor(execution=gb.DataParallel(2), step=gb.LineSearchStep())
+    smooth = gb.GradientBoostingRegressor(execution=gb.DataParallel(2), base_learner=gb.learners.Spline())
+    for model, words in (
+        (searched, "step: a line search"),
+        (smooth, "base_learner: shards of DataParallel grow trees"),
+    ):
+        with pytest.raises(RecipeError, match=words):
+            model.fit(x, y)
+        assert model.check(x, y).kind == "refused"
