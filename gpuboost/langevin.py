@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import isfinite, log2, sqrt
 from numbers import Integral, Real
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -192,6 +192,7 @@ class Langevin:
             value = getattr(self, name)
             if value is not None and not _is_number(value, positive=least == "above 0"):
                 raise RecipeError(f"{name}: Langevin needs None or a finite number {least}; got {value!r}.")
+            object.__setattr__(self, name, _of_python(value))
         rounds = self.random_from
         if rounds is not None and (isinstance(rounds, bool) or not isinstance(rounds, Integral) or rounds < 0):
             raise RecipeError(f"random_from: Langevin needs None or a round, an integer of 0 or more; got {rounds!r}.")
@@ -273,6 +274,11 @@ def _is_number(value: object, *, positive: bool) -> bool:
     if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
         return False
     return float(value) > 0.0 if positive else float(value) >= 0.0
+
+
+def _of_python(value: Any) -> Any:
+    """Numpy's number as Python's: a float32 would make float32 of all that it meets."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _total_weight(data: TrainingSet) -> float:

@@ -210,12 +210,18 @@ class GradientBoosting(Drawing, BaseEstimator):
 
     @property
     def guarantee_(self) -> Guarantee:
-        """The strongest statement of theory whose assumptions this composition meets; see ``gpuboost.theory``."""
+        """The strongest statement of theory whose assumptions this composition meets; see ``gpuboost.theory``.
+
+        A loaded model does not know how it was executed: its statement assumes leaf values at the newest scores.
+        """
         check_is_fitted(self)
         rows = 2**31  # limits that depend on the number of rows only matter where there are fewer
         held = directions(self.monotonic_cst, self.columns_)
         recipe = parameters.recipe(self.get_params(deep=False), self.loss_, rows, directions=held)
-        return guarantee_of(recipe, stops_early=self.early_stopping_rounds is not None)
+        found = guarantee_of(recipe, stops_early=self.early_stopping_rounds is not None)
+        if "fit_report_" in vars(self) or found.kind == "none":
+            return found
+        return replace(found, assumptions=(*found.assumptions, "no worker found leaf values from old gradients"))
 
     # model files
 

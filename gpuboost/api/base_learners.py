@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from copy import deepcopy
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 from gpuboost.errors import RecipeError, shown
@@ -69,8 +70,8 @@ def with_numbers(recipe: Recipe, names: tuple[str, ...] | None) -> Recipe:
         return recipe
 
     def number(family: Family, column: int | str) -> int:
-        if isinstance(column, int):
-            return column
+        if isinstance(column, Integral):
+            return int(column)
         if names is None or column not in names:
             known = "X has no names" if names is None else f"X has {', '.join(names)}"
             raise RecipeError(f"base_learner: {family!r} names column {column!r}; {known}.")

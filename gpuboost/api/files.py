@@ -32,7 +32,7 @@ from gpuboost.learners import (
 from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
-from gpuboost.sampling import EveryRow, UniformSampling
+from gpuboost.sampling import GOSS, EveryRow, ImportanceSampling, UniformSampling, WeightTrimming
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, QuantileStep
 from gpuboost.types import Ensemble
 
@@ -45,7 +45,9 @@ POLICIES: dict[str, Any] = {
         ConstantStep,
         CyclicGroups,
         EveryRow,
+        GOSS,
         GradientStep,
+        ImportanceSampling,
         Langevin,
         LineSearchStep,
         NewtonStep,
@@ -55,6 +57,7 @@ POLICIES: dict[str, Any] = {
         RandomGroups,
         RandomLearners,
         UniformSampling,
+        WeightTrimming,
         WeightedGroups,
         *FAMILIES,
     )
@@ -181,10 +184,17 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
     if type(value) in POLICIES.values():
-        return {"policy": type(value).__name__, **asdict(value)}
+        return {"policy": type(value).__name__, **{name: _plain(field) for name, field in asdict(value).items()}}
     if getattr(losses, type(value).__name__, None) is type(value):
         return {"loss": losses.to_json(value)}
     raise TypeError(f"{value!r} cannot be written to a model file")
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers as Python's, also in tuples, which JSON knows as lists."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _from_json(name: str, value: Any) -> Any:

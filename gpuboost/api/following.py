@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import metrics
@@ -92,6 +93,7 @@ def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Met
 
 def _at_places(metric: Any, eval_at: Any) -> list[Any]:
     """For "ndcg" and the places 5 and 10: "ndcg@5", "ndcg@10"."""
+    eval_at = eval_at.tolist() if isinstance(eval_at, np.ndarray) else eval_at
     places = () if eval_at is None else eval_at if isinstance(eval_at, (list, tuple)) else (eval_at,)
     for k in places:
         integer("eval_at", k, 1)

@@ -234,7 +234,7 @@ def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bi
         return
     if not is_stump(limits):
         raise RecipeError(not_enumerable(limits, n_columns, integer("max_bins", max_bins, 2) - 1))
-    if isinstance(selection.t, int) and selection.t >= MOST_PAIRS_PER_FEATURE * n_columns:
+    if isinstance(selection.t, Integral) and selection.t >= MOST_PAIRS_PER_FEATURE * n_columns:
         warnings.warn(
             f"learners: {selection.t} pairs of {n_columns} features are about all of the features; RandomGroups(t) "
             "draws from the same at less cost.",

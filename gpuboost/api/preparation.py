@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -196,12 +196,13 @@ def split(fraction: Any, seed: int, found: Features, goal: Goal) -> tuple[Featur
         raise InputError("validation_fraction: rows of Parquet files stay where they are; pass others as eval_set.")
     from sklearn.model_selection import train_test_split  # slow to import, and few need it
 
-    if isinstance(fraction, bool) or not isinstance(fraction, float) or not 0.0 < fraction < 1.0:
+    share = float(fraction) if isinstance(fraction, Real) and not isinstance(fraction, bool) else 0.0
+    if not 0.0 < share < 1.0:
         raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {fraction!r}.")
     strata = None if goal.classes is None else goal.y
     units = np.arange(len(goal.y)) if goal.group is None else np.arange(len(query_start(goal.group)) - 1)
     try:
-        learn, watch = train_test_split(units, test_size=fraction, random_state=seed % 2**32, stratify=strata)
+        learn, watch = train_test_split(units, test_size=share, random_state=seed % 2**32, stratify=strata)
     except ValueError as error:
         units_are = f"{len(units)} {'rows' if goal.group is None else 'queries'}"
         raise InputError(f"validation_fraction: {fraction} of {units_are} cannot be set aside; {error}") from None

@@ -75,6 +75,7 @@ class Dataset:
         n_jobs: int | None = None,
     ) -> None:
         check_max_bins(max_bins)
+        max_bins = int(max_bins)  # one of numpy's may be a byte
         n_threads = _threads(n_jobs)
         table = as_table(X)
         n = table.shape[0]
@@ -82,13 +83,13 @@ class Dataset:
         queries = check_group(group, n)
         checked_weight = check_weight(weight_of_rows(weight, queries), n, "weight")
         columns = Columns.learn(table, categorical_features)
-        given = check_cuts(cuts, columns, int(max_bins))
+        given = check_cuts(cuts, columns, max_bins)
         x = columns.encode(table)
         if len(given) == columns.n_features:
             chosen = Cuts(tuple(given[f] for f in range(len(given))), (None,) * len(given))
         else:
             chosen = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
-        self._set(columns, replaced(chosen, given), x, target, checked_weight, queries, int(max_bins))
+        self._set(columns, replaced(chosen, given), x, target, checked_weight, queries, max_bins)
 
     def _set(self, *values: Any) -> None:
         names = ("columns", "cuts", "x", "y", "weight", "group", "max_bins")

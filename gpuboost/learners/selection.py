@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Protocol
+from numbers import Integral, Real
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,17 +42,17 @@ class AllLearners:
         return Candidates(np.arange(n_groups, dtype=np.int32))
 
 
-def check_count(t: object, of: str) -> None:
+def check_count(t: Any, of: str) -> None:
     """Refuse what is neither a count nor a share."""
-    share = isinstance(t, float)
-    if isinstance(t, bool) or not isinstance(t, (int, float)) or not (0.0 < t <= 1.0 if share else t >= 1):
+    size = 0.0 if isinstance(t, bool) or not isinstance(t, Real) else float(t)
+    if not (size >= 1.0 if isinstance(t, Integral) else 0.0 < size <= 1.0):
         raise RecipeError(f"learners: t must be a count of at least 1, or a share of the {of} in (0, 1]; got {t!r}.")
 
 
-def count_of(t: int | float, of: int) -> int:
-    """How many of ``of`` a count or a share means: a share is rounded up."""
+def count_of(t: Any, of: int) -> int:
+    """How many of ``of`` a count or a share, of Python's numbers or numpy's, means: a share is rounded up."""
     # 0.07 * 100 is a little more than 7 in binary, and 7 is what is meant
-    return max(ceil(t * of - 1e-9), 1) if isinstance(t, float) else min(t, of)
+    return min(int(t), of) if isinstance(t, Integral) else max(ceil(float(t) * of - 1e-9), 1)
 
 
 def subset(count: int, of: int, key: Key) -> NDArray[np.int32]:

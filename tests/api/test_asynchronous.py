@@ -224,6 +224,9 @@ def test_what_a_fit_cannot_go_on_with(tmp_path: Path) -> None:
 
     refused(RecipeError, r"resume_from: a fit goes on as it began; learning_rate was 0\.1 and is 0\.2",
             regressor(learning_rate=0.2))  # fmt: skip
+    refused(
+        RecipeError, r"as it began; sampling was .* and is .*MVS|ImportanceSampling", regressor(sampling=gb.MVS(0.5))
+    )
     refused(RecipeError, r"^random_state: .* begun with 7; got 8", regressor(random_state=8))
     refused(RecipeError, r"^n_estimators: .* holds 10 rounds, and 9", regressor(n_estimators=9))
     refused(InputError, r"checksum of target and weights: \d+ then, \d+ now", y=Y + 1.0)

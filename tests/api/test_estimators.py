@@ -507,6 +507,60 @@ class TestSurface:
         with pytest.raises(ValueError, match=r"^sample__rate: there is no parameter 'sample'"):
             model.set_params(sample__rate=0.1)
 
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {"sampling": gb.MVS(0.3)},
+            {"sampling": gb.smart_second_order(np.float32(0.5), paper=True)},
+            {"sampling": gb.ImportanceSampling(rho=2.0, score=0.7, floor=0.1, variance_control="none", lag=2, eta=1)},
+            {"sampling": gb.GOSS(0.3, 0.2, "none")},
+            {"sampling": gb.WeightTrimming(0.8, "gradient")},
+            {"sampling": gb.UniformSampling(0.5)},
+            {"learners": gb.RandomGroups(np.int64(1), ("a", "b", "a"))},
+            {"learners": gb.RandomGroup("root"), "step": gb.LineSearchStep("leaf")},
+            {"learners": gb.WeightedGroups(1, [1.0, 2.0, np.float64(3.0)])},
+            {"learners": gb.RandomLearners(4), "max_depth": 1},
+            {"learners": gb.CyclicGroups(), "max_depth": 1},
+            {"learners": gb.RandomByNode(2)},
+            {"langevin": gb.Langevin(shrinkage=np.float32(0.1)), "step": gb.GradientStep()},
+            {"base_learner": [gb.learners.TensorSpline(pairs=((0, 1),)), gb.learners.Linear(columns=(2,))]},
+            {"base_learner": gb.learners.LinearTree(2)},
+        ],
+        ids=str,
+    )
+    @pytest.mark.filterwarnings("ignore::gpuboost.errors.OutsideTheoryWarning")
+    def test_a_loaded_model_knows_its_policies(
+        self, params: dict[str, Any], regression_data: Data, tmp_path: Path
+    ) -> None:
+        x, y = regression_data
+        model = regressor(n_estimators=3, random_state=1, **params).fit(x[:, :3], y)
+        model.save_model(tmp_path / "a.json")
+        loaded = gb.load_model(tmp_path / "a.json")
+        for name, value in params.items():
+            assert loaded.get_params()[name] == value
+        loaded.save_model(tmp_path / "b.json")
+        assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+        assert loaded.guarantee_.kind == model.guarantee_.kind
+        again = clone(loaded).fit(x[:, :3], y)
+        assert again.predict(x[:, :3]).tobytes() == model.predict(x[:, :3]).tobytes()
+
+    def test_numbers_of_numpy_are_numbers(self, regression_data: Data, tmp_path: Path) -> None:
+        """A grid of np.arange or np.linspace hands them over."""
+        x, y = regression_data
+        one, two, half = np.int64(1), np.int32(2), np.float32(0.5)
+        for params in (
+            {"learners": gb.RandomGroups(two), "sampling": gb.UniformSampling(half)},
+            {"learners": gb.RandomByNode(half), "max_bins": np.uint8(200), "random_state": one},
+            {"learners": gb.RandomLearners(two), "max_depth": one, "n_jobs": one, "verbose": np.int64(0)},
+            {"base_learner": gb.learners.TensorSpline(pairs=((np.int64(0), one),))},
+            {"validation_fraction": half, "early_stopping_rounds": two, "learning_rate": half},
+            {"langevin": gb.Langevin(inverse_temperature=np.float32(100.0), random_from=one)},
+        ):
+            model = regressor(**{"n_estimators": two, **params}).fit(x, y)
+            model.save_model(tmp_path / "m.json")
+            np.testing.assert_array_equal(gb.load_model(tmp_path / "m.json").predict(x), model.predict(x))
+        assert gb.RandomGroups(one) == gb.RandomGroups(1)
+
     def test_a_loaded_model_has_no_log(self, regression_data: Data, tmp_path: Path) -> None:
         model = regressor(n_estimators=1).fit(*regression_data)
         assert len(model.log_.applied) == 1
