@@ -13,7 +13,7 @@ from gpuboost.backends.cuda.runtime import CupyRuntime
 from gpuboost.backends.sharded.crew import LocalCrew
 from gpuboost.backends.sharded.gpu_shard import GpuShard
 from gpuboost.backends.sharded.gpus import UNIT, ShardedGpus
-from gpuboost.backends.sharded.shard import Piece
+from gpuboost.backends.sharded.piece import Piece
 from gpuboost.types import TrainingSet
 
 ORDERS = ("forward", "reverse", "random")

@@ -10,7 +10,8 @@ from scipy import sparse as scipy_sparse
 
 from gpuboost.backends.sharded.backend import Sharded
 from gpuboost.backends.sharded.crew import LocalCrew
-from gpuboost.backends.sharded.shard import Piece, Shard
+from gpuboost.backends.sharded.piece import Piece
+from gpuboost.backends.sharded.shard import Shard
 from gpuboost.types import TrainingSet
 
 Array = np.ndarray

@@ -27,7 +27,7 @@ from gpuboost.types import Cuts, TrainingSet
 if TYPE_CHECKING:  # they import kernels, which take a while
     from gpuboost.backends.sharded.backend import Sharded
     from gpuboost.backends.sharded.gpus import ShardedGpus
-    from gpuboost.backends.sharded.shard import Piece, Source
+    from gpuboost.backends.sharded.piece import Piece, Source
 
 GPUS = "cuda"  # the name of the choice: which GPU a shard has is decided where it lives
 ON_GPUS = (
@@ -61,7 +61,7 @@ def shared_out(
     group: NDArray[Any] | None,
 ) -> TrainingSet:  # fmt: skip
     """The rows ``x`` (n, d) that are in memory here, each shard given its own; those of weight 0 are left out."""
-    from gpuboost.backends.sharded.shard import Piece
+    from gpuboost.backends.sharded.piece import Piece
 
     rows, files = kept_rows(weight), x if isinstance(x, ParquetRows) else None
     if files is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuboost._version import __version__
 from gpuboost.backends.sharded.crew import MakeShard, Message
-from gpuboost.backends.sharded.shard import Piece, Source
+from gpuboost.backends.sharded.piece import Piece, Source
 from gpuboost.errors import DeviceError, GpuBoostError, WorkerError
 from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
 from gpuboost.execution.ray_meeting import MeetingActor, RayMeeting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial, reduce
@@ -12,23 +12,23 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gpuboost.backends.bounds import bound_leaves
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.fixed_point import fixed_point_scale
 from gpuboost.backends.layout import layout_of
 from gpuboost.backends.leaf_values import leaf_noise, newton_values, weight_scale
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.random_shape import counted, random_nodes
-from gpuboost.backends.sharded.arrays import Distributed, Driver, is_distributed
+from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.drawing import draw
+from gpuboost.backends.sharded.extents import Extent, Scales, scales_of
 from gpuboost.backends.sharded.frontier import RowsElsewhere, ShardedFrontier
+from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.ordered import joined
+from gpuboost.backends.sharded.piece import Source
 from gpuboost.backends.sharded.quantiles import quantiles
-from gpuboost.backends.sharded.shard import Extent, Source
 from gpuboost.backends.team import Team
 from gpuboost.backends.workspace import Workspace
-from gpuboost.errors import DeviceError, InputError
-from gpuboost.kernels import normal, pointwise
+from gpuboost.errors import DeviceError
+from gpuboost.kernels import normal
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -37,7 +37,6 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     DenseBins,
-    Ensemble,
     Gradients,
     Limits,
     Noise,
@@ -49,35 +48,25 @@ from gpuboost.types import (
     Tree,
 )
 
-MOST_ROWS = 2**31 - 1
 NO_BINS = np.empty((0, 0), np.uint8)
 NO_LONGS, NO_INTS, NO_BYTES = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8)
 
-Scales = tuple[float, float]
-"""Of g and of h."""
 
-
-class Sharded:
+class Sharded(Machine):
     """Training rows lie with the crew's shards (``place``). Other rows, of eval sets and to predict, are the driver's.
 
     ``threads`` are the driver's own: to search histograms for splits, and for its own rows.
     """
 
-    name = "sharded"
     whole = False  # whether shards must begin where stretches do
     why = "shards compute on CPUs"
 
-    @property
-    def shards(self) -> int:
-        return self._driver.crew.size
-
     def __init__(self, crew: Crew, threads: int = 1) -> None:
-        self._local, self._team, self._driver = Cpu(threads), Team(threads), Driver(crew)
-        self._losses: list[tuple[Loss, Distributed]] = []
+        super().__init__(Driver(crew), threads)
+        self._team = Team(threads)
         self._last_extents: tuple[Any, list[Extent]] | None = None
         self._workspaces: list[Workspace] = []
         self._empty: Bins = DenseBins(NO_BINS, NO_BINS)
-        self._sizes: tuple[int, ...] = ()
         self._multiplicity: Distributed | None = None
 
     # the data, once
@@ -91,11 +80,8 @@ class Sharded:
         sources: one for each shard, or fewer. sizes: how many rows each has. The other arguments are of all rows, in
         that order.
         """
-        if len(y) > MOST_ROWS:
-            raise InputError(f"X: rows are numbered by 32 bits, so {MOST_ROWS:,} are the most; got {len(y):,}.")
+        firsts, self._last_extents = self._sized(sizes, len(y)), None
         self._driver.crew.narrow(len(sources))
-        self._sizes, self._last_extents = tuple(sizes), None
-        firsts = np.cumsum([0, *sizes])[:-1].tolist()
         each = [(source, cuts, first) for source, first in zip(sources, firsts, strict=True)]
         numbers, defaults = self._driver.ask_each_and_keep(2, "hold", each)
         if all(default is not None for default in defaults):
@@ -108,29 +94,12 @@ class Sharded:
         self._multiplicity = None if multiplicity is None else kept
         return TrainingSet(DenseBins(bins, bins), cuts, y, weight, multiplicity, query_start)
 
-    def quantise(self, x: Any, cuts: Cuts) -> Bins:
-        return self._local.quantise(x, cuts)
-
     # the round
 
     def recorded(self, step: int) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def collect(self, ensemble: Ensemble) -> Ensemble:
-        return ensemble
-
-    def to_host(self, found: Array) -> Array:
-        if not isinstance(found, Distributed):
-            return found
-        return np.concatenate(self._driver.ask("fetch", found), axis=-1)
-
     # the target, once a round
-
-    def start(self, data: TrainingSet, bias: Array) -> Array:
-        if not is_distributed(data):
-            return self._local.start(data, bias)
-        (number,) = self._driver.keep(1, "begin", np.asarray(bias, np.float64))
-        return self._array(number, (len(bias), data.n_rows))
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         g, h = self._driver.keep(2, "differentiate", self._held(loss), scores, curvature)
@@ -268,30 +237,6 @@ class Sharded:
         else:
             self._local.add_tree(scores, tree, factor, bins, cuts)
 
-    def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
-        if isinstance(sums, Distributed):
-            self._driver.tell("show", sums, bias, scale, out)
-        else:
-            self._local.scores(sums, bias, scale, out)
-
-    def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
-        if not isinstance(scores, Distributed):
-            return self._local.loss_value(loss, scores, y, weight)
-        total = joined(self._driver.ask("loss_part", self._held(loss), scores, weight is not None))
-        return total / (len(y) if weight is None else float(pointwise.sum_in_order(weight)))
-
-    def predict(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._local.predict(ensemble, x)
-
-    def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
-        return self._local.staged_predict(ensemble, x)
-
-    def leaves(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._local.leaves(ensemble, x)
-
-    def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._local.contributions(ensemble, x)
-
     def smoothing(self) -> NoReturn:
         raise DeviceError(
             "base_learner: shards of DataParallel grow trees, and no other base learners. Use execution=None."
@@ -299,9 +244,8 @@ class Sharded:
 
     # parts of the above
 
-    def _array(self, number: int, shape: tuple[int, ...]) -> Distributed:
-        """What the shards hold under that number, of every row."""
-        return self._driver.array(number, shape, self._sizes)
+    def _sum_of_losses(self, loss: Loss, scores: Array, *, weighted: bool) -> float:
+        return joined(self._driver.ask("loss_part", self._held(loss), scores, weighted))
 
     def _sample(self, numbers: tuple[int, ...], counts: list[int], never: int = 0) -> Sample:
         rows, inverse = (self._driver.array(number, (sum(counts),), tuple(counts)) for number in numbers)
@@ -312,15 +256,6 @@ class Sharded:
         numbers = self._driver.keep(3, method, *args)
         g, h, m = (self._driver.array(number, shape, counts) for number in numbers)
         return Gradients(g, h, None if self._multiplicity is None else m)
-
-    def _held(self, loss: Loss) -> Distributed:
-        """The loss, sent to the shards once: a copy that came with each message would be compiled each time."""
-        for known, held in self._losses:
-            if known is loss:
-                return held
-        (number,) = self._driver.keep(1, "receive", loss)
-        self._losses.append((loss, self._array(number, ())))
-        return self._losses[-1][1]
 
     def _total(self, method: str, *args: Any) -> Array:
         """The sum of the shards' answers: of integers, so in whatever order."""
@@ -341,15 +276,7 @@ class Sharded:
             firsts = np.cumsum([0, *gradients.g.sizes])[:-1].tolist()
             each = [(gradients, first) for first in firsts]
             self._last_extents = gradients.g, self._driver.ask_each("size_of", each)
-        extents = self._last_extents[1]
-        most, weight = max(one.most for one in extents), sum(one.weight for one in extents)
-
-        def scale(which: int, bits: int) -> float:
-            total = joined(one.totals[output][which] for one in extents)
-            top = max(one.tops[output][which] for one in extents)
-            return fixed_point_scale(top, total, most, float(weight), bits)
-
-        return (scale(0, 31), scale(1, 32)), weight
+        return scales_of(self._last_extents[1], output)
 
 
 def _no_rows(default: Array) -> SparseBins:

@@ -20,7 +20,7 @@ from gpuboost.backends.cuda.store import DeviceTree
 from gpuboost.backends.devices import choose, devices
 from gpuboost.backends.sharded.crew import Message
 from gpuboost.backends.sharded.holder import Holder
-from gpuboost.backends.sharded.shard import Source
+from gpuboost.backends.sharded.piece import Source
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
     Array,
@@ -31,7 +31,6 @@ from gpuboost.types import (
     Limits,
     Structure,
     Target,
-    TrainingSet,
     Tree,
 )
 
@@ -117,7 +116,7 @@ class GpuShard(Holder):
         share = Share(self._collective, first, totals.rows, totals.weight, totals.most, totals.unit)
         self._cuda = Cuda(self._runtime, share)
         bins = self._cuda.quantise(piece.x, cuts)
-        self._data = TrainingSet(bins, cuts, piece.y, piece.weight, piece.multiplicity, piece.query_start)
+        self._data = piece.binned(bins, cuts)
         weighted = piece.weight is not None or piece.multiplicity is not None
         self._row_weight = self._data.row_weight() if weighted else None
 

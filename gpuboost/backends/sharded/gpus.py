@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from gpuboost.backends.cpu import Cpu
 from gpuboost.backends.cuda.frontier import STATIC_LEVELS
 from gpuboost.backends.leaf_values import weight_scale
-from gpuboost.backends.sharded.arrays import Distributed, Driver, is_distributed
-from gpuboost.backends.sharded.backend import MOST_ROWS
-from gpuboost.backends.sharded.crew import Crew, Message
+from gpuboost.backends.sharded.arrays import Distributed
+from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.gpu_shard import Totals
-from gpuboost.backends.sharded.shard import Source
-from gpuboost.errors import DeviceError, InputError
-from gpuboost.kernels import pointwise
+from gpuboost.backends.sharded.machine import Machine
+from gpuboost.backends.sharded.orders import Growing, HeldStructure, HeldTree, Orders
+from gpuboost.backends.sharded.piece import Source
+from gpuboost.errors import DeviceError
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
     Array,
@@ -49,87 +48,18 @@ ACCEPTED = (
 )
 
 
-@dataclass(slots=True)
-class Orders(Driver):
-    """The same for all shards; those of a round go out together when it ends, or somebody waits for an answer."""
-
-    queue: list[Message] = field(default_factory=list)
-    is_open: bool = False
-
-    def ask(self, method: str, *args: Any) -> list[Any]:
-        self.queue.append(self._message(method, args, ()))
-        messages, self.queue = tuple(self.queue), []
-        return self.crew.ask([Message("run", (messages,))] * self.crew.size)
-
-    def tell(self, method: str, *args: Any) -> None:
-        self._add(self._message(method, args, ()))
-
-    def keep(self, arrays: int, method: str, *args: Any) -> tuple[int, ...]:
-        numbers = self._new(arrays)
-        self._add(self._message(method, args, numbers))
-        return numbers
-
-    def send(self) -> None:
-        """What was put off."""
-        messages, self.queue = tuple(self.queue), []
-        if messages:
-            self.crew.tell([Message("run", (messages,))] * self.crew.size)
-
-    def _add(self, message: Message) -> None:
-        self.queue.append(message)
-        if not self.is_open:
-            self.send()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Structure:
-    held: Distributed
-    output: int
-    version: int
-
-
-@dataclass(slots=True, eq=False)
-class _Tree:
-    """Stands for a Tree, in the loop and in ``Progress.trees``."""
-
-    held: Distributed | None
-    output: int
-    version: int
-    host: Tree | None = None
-
-    @property
-    def fetched(self) -> Tree:
-        """What it stands for, when it has been fetched."""
-        assert self.host is not None
-        return self.host
-
-
-@dataclass(slots=True, eq=False)
-class _Growing:
-    held: Distributed
-    output: int
-    max_depth: int
-    level: int = 0
-
-
-class ShardedGpus:
+class ShardedGpus(Machine):
     """See ``Backend``. Training rows lie with the crew's shards (``place``); other rows are the driver's, on its CPU.
 
     ``by``: how the GPUs add up: "nccl", "host" or "alone"; ``why``: the reason, for the report.
     """
 
-    name = "sharded"
     whole = True  # shards begin where stretches do
+    _driver: Orders
 
     def __init__(self, crew: Crew, threads: int = 1) -> None:
-        self._local, self._driver = Cpu(threads), Orders(crew)
-        self._losses: list[tuple[Loss, Distributed]] = []
-        self._sizes: tuple[int, ...] = ()
+        super().__init__(Orders(crew), threads)
         self.by, self.why = _way(self._driver.ask("offer"))
-
-    @property
-    def shards(self) -> int:
-        return self._driver.crew.size
 
     # the data, once
 
@@ -138,11 +68,9 @@ class ShardedGpus:
         query_start: Array | None, sizes: Sequence[int],
     ) -> TrainingSet:  # fmt: skip
         """See ``Sharded.place``. All sizes but the last are multiples of ``UNIT``."""
-        if len(y) > MOST_ROWS:
-            raise InputError(f"X: rows are numbered by 32 bits, so {MOST_ROWS:,} are the most; got {len(y):,}.")
         if any(size % UNIT for size in sizes[:-1]):
             raise ValueError(f"sizes: all but the last must be multiples of {UNIT}; got {tuple(sizes)}.")
-        driver, self._sizes = self._driver, tuple(sizes)
+        driver, firsts = self._driver, self._sized(sizes, len(y))
         driver.crew.narrow(len(sources))
         self.by = "alone" if self.shards == 1 else self.by
         name = driver.ask("unique_id")[0] if self.by == "nccl" else None
@@ -151,13 +79,9 @@ class ShardedGpus:
         total = len(y) if multiplicity is None else int(multiplicity.sum(dtype=np.int64))
         most = 1 if multiplicity is None else int(multiplicity.max(initial=1))
         totals = Totals(len(y), total, most, 1.0 if weight is None else weight_scale(weight))
-        firsts = np.cumsum([0, *sizes])[:-1].tolist()
         driver.ask_each("hold", [(source, cuts, a, totals) for source, a in zip(sources, firsts, strict=True)])
         bins = self._array(driver.keep(1, "receive", 0)[0], (len(y), cuts.n_features))
         return TrainingSet(DenseBins(bins, bins), cuts, y, weight, multiplicity, query_start)
-
-    def quantise(self, x: Any, cuts: Cuts) -> Bins:
-        return self._local.quantise(x, cuts)
 
     # the round
 
@@ -177,22 +101,11 @@ class ShardedGpus:
 
     def collect(self, ensemble: Ensemble) -> Ensemble:
         trees: tuple[Any, ...] = ensemble.trees
-        waiting = [tree for tree in trees if isinstance(tree, _Tree) and tree.host is None]
+        waiting = [tree for tree in trees if isinstance(tree, HeldTree) and tree.host is None]
         self._fetch(waiting)
-        return replace(ensemble, trees=tuple(tree.fetched if isinstance(tree, _Tree) else tree for tree in trees))
-
-    def to_host(self, found: Array) -> Array:
-        if not isinstance(found, Distributed):
-            return found
-        return np.concatenate(self._driver.ask("fetch", found), axis=-1)
+        return replace(ensemble, trees=tuple(tree.fetched if isinstance(tree, HeldTree) else tree for tree in trees))
 
     # the target, once a round
-
-    def start(self, data: TrainingSet, bias: Array) -> Array:
-        if not is_distributed(data):
-            return self._local.start(data, bias)
-        (number,) = self._driver.keep(1, "begin", np.asarray(bias, np.float64))
-        return self._array(number, (len(bias), data.n_rows))
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         (number,) = self._driver.keep(1, "differentiate", self._held(loss), scores, curvature)
@@ -204,17 +117,17 @@ class ShardedGpus:
 
     # the tree
 
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> _Growing:
+    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Growing:
         (number,) = self._driver.keep(1, "plant", target.gradients.g, target.version, output, candidates, limits)
-        return _Growing(self._array(number, ()), output, limits.max_depth)
+        return Growing(self._array(number, ()), output, limits.max_depth)
 
-    def histograms(self, frontier: _Growing) -> None:
+    def histograms(self, frontier: Growing) -> None:
         self._driver.tell("histograms", frontier.held)
 
-    def best_splits(self, frontier: _Growing) -> None:
+    def best_splits(self, frontier: Growing) -> None:
         self._driver.tell("best_splits", frontier.held)
 
-    def partition(self, frontier: _Growing, most: int | None = None) -> bool:
+    def partition(self, frontier: Growing, most: int | None = None) -> bool:
         """The first levels are split without asking whether they have nodes; see ``cuda.frontier``."""
         frontier.level += 1
         if most is None and frontier.level >= STATIC_LEVELS and frontier.level != frontier.max_depth:
@@ -222,9 +135,9 @@ class ShardedGpus:
         self._driver.tell("partition", frontier.held, most)
         return most is None
 
-    def harvest(self, frontier: _Growing, data: TrainingSet, target: Target) -> Structure:
+    def harvest(self, frontier: Growing, data: TrainingSet, target: Target) -> Structure:
         (number,) = self._driver.keep(1, "harvest", frontier.held, target.gradients.g, target.version)
-        return cast(Structure, _Structure(self._array(number, ()), frontier.output, target.version))
+        return cast(Structure, HeldStructure(self._array(number, ()), frontier.output, target.version))
 
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
@@ -232,9 +145,9 @@ class ShardedGpus:
     ) -> tuple[Tree, Array]:  # fmt: skip
         if noise is not None:
             self._refuse("langevin")
-        grown = cast(_Structure, structure)
+        grown = cast(HeldStructure, structure)
         tree, leaf_of_row = self._driver.keep(2, "leaf_values", grown.held, gradients.g, limits, version)
-        made = _Tree(self._array(tree, ()), grown.output, grown.version)
+        made = HeldTree(self._array(tree, ()), grown.output, grown.version)
         return cast(Tree, made), self._array(leaf_of_row, (data.n_rows,))
 
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
@@ -255,38 +168,14 @@ class ShardedGpus:
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         if isinstance(scores, Distributed):
             given: Any = tree
-            known = given.host or given.held if isinstance(given, _Tree) else given
+            known = given.host or given.held if isinstance(given, HeldTree) else given
             self._driver.tell("add_tree", scores, known, factor)
             return
         seen: Any = tree
-        if isinstance(seen, _Tree):
+        if isinstance(seen, HeldTree):
             self._fetch([seen])
             seen = seen.fetched
         self._local.add_tree(scores, seen, factor, bins, cuts)
-
-    def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
-        if isinstance(sums, Distributed):
-            self._driver.tell("show", sums, bias, scale, out)
-        else:
-            self._local.scores(sums, bias, scale, out)
-
-    def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
-        if not isinstance(scores, Distributed):
-            return self._local.loss_value(loss, scores, y, weight)
-        total = float(self._driver.ask("loss_total", self._held(loss), scores, weight is not None)[0])
-        return total / (len(y) if weight is None else float(pointwise.sum_in_order(weight)))
-
-    def predict(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._local.predict(self.collect(ensemble), x)
-
-    def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
-        return self._local.staged_predict(self.collect(ensemble), x)
-
-    def leaves(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._local.leaves(self.collect(ensemble), x)
-
-    def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._local.contributions(self.collect(ensemble), x)
 
     # what these shards do not do; the recipe is refused before they start
 
@@ -325,10 +214,10 @@ class ShardedGpus:
     def _refuse(self, argument: str) -> NoReturn:
         raise DeviceError(f"{argument}: {ACCEPTED}, and nothing else. Use device='cpu', or execution=None.")
 
-    def _array(self, number: int, shape: tuple[int, ...]) -> Distributed:
-        return self._driver.array(number, shape, self._sizes)
+    def _sum_of_losses(self, loss: Loss, scores: Array, *, weighted: bool) -> float:
+        return float(self._driver.ask("loss_total", self._held(loss), scores, weighted)[0])
 
-    def _fetch(self, trees: Sequence[_Tree]) -> None:
+    def _fetch(self, trees: Sequence[HeldTree]) -> None:
         """Bring these to the host, for good. Raises InputError if a gradient of one was not a finite number."""
         waiting = [tree for tree in trees if tree.host is None]
         if not waiting:
@@ -336,15 +225,6 @@ class ShardedGpus:
         found = self._driver.ask("trees", tuple(tree.held for tree in waiting))[0]
         for tree, host in zip(waiting, found, strict=True):
             tree.host, tree.held = host, None
-
-    def _held(self, loss: Loss) -> Distributed:
-        """The loss, sent to the shards once."""
-        for known, held in self._losses:
-            if known is loss:
-                return held
-        (number,) = self._driver.keep(1, "receive", loss)
-        self._losses.append((loss, self._array(number, ())))
-        return self._losses[-1][1]
 
 
 def _way(offers: Sequence[Any]) -> tuple[str, str]:

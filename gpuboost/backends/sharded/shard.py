@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuboost.backends import cpu_sums, formulas, reference_sampling
 from gpuboost.backends.cpu import EVERY_ROW, Cpu
 from gpuboost.backends.cpu_partition import RowsByNode
 from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
 from gpuboost.backends.routing import dense_rows
+from gpuboost.backends.sharded.extents import Extent, extent_of
 from gpuboost.backends.sharded.holder import Holder
-from gpuboost.backends.sharded.ordered import Part, part_of, part_of_numbers
+from gpuboost.backends.sharded.ordered import Part, part_of_numbers
+from gpuboost.backends.sharded.piece import Source
 from gpuboost.backends.sharded.quantiles import Residuals
 from gpuboost.backends.sharded.rows import ShardRows
 from gpuboost.kernels import fixed_point, philox, sampling
@@ -34,37 +34,8 @@ from gpuboost.types import (
     Sample,
     SparseBins,
     Target,
-    TrainingSet,
     Tree,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Consecutive rows, not binned yet: what a shard is given, or reads by itself."""
-
-    x: Any  # (n, d), as ``Backend.quantise`` takes it
-    y: NDArray[np.float64]
-    weight: NDArray[np.float64] | None = None
-    multiplicity: NDArray[np.int32] | None = None
-    query_start: NDArray[np.int64] | None = None
-
-    def __call__(self) -> Piece:
-        return self
-
-
-Source: TypeAlias = Callable[[], Piece]
-"""Called by the shard: a piece is its own source."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """What one shard knows of the size of gradients: see ``fixed_point``. Of g and of h, output by output."""
-
-    totals: list[tuple[Part, Part]]
-    tops: list[tuple[float, float]]
-    most: float  # largest multiplicity
-    weight: int  # how many rows the gradients stand for
 
 
 class Shard(Holder, Cpu):
@@ -84,7 +55,7 @@ class Shard(Holder, Cpu):
         """Bin the rows. Answers the (d,) default bins if they are kept sparse."""
         piece = source()
         bins = self.quantise(piece.x, cuts)
-        self._data = TrainingSet(bins, cuts, piece.y, piece.weight, piece.multiplicity, piece.query_start)
+        self._data = piece.binned(bins, cuts)
         self._first = first
         return (None, piece.multiplicity), bins.default if isinstance(bins, SparseBins) else None
 
@@ -114,14 +85,7 @@ class Shard(Holder, Cpu):
 
     def size_of(self, gradients: Gradients, first: int) -> Extent:
         """first: number of the shard's first row among those of the gradients."""
-        m = cpu_sums.multiplicity_of(gradients)
-        totals, tops = [], []
-        for g, h in zip(gradients.g, gradients.h, strict=True):
-            (g_part, g_top), (h_part, h_top) = _extent(g, m, first), _extent(h, m, first)
-            totals.append((g_part, h_part))
-            tops.append((g_top, h_top))
-        n = gradients.g.shape[1]
-        return Extent(totals, tops, float(m.max(initial=1)), int(m.sum()) if len(m) else n)
+        return extent_of(gradients, first)
 
     def weighed(self, gradients: Gradients, sample: Sample) -> tuple[tuple[Array, Array, Array | None], None]:
         return _arrays(self.weigh(gradients, sample)), None
@@ -281,24 +245,3 @@ class Shard(Holder, Cpu):
 
 def _arrays(gradients: Gradients) -> tuple[Array, Array, Array | None]:
     return gradients.g, gradients.h, gradients.multiplicity
-
-
-def _extent(values: Array, multiplicity: Array, first: int) -> tuple[Part, float]:
-    """|value| times multiplicity of one output: what their sum is made of, and the largest. values (m,) float32."""
-    n, out = len(values), np.zeros(3)
-    top = 0.0
-
-    def numbers(a: int, b: int) -> Array:
-        nonlocal top
-        size = np.abs(values[a:b].astype(np.float64))
-        size = size * multiplicity[a:b] if len(multiplicity) else size
-        top = max(top, float(size.max(initial=0.0)))
-        return size
-
-    def total(a: int, b: int) -> float:
-        nonlocal top
-        fixed_point.extent(values, multiplicity, a, b, out)
-        top = max(top, float(out[0]))
-        return float(out[1])
-
-    return part_of(first, n, numbers, total), top

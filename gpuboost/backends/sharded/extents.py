@@ -1,0 +1,73 @@
+"""How large gradients are that lie on many machines: what one shard knows of it, and the scales that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from gpuboost.backends import cpu_sums
+from gpuboost.backends.fixed_point import fixed_point_scale
+from gpuboost.backends.sharded.ordered import Part, joined, part_of
+from gpuboost.kernels import fixed_point
+from gpuboost.types import Array, Gradients
+
+Scales: TypeAlias = tuple[float, float]
+"""Of g and of h."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What one shard knows of the size of gradients: see ``fixed_point``. Of g and of h, output by output."""
+
+    totals: list[tuple[Part, Part]]
+    tops: list[tuple[float, float]]
+    most: float  # largest multiplicity
+    weight: int  # how many rows the gradients stand for
+
+
+def extent_of(gradients: Gradients, first: int) -> Extent:
+    """Of a shard's gradients. first: number of its first row among those of all shards' gradients."""
+    m = cpu_sums.multiplicity_of(gradients)
+    totals, tops = [], []
+    for g, h in zip(gradients.g, gradients.h, strict=True):
+        (g_part, g_top), (h_part, h_top) = _of_one(g, m, first), _of_one(h, m, first)
+        totals.append((g_part, h_part))
+        tops.append((g_top, h_top))
+    n = gradients.g.shape[1]
+    return Extent(totals, tops, float(m.max(initial=1)), int(m.sum()) if len(m) else n)
+
+
+def scales_of(extents: Sequence[Extent], output: int) -> tuple[Scales, int]:
+    """What one output's gradients are multiplied with to become integers, and how many rows they stand for."""
+    most, weight = max(one.most for one in extents), sum(one.weight for one in extents)
+
+    def scale(which: int, bits: int) -> float:
+        total = joined(one.totals[output][which] for one in extents)
+        top = max(one.tops[output][which] for one in extents)
+        return fixed_point_scale(top, total, most, float(weight), bits)
+
+    return (scale(0, 31), scale(1, 32)), weight
+
+
+def _of_one(values: Array, multiplicity: Array, first: int) -> tuple[Part, float]:
+    """|value| times multiplicity of one output: what their sum is made of, and the largest. values (m,) float32."""
+    n, out = len(values), np.zeros(3)
+    top = 0.0
+
+    def numbers(a: int, b: int) -> Array:
+        nonlocal top
+        size = np.abs(values[a:b].astype(np.float64))
+        size = size * multiplicity[a:b] if len(multiplicity) else size
+        top = max(top, float(size.max(initial=0.0)))
+        return size
+
+    def total(a: int, b: int) -> float:
+        nonlocal top
+        fixed_point.extent(values, multiplicity, a, b, out)
+        top = max(top, float(out[0]))
+        return float(out[1])
+
+    return part_of(first, n, numbers, total), top

@@ -1,0 +1,34 @@
+"""The rows that a shard is given, or reads by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.types import Bins, Cuts, TrainingSet
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive rows, not binned yet."""
+
+    x: Any  # (n, d), as ``Backend.quantise`` takes it
+    y: NDArray[np.float64]
+    weight: NDArray[np.float64] | None = None
+    multiplicity: NDArray[np.int32] | None = None
+    query_start: NDArray[np.int64] | None = None
+
+    def __call__(self) -> Piece:
+        return self
+
+    def binned(self, bins: Bins, cuts: Cuts) -> TrainingSet:
+        """The same rows with these bins in the place of ``x``."""
+        return TrainingSet(bins, cuts, self.y, self.weight, self.multiplicity, self.query_start)
+
+
+Source: TypeAlias = Callable[[], Piece]
+"""Called by the shard: a piece is its own source."""
