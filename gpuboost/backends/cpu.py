@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuboost.backends import (
     additive,
+    cpu_binning,
     cpu_lists,
     cpu_sampling,
     cpu_stump,
@@ -25,20 +26,20 @@ from gpuboost.backends.bounds import bound_leaves
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_entries import drawn_columns
 from gpuboost.backends.cpu_frontier import CpuFrontier
-from gpuboost.backends.cpu_partition import RowsByNode
+from gpuboost.backends.cpu_partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu_smoothing import CpuSmoothing
 from gpuboost.backends.cpu_stump import CpuStump
+from gpuboost.backends.last import Last
 from gpuboost.backends.layout import Columns, Layout, Marks, columns_of, laid_out, layout_of, marks_of
-from gpuboost.backends.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
+from gpuboost.backends.leaf_values import leaf_noise, leaf_quantiles, newton_values, whole_weights
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.programme import Programme
 from gpuboost.backends.random_shape import counted, random_nodes
-from gpuboost.backends.routing import dense_rows
 from gpuboost.backends.rows import rows_of
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.backends.team import Team, share
-from gpuboost.backends.workspace import Workspace, count_up
-from gpuboost.kernels import binning, binning_sparse, gather, normal, pointwise
+from gpuboost.backends.workspace import Workspace
+from gpuboost.kernels import normal, pointwise
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import ListLoss, Loss, is_list_loss
 from gpuboost.types import (
@@ -53,7 +54,6 @@ from gpuboost.types import (
     Nodes,
     Noise,
     Sample,
-    SparseBins,
     Structure,
     Target,
     TrainingSet,
@@ -62,7 +62,6 @@ from gpuboost.types import (
 
 NO_WEIGHT = np.empty(0, np.float64)
 EVERY_ROW = np.empty(0, np.int32)
-DENSE_ABOVE = 4  # sparse bins cost about four times a dense one, entry by entry
 SMALL = 16_384  # rows below which waking another thread costs more than it saves,
 FORMULA, ROUNDING, ADDITION = 2, 4, 8  # times as many where a row takes no more than that
 
@@ -77,25 +76,19 @@ class Cpu:
         self._smoothing: CpuSmoothing | None = None
         self._workspaces: list[Workspace] = []  # of trees that are done; one for each that grows at the same time
         self._last_layout: tuple[Bins, bool, Layout] | None = None
-        self._last_columns: tuple[Bins, Columns | None] | None = None
-        self._last_laid_out: tuple[Bins, Array | None] | None = None
+        self._columns = Last(partial(columns_of, team=self._team))
+        self._full_columns, self._marks = Last(laid_out), Last(marks_of)
         self._last_lists: cpu_lists.Lists | None = None
-        self._last_marks: tuple[Bins, Marks] | None = None
         self._scales = cpu_sums.Scales()
         self._last_constant: tuple[Array | None, float, Array] | None = None
-        self._last: tuple[Ensemble, forest.Forest] | None = None
-        self._last_explained: tuple[Ensemble, Explainer] | None = None
-        self._last_additive: tuple[Ensemble, additive.Additive] | None = None
+        self._forests, self._explainers, self._additives = Last(forest.Forest.of), Last(Explainer.of), Last(_additive)
 
     # the data, once
 
     def quantise(self, x: Any, cuts: Cuts) -> Bins:
         if hasattr(x, "tocsr"):
-            return self._quantise_sparse(x.tocsr(), cuts)
-        x = x if cuts.source is None else x[:, cuts.source]
-        x = x if x.flags.c_contiguous or x.flags.f_contiguous else np.ascontiguousarray(x)
-        team = self._team if x.shape[0] >= SMALL else Team(1)
-        return DenseBins(*binning.dense_bins(x, cuts.thresholds, cuts.categories, team.run, team.size))
+            return cpu_binning.of_sparse(x.tocsr(), cuts, self._team)
+        return cpu_binning.of_dense(x, cuts, self._team if x.shape[0] >= SMALL else Team(1))
 
     # the round
 
@@ -198,8 +191,8 @@ class Cpu:
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, in_parts, workspace)
         m = target.gradients.multiplicity
         weight = len(packed) if m is None else int(m.sum())
-        bins, rows, drawn = self._rows_of(data, target, workspace)
-        if rows is not None and len(packed) < data.n_rows and not isinstance(bins, DenseBins):
+        bins, rows, drawn = rows_of_target(data, target, workspace, self._by_rows)
+        if len(packed) < data.n_rows and not isinstance(bins, DenseBins):
             packed_by_row = np.zeros(data.n_rows, np.int64)
             packed_by_row[rows] = packed
             packed = packed_by_row
@@ -270,12 +263,7 @@ class Cpu:
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
         assert loss.leaf_quantile is not None
         residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
-        weight, value = whole_weights(data), np.zeros(len(tree.value))
-        by_leaf = np.argsort(leaf_of_row, kind="stable")
-        ends = np.cumsum(np.bincount(leaf_of_row, minlength=len(value)))
-        for leaf in np.flatnonzero(tree.nodes.is_leaf):
-            rows = by_leaf[ends[leaf - 1] if leaf else 0 : ends[leaf]]
-            value[leaf] = weighted_quantile(residual[rows], weight[rows], loss.leaf_quantile)
+        value = leaf_quantiles(leaf_of_row, tree.nodes.is_leaf, residual, whole_weights(data), loss.leaf_quantile)
         return replace(tree, value=value)
 
     def line_search(
@@ -312,8 +300,8 @@ class Cpu:
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:
-            return self._additive(ensemble).predict(self, ensemble, x)
-        prepared, rows = self._prepared(ensemble), rows_of(x)
+            return self._additives.of(ensemble, self).predict(self, ensemble, x)
+        prepared, rows = self._forests.of(ensemble), rows_of(x)
         out = np.empty((ensemble.n_outputs, x.shape[0]))
         self._by_rows(x.shape[0], lambda a, b: forest.predict(prepared, rows, a, b, out))
         return out
@@ -321,16 +309,16 @@ class Cpu:
     def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
         if ensemble.components:
             return additive.staged_predict(self, ensemble, x)
-        return forest.staged_predict(self._prepared(ensemble), x)
+        return forest.staged_predict(self._forests.of(ensemble), x)
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
-        prepared, rows = self._prepared(ensemble), rows_of(x)
+        prepared, rows = self._forests.of(ensemble), rows_of(x)
         out = np.empty((x.shape[0], len(ensemble.trees)), np.int32)
         self._by_rows(x.shape[0], lambda a, b: forest.leaves(prepared, rows, a, b, out))
         return out
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        explainer, rows = self._explainer(ensemble), rows_of(x)
+        explainer, rows = self._explainers.of(ensemble), rows_of(x)
         out = np.empty((x.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
         self._team.run(lambda part: contributions(explainer, rows, *share(len(out), part, self._team.size), out))
         return out
@@ -349,27 +337,6 @@ class Cpu:
             return self._workspaces.pop()
         except IndexError:
             return Workspace()
-
-    def _prepared(self, ensemble: Ensemble) -> forest.Forest:
-        """The ensemble made ready for prediction; the last one is kept, for whoever predicts row by row."""
-        last = self._last  # read once: other threads may ask about other models meanwhile
-        if last is None or last[0] is not ensemble:
-            last = self._last = ensemble, forest.Forest.of(ensemble)
-        return last[1]
-
-    def _additive(self, ensemble: Ensemble) -> additive.Additive:
-        """The same of an ensemble of components."""
-        last = self._last_additive
-        if last is None or last[0] is not ensemble:
-            last = self._last_additive = ensemble, additive.Additive.of(self, ensemble)
-        return last[1]
-
-    def _explainer(self, ensemble: Ensemble) -> Explainer:
-        """The same for contributions."""
-        last = self._last_explained
-        if last is None or last[0] is not ensemble:
-            last = self._last_explained = ensemble, Explainer.of(ensemble)
-        return last[1]
 
     def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
         """The layout of the last tree, if this one asks for the same."""
@@ -400,37 +367,15 @@ class Cpu:
 
     def _columns_of(self, data: TrainingSet) -> Columns | None:
         """Columns sorted by bin, if that is the way to search these bins; sorted once."""
-        if self._last_columns is None or self._last_columns[0] is not data.bins:
-            self._last_columns = data.bins, columns_of(data.bins, data.cuts, self._team)
-        return self._last_columns[1]
+        return self._columns.of(data.bins, data.cuts)
 
     def _laid_out(self, bins: Bins) -> Array | None:
         """Columns of sparse bins laid out in full, if they may take the room; laid out once."""
-        if isinstance(bins, DenseBins):
-            return None
-        if self._last_laid_out is None or self._last_laid_out[0] is not bins:
-            self._last_laid_out = bins, laid_out(bins)
-        return self._last_laid_out[1]
+        return None if isinstance(bins, DenseBins) else self._full_columns.of(bins)
 
     def _marks_of(self, bins: Bins) -> Marks | None:
         """Columns of sparse bins as bits, where that is the way to sum them; made once."""
-        if isinstance(bins, DenseBins):
-            return None
-        if self._last_marks is None or self._last_marks[0] is not bins:
-            self._last_marks = bins, marks_of(bins)
-        return self._last_marks[1]
-
-    def _quantise_sparse(self, x: Any, cuts: Cuts) -> Bins:
-        """Sparse bins, or dense ones where so many entries are stored that the list of them would be longer."""
-        if not x.has_canonical_format:
-            x = x.copy()
-            x.sum_duplicates()
-        entries = x.indptr, x.indices, x.data
-        sparse = SparseBins(*binning_sparse.sparse_bins(*entries, cuts.thresholds, self._team.run, self._team.size))
-        if len(sparse.feature) * DENSE_ABOVE < x.shape[0] * x.shape[1]:
-            return sparse
-        rows = dense_rows(sparse)
-        return DenseBins(rows, np.ascontiguousarray(rows.T))
+        return None if isinstance(bins, DenseBins) else self._marks.of(bins)
 
     def _by_rows(self, n_rows: int, work: Callable[[int, int], object], times: int = 1) -> None:
         """Call work(begin, end) on stretches of the rows, at once if there are ``times`` SMALL of them."""
@@ -443,22 +388,11 @@ class Cpu:
         else:
             self._team.run(lambda part: work(part, *share(n_rows, part, self._team.size)))
 
-    def _rows_of(self, data: TrainingSet, target: Target, workspace: Workspace) -> tuple[Bins, Array, Array]:
-        """The bins that a tree is grown from, the list of its rows in them, and where they lie in the columns.
-
-        Dense rows that were drawn are copied side by side, so that growing costs what they are. Sparse ones are
-        found through the list, since a copy would have to turn the columns round as well.
-        """
-        if target.rows is None:
-            return data.bins, count_up(workspace.array("rows", (data.n_rows,), np.int32)), EVERY_ROW
-        if not isinstance(data.bins, DenseBins):
-            return data.bins, target.rows.copy(), EVERY_ROW
-        bins, m = data.bins, len(target.rows)
-        rows = workspace.array("bins", (m, bins.shape[1]), np.uint8)
-        self._by_rows(m, lambda a, b: gather.gather(bins.rows, target.rows, a, b, rows))
-        return DenseBins(rows, bins.columns), count_up(workspace.array("rows", (m,), np.int32)), target.rows
-
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
         programme, out = Programme.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
         self._by_rows(len(out), lambda a, b: programme.route(bins, a, b, out))
         return out
+
+
+def _additive(ensemble: Ensemble, cpu: Cpu) -> additive.Additive:
+    return additive.Additive.of(cpu, ensemble)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu_nodes import NodeTable
 from gpuboost.backends.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Layout
 from gpuboost.backends.team import Team, share
-from gpuboost.backends.workspace import Workspace
-from gpuboost.kernels import partition
-from gpuboost.types import Array, Bins, DenseBins
+from gpuboost.backends.workspace import Workspace, count_up
+from gpuboost.kernels import gather, partition
+from gpuboost.types import Array, Bins, DenseBins, Target, TrainingSet
 
 SORTED_PER_THREAD = 32_768  # below so many rows to sort a thread is not worth waking
 EVERY_ROW = 1 << 40
+
+Stretch: TypeAlias = Callable[[int, int], object]
+"""(begin, end): some of the rows."""
 
 
 class RowsByNode:
@@ -110,3 +116,24 @@ class RowsByNode:
         self.team.run_parts(parts, settle)
         partition.bound_last_level(node, settled, counts)
         return out
+
+
+def rows_of_target(
+    data: TrainingSet,
+    target: Target,
+    workspace: Workspace,
+    by_rows: Callable[[int, Callable[[int, int], object]], None],
+) -> tuple[Bins, NDArray[np.int32], NDArray[np.int32]]:
+    """The bins that a tree is grown from, the list of its rows in them, and where they lie in the columns.
+
+    Dense rows that were drawn are copied side by side, so that growing costs what they are. Sparse ones are found
+    through the list, since a copy would have to turn the columns round as well. by_rows: see ``Cpu._by_rows``.
+    """
+    if target.rows is None:
+        return data.bins, count_up(workspace.array("rows", (data.n_rows,), np.int32)), NO_INTS
+    if not isinstance(data.bins, DenseBins):
+        return data.bins, target.rows.copy(), NO_INTS
+    bins, m = data.bins, len(target.rows)
+    rows = workspace.array("bins", (m, bins.shape[1]), np.uint8)
+    by_rows(m, lambda a, b: gather.gather(bins.rows, target.rows, a, b, rows))
+    return DenseBins(rows, bins.columns), count_up(workspace.array("rows", (m,), np.int32)), target.rows

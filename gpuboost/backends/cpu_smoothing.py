@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends import cpu_sums
+from gpuboost.backends.last import Last
 from gpuboost.backends.reference_smoothing import lines_of
 from gpuboost.backends.routing import dense_rows
 from gpuboost.backends.smoothing import Fits, Plan
@@ -29,7 +30,7 @@ class CpuSmoothing:
 
     def __init__(self, team: Team, in_parts: cpu_sums.Share, route: Route) -> None:
         self._team, self._in_parts, self._route = team, in_parts, route
-        self._last_columns: tuple[Bins, Array] | None = None
+        self._columns_of_sparse = Last(lambda bins: np.ascontiguousarray(dense_rows(bins).T))
         self._idle: list[tuple[Plan, Workspace]] = []  # of fits that are done, one for each that ran at the same time
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
@@ -140,12 +141,7 @@ class CpuSmoothing:
 
     def _by_column(self, bins: Bins) -> Array:
         """(d, n) uint8; of sparse bins made once."""
-        if isinstance(bins, DenseBins):
-            return bins.columns
-        last = self._last_columns
-        if last is None or last[0] is not bins:
-            last = self._last_columns = bins, np.ascontiguousarray(dense_rows(bins).T)
-        return last[1]
+        return bins.columns if isinstance(bins, DenseBins) else self._columns_of_sparse.of(bins)
 
     def _by_row(self, bins: Bins) -> Array:
         """(n, d) uint8"""

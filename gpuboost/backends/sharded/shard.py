@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuboost.backends import cpu_sums, formulas, reference_sampling
 from gpuboost.backends.cpu import EVERY_ROW, Cpu
-from gpuboost.backends.cpu_partition import RowsByNode
+from gpuboost.backends.cpu_partition import RowsByNode, rows_of_target
 from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
 from gpuboost.backends.routing import dense_rows
 from gpuboost.backends.sharded.extents import Extent, extent_of
@@ -178,7 +178,7 @@ class Shard(Holder, Cpu):
         g, h, m = gradients.g[output], gradients.h[output], cpu_sums.multiplicity_of(gradients)
         packed, totals = workspace.array("packed", g.shape, np.int64), np.zeros((self._team.size, 8), np.int64)
         self._in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *scales, a, b, packed, totals[part]))
-        bins, rows, drawn = self._rows_of(data, target, workspace)
+        bins, rows, drawn = rows_of_target(data, target, workspace, self._by_rows)
         if target.rows is not None and not isinstance(bins, DenseBins):
             by_row = np.zeros(data.n_rows, np.int64)
             by_row[target.rows] = packed
