@@ -4,41 +4,14 @@ No ``fastmath`` and no contraction: the bits are part of the contract. No ``para
 rows, nodes or features that it is given, and the backend's team of threads decides who gets which.
 """
 
-import os
-from hashlib import sha256
-from pathlib import Path
-
 import numba
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from gpuboost.kernels.disk_cache import usable_folder
 
-def cache_folder():
-    """Where compiled kernels are kept: NUMBA_CACHE_DIR if it is set, else a folder of the user's for this very text.
-
-    Not beside the sources, numba's own choice: what lies there is left behind when the package is uninstalled. And
-    numba looks at a kernel's own file only, while a kernel holds the code of those it calls: so the folder's name is
-    a hash of all of them.
-    """
-    if numba.config.CACHE_DIR:
-        return Path(numba.config.CACHE_DIR)
-    texts = sorted((path.name, path.read_bytes()) for path in Path(__file__).parent.glob("*.py"))
-    digest = sha256(b"".join(name.encode() + text for name, text in texts)).hexdigest()[:16]
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuboost" / f"kernels-{digest}"
-
-
-def _usable_folder():
-    """The folder as text, or "" (numba then looks for another place) if nothing can be written there."""
-    try:
-        folder = cache_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # no home, or a read-only one
-        return ""
-    return str(folder)
-
-
-_FOLDER = _usable_folder()
+_FOLDER = usable_folder()
 
 
 def kernel(function):

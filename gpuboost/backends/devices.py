@@ -52,7 +52,7 @@ def usable_threads() -> int:
 
 def kernel_cache() -> str:
     """The folder that compiled kernels are kept in."""
-    from gpuboost.kernels.jit import cache_folder
+    from gpuboost.kernels.disk_cache import cache_folder
 
     return str(cache_folder())
 

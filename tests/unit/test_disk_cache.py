@@ -1,0 +1,92 @@
+"""Compiled kernels of other versions are removed when nobody has used them for long, and no others."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numba
+import pytest
+
+from gpuboost.kernels import disk_cache
+
+DAY = 86_400
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that those of all versions lie in."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "gpuboost").mkdir()
+    return tmp_path / "gpuboost"
+
+
+def aged(folder: Path, days: float) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kernel.nbi").write_bytes(b"x")
+    then = time.time() - days * DAY
+    os.utime(folder, (then, then))
+    return folder
+
+
+def test_a_new_version_removes_what_was_unused_for_long(home: Path) -> None:
+    old, recent = aged(home / f"kernels-{'a' * 16}", 31), aged(home / f"kernels-{'b' * 16}", 29)
+    other, data = aged(home / "benchmarks", 400), aged(home / "kernels-of-mine", 400)
+    own = Path(disk_cache.usable_folder())
+    assert sorted(home.iterdir()) == sorted([own, recent, other, data])
+    assert not old.exists()
+    assert (recent / "kernel.nbi").exists()
+
+
+def test_what_a_killed_process_left_is_removed_too(home: Path) -> None:
+    left = aged(home / f"kernels-{'a' * 16}-removed", 31)
+    disk_cache.usable_folder()
+    assert not left.exists()
+
+
+def test_a_link_is_left_alone(home: Path, tmp_path: Path) -> None:
+    kept = aged(tmp_path / "elsewhere", 400)
+    link = home / f"kernels-{'c' * 16}"
+    link.symlink_to(kept, target_is_directory=True)
+    disk_cache.usable_folder()
+    assert link.is_symlink()
+    assert (kept / "kernel.nbi").exists()
+
+
+def test_the_first_use_in_a_day_is_noted_and_nothing_is_removed_then(home: Path) -> None:
+    own, old = aged(disk_cache.cache_folder(), 45), aged(home / f"kernels-{'d' * 16}", 45)
+    assert disk_cache.usable_folder() == str(own)
+    assert time.time() - own.stat().st_mtime < 60
+    assert (own / "kernel.nbi").exists()
+    assert old.exists()
+
+
+def test_a_folder_that_somebody_named_is_nobody_elses(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = aged(home / f"kernels-{'e' * 16}", 400)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(home / f"kernels-{'f' * 16}"))
+    assert Path(disk_cache.usable_folder()).is_dir()
+    assert old.exists()
+
+
+def test_no_folder_where_nothing_can_be_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(aged(home / "file", 0) / "kernel.nbi"))
+    assert disk_cache.usable_folder() == ""
+
+
+def test_who_runs_on_after_its_folder_was_removed_compiles_anew(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Path(disk_cache.usable_folder())
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(own))
+    twice = numba.njit(cache=True)(_twice)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    assert twice(3) == 6
+    aged(own, 31)
+    disk_cache.remove_unused(home / "none")
+    assert list(home.iterdir()) == []
+    assert twice(1.5) == 3.0  # of another type: looked for on the disk, compiled, and kept there
+    assert any(own.rglob("*.nbc"))
+
+
+def _twice(x: float) -> float:
+    return 2 * x
