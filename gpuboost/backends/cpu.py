@@ -26,12 +26,13 @@ from gpuboost.backends.bounds import bound_leaves
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_entries import drawn_columns
 from gpuboost.backends.cpu_frontier import CpuFrontier
+from gpuboost.backends.cpu_leaves import with_values
 from gpuboost.backends.cpu_partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu_smoothing import CpuSmoothing
 from gpuboost.backends.cpu_stump import CpuStump
 from gpuboost.backends.last import Last
 from gpuboost.backends.layout import Columns, Layout, Marks, columns_of, laid_out, layout_of, marks_of
-from gpuboost.backends.leaf_values import leaf_noise, leaf_quantiles, newton_values, whole_weights
+from gpuboost.backends.leaf_values import leaf_quantiles, whole_weights
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.programme import Programme
 from gpuboost.backends.random_shape import counted, random_nodes
@@ -253,12 +254,7 @@ class Cpu:
                 nodes = counted(nodes, exact[:, 1], cpu_sums.leaf_counts(*leaves, self._team, self._in_parts), units[1])
         elif leaf_of_row is None:
             leaf_of_row = self._route(nodes, data.bins, data.cuts)
-        value = newton_values(nodes, sums, limits)
-        if noise is not None:
-            z = np.empty(len(value))
-            normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)
-            value += leaf_noise(nodes, sums[1], limits, noise.deviation, z)
-        return Tree(nodes, value, structure.output, structure.version), leaf_of_row
+        return with_values(structure, nodes, sums, limits, noise), leaf_of_row
 
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
         assert loss.leaf_quantile is not None

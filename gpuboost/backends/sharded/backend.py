@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gpuboost.backends.bounds import bound_leaves
+from gpuboost.backends.cpu_leaves import with_values
 from gpuboost.backends.layout import layout_of
-from gpuboost.backends.leaf_values import leaf_noise, newton_values, weight_scale
+from gpuboost.backends.leaf_values import weight_scale
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.random_shape import counted, random_nodes
 from gpuboost.backends.sharded.arrays import Distributed, Driver
@@ -28,7 +29,6 @@ from gpuboost.backends.sharded.quantiles import quantiles
 from gpuboost.backends.team import Team
 from gpuboost.backends.workspace import Workspace
 from gpuboost.errors import DeviceError
-from gpuboost.kernels import normal
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -198,12 +198,7 @@ class Sharded(Machine):
             sums = exact[:, 0] * units[0], exact[:, 1] * units[1]
             if structure.blind:
                 nodes = counted(nodes, exact[:, 1], rows, units[1])
-        value = newton_values(nodes, sums, limits)
-        if noise is not None:
-            z = np.empty(len(value))
-            normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)
-            value += leaf_noise(nodes, sums[1], limits, noise.deviation, z)
-        return Tree(nodes, value, structure.output, structure.version), leaf_of_row
+        return with_values(structure, nodes, sums, limits, noise), leaf_of_row
 
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
         assert loss.leaf_quantile is not None
