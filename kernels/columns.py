@@ -92,9 +92,9 @@ def search(column_start, row, column_bin, default, features, first, last, packed
     some_may_not = may.shape[0] > 0
     # What the loop reads and writes of a line lies in one cache line: sums, totals, bin.
     state = np.zeros((lines, 8), np.int64)
-    state[:, _TOTAL_G], state[:, _TOTAL_H], state[:, _AT] = totals[:, 0], totals[:, 1], -1
     touched, parents = np.empty(lines, np.int64), np.empty(lines, np.float64)
     for line in range(lines):
+        state[line, _TOTAL_G], state[line, _TOTAL_H], state[line, _AT] = totals[line, 0], totals[line, 1], -1
         g, h = totals[line, 0] * unit_g, totals[line, 1] * unit_h
         parents[line] = g * g / (h + ridge)
     for j in range(first, last):

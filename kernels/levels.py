@@ -76,7 +76,8 @@ def grow(
         for i in range(pairs):
             smaller += node[fresh[i, 0], END] - node[fresh[i, 0], BEGIN]
         if pairs == 0 or smaller >= most_summed or 2 * pairs >= most_searched:
-            left[:pairs] = fresh
+            for i in range(pairs):  # of a whole slice numba would compile the error message as well, for seconds
+                left[i, 0], left[i, 1], left[i, 2] = fresh[i, 0], fresh[i, 1], fresh[i, 2]
             return n_nodes, pairs, levels
 
 

@@ -183,5 +183,6 @@ def _merged(f, order, spare):
                 else:
                     spare[at] = order[j]
                     j += 1
-        order[:n] = spare[:n]
+        for i in range(n):
+            order[i] = spare[i]
         width *= 2

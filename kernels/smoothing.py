@@ -211,7 +211,8 @@ def fit_all(chosen, begin, end, grid, cell_start, sums, unit_g, unit_h, q_start,
             coef[q_start[s] : q_start[s + 1]],
             np.empty(q, np.float64),
         )
-        kept_h[s, :c] = h
+        for i in range(c):
+            kept_h[s, i] = h[i]
 
 
 @kernel
