@@ -5,6 +5,8 @@ sum of g stays within 31 bits and a sign and that of h within 32 bits. The scale
 see to that (``gpuboost.backends.reference.fixed_point_scale`` is the definition and holds the proof).
 """
 
+from math import frexp, inf, ldexp, nan
+
 import numpy as np
 
 from gpuboost.kernels.jit import kernel
@@ -65,6 +67,28 @@ def extents(values, multiplicity, first, last, out):
     for block in range(first, last):
         begin = block * BLOCK
         extent(values, multiplicity, begin, min(begin + BLOCK, values.shape[0]), out[block])
+
+
+@kernel
+def _power_below(x):
+    """The largest power of two that is not above x."""
+    return ldexp(1.0, frexp(x)[1] - 1)
+
+
+@kernel
+def scale(values, multiplicity, weight, bits):
+    """``fixed_point_scale`` of at most BLOCK rows; NaN if one is not finite. weight: the sum of the multiplicities."""
+    found = np.empty(3)
+    extent(values, multiplicity, 0, values.shape[0], found)
+    top, total, most = found[0], found[1], found[2]
+    if not total < inf:
+        return nan
+    if not top > 0.0:
+        return 1.0
+    row_room, sum_room = 2.0 ** (bits - 16) - 1.0 - 0.5 * most, 2.0**bits - 1.0 - 0.5 * weight
+    by_row = _power_below(row_room / top) if row_room > 0.0 else 0.0
+    by_sum = _power_below(sum_room / (total * (1.0 + 2.0**-20))) if sum_room > 0.0 else 0.0
+    return max(by_row, by_sum)
 
 
 @kernel

@@ -24,12 +24,13 @@ def gradients_of(derivatives, stamp, jit):
         _ = stamp
         wide_vectors()
         y, f, g, h = y[start:stop], f[start:stop], g[start:stop], h[start:stop]  # indices from 0 vectorise
+        weighted = weight.shape[0] > 0
+        weight = weight[start:stop]
         if constant:
             for i in range(y.size):
                 first, _ = derivatives(y[i], f[i], a)
-                g[i] = np.float32(first if weight.shape[0] == 0 else first * weight[start + i])
-        elif weight.shape[0] > 0:
-            weight = weight[start:stop]
+                g[i] = np.float32(first * weight[i] if weighted else first)
+        elif weighted:
             for i in range(y.size):
                 first, second = derivatives(y[i], f[i], a)
                 g[i], h[i] = np.float32(first * weight[i]), np.float32(second * weight[i])

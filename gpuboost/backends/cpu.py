@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_entries import drawn_columns
 from gpuboost.backends.cpu_frontier import CpuFrontier
 from gpuboost.backends.cpu_leaves import with_values
+from gpuboost.backends.cpu_lone_stump import CpuLoneStump, LoneStumps
 from gpuboost.backends.cpu_partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu_smoothing import CpuSmoothing
 from gpuboost.backends.cpu_stump import CpuStump
@@ -61,6 +62,9 @@ from gpuboost.types import (
     Tree,
 )
 
+Growing: TypeAlias = CpuFrontier | CpuStump | CpuLoneStump
+"""A tree while it grows: the protocol's Frontier."""
+
 NO_WEIGHT = np.empty(0, np.float64)
 EVERY_ROW = np.empty(0, np.int32)
 SMALL = 16_384  # rows below which waking another thread costs more than it saves,
@@ -80,7 +84,7 @@ class Cpu:
         self._columns = Last(partial(columns_of, team=self._team))
         self._full_columns, self._marks = Last(laid_out), Last(marks_of)
         self._last_lists: cpu_lists.Lists | None = None
-        self._scales = cpu_sums.Scales()
+        self._scales, self._lone_stumps = cpu_sums.Scales(), LoneStumps()
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._forests, self._explainers, self._additives = Last(forest.Forest.of), Last(Explainer.of), Last(_additive)
 
@@ -171,9 +175,7 @@ class Cpu:
 
     # the tree
 
-    def plant(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
-    ) -> CpuFrontier | CpuStump:
+    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Growing:
         workspace = self._free_workspace()
         some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
         held = limits.directions is not None
@@ -181,6 +183,11 @@ class Cpu:
         if target.rows is None and cpu_stump.suits(limits) and not held:
             marks = self._marks_of(data.bins)
             few = cpu_stump.by_columns(data.bins, marks, candidates)
+            if few and self._lone_stumps.suit(data, candidates, marks, self._team):
+                gradients, scales = target.gradients, self._scales
+                return CpuLoneStump(
+                    data, gradients, output, candidates, limits, marks, self._laid_out(data.bins), scales, workspace
+                )
             if few or some_cuts or self._columns_of(data) is None:
                 some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
                 by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
@@ -206,18 +213,18 @@ class Cpu:
             by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
         )
 
-    def histograms(self, frontier: CpuFrontier | CpuStump) -> None:
+    def histograms(self, frontier: Growing) -> None:
         frontier.build_histograms()
 
-    def best_splits(self, frontier: CpuFrontier | CpuStump) -> None:
+    def best_splits(self, frontier: Growing) -> None:
         frontier.seek_splits()
 
-    def partition(self, frontier: CpuFrontier | CpuStump, most: int | None = None) -> bool:
+    def partition(self, frontier: Growing, most: int | None = None) -> bool:
         return frontier.split(most)
 
-    def harvest(self, frontier: CpuFrontier | CpuStump, data: TrainingSet, target: Target) -> Structure:
+    def harvest(self, frontier: Growing, data: TrainingSet, target: Target) -> Structure:
         every = target.rows is None  # the leaves of others are found later, with those of all rows
-        leaf_of_row = frontier.settle() if isinstance(frontier, CpuStump) else frontier.settle(wanted=every)
+        leaf_of_row = frontier.settle(wanted=every)
         nodes = frontier.nodes()
         self._workspaces.append(frontier.workspace)
         own = not target.noisy and (every or target.own_leaves)

@@ -202,7 +202,7 @@ class CpuStump:
         now, self._split = self._found is not None and not self._split, True
         return now
 
-    def settle(self) -> NDArray[np.int32]:
+    def settle(self, *, wanted: bool) -> NDArray[np.int32]:
         """(n,) the leaf of every row. Ends the growth: how many are in each is learned here."""
         n = self._data.n_rows
         if self._found is None:

@@ -32,16 +32,28 @@ class Scales:
     """``scales`` of gradients that come round by round. That of a curvature which stays the same is remembered."""
 
     def __init__(self) -> None:
-        self._last: tuple[Array, Array | None, dict[int, float]] | None = None
+        self._last: tuple[Array, dict[int, float]] | None = None
+        self._last_weight: tuple[Array, int, int] | None = None
 
     def of(self, gradients: Gradients, output: int, team: Team) -> tuple[float, float]:
-        last, m = self._last, multiplicity_of(gradients)
-        if last is None or last[0] is not gradients.h or last[1] is not gradients.multiplicity:
-            last = self._last = gradients.h, gradients.multiplicity, {}
-        weight = float(m.sum()) if len(m) else float(gradients.g.shape[1])
-        if output not in last[2]:
-            last[2][output] = _scale(gradients.h[output], m, weight, 32, team)
-        return _scale(gradients.g[output], m, weight, 31, team), last[2][output]
+        m, weight, known = self.remembered(gradients)
+        if output not in known:
+            known[output] = _scale(gradients.h[output], m, float(weight), 32, team)
+        return _scale(gradients.g[output], m, float(weight), 31, team), known[output]
+
+    def remembered(self, gradients: Gradients) -> tuple[Array, int, dict[int, float]]:
+        """Multiplicities ((0,) for all ones), their sum, and the scales of h that are known, for the caller to add to.
+
+        The rows' multiplicities are those of the data, or of nobody: one array, which stays as it is.
+        """
+        m, h, n = gradients.multiplicity, gradients.h, gradients.g.shape[1]
+        rows, last = self._last_weight, self._last
+        if rows is None or rows[0] is not m or rows[1] != n:
+            rows = self._last_weight = m, n, n if m is None else int(m.sum())
+            last = None
+        if last is None or last[0] is not h:
+            last = self._last = h, {}
+        return multiplicity_of(gradients), rows[2], last[1]
 
 
 def scales(gradients: Gradients, output: int, team: Team) -> tuple[float, float]:

@@ -15,11 +15,15 @@ def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Ar
 
     Leaves that share one value, ``limits.signed``, have -(G_L - G_R) / (H_L + H_R + lambda) and its negative.
     """
+    ridge = float(limits.reg_lambda)
     if limits.signed and len(nodes.feature) == 3:
-        g, h = float(sums[0][1]) - float(sums[0][2]), float(sums[1][1]) + float(sums[1][2]) + limits.reg_lambda
+        g, h = float(sums[0][1]) - float(sums[0][2]), float(sums[1][1]) + float(sums[1][2]) + ridge
         left = -g / h if h > 0.0 else 0.0
         return np.array([0.0, left, -left]) + 0.0
-    below = sums[1] + limits.reg_lambda
+    if len(nodes.feature) == 3:  # of few numbers, these are quicker than arrays
+        both = zip(sums[0][1:].tolist(), sums[1][1:].tolist(), strict=True)
+        return np.array([0.0, *[-g / (h + ridge) if h + ridge > 0.0 else 0.0 for g, h in both]]) + 0.0
+    below = sums[1] + ridge
     return np.divide(-sums[0], below, out=np.zeros(len(below)), where=nodes.is_leaf & (below > 0.0)) + 0.0
 
 
