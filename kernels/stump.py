@@ -50,24 +50,33 @@ def best_of(gains, first, last):
 
 
 @kernel
-def search_root(histogram, rows, totals, starts, n_bins, kinds, defaults, units, limits, signed, narrow_rows, first,
-                last, general, root, by_node, gains, found, left_sets):  # fmt: skip
-    """Features [first, last) of the root. Returns the first of those that gain most, -1 if none gains.
+def as_root(rows, totals, units, limits, signed):
+    """A table of one node, which is fresh, and what ``split.search`` asks of it: node, fresh, units, rule.
 
-    histogram (1, 2 * n_cells) int64; totals: sums of g and of h and of the rows' multiplicity; units: the value of one
-    unit of both; limits: reg_lambda, min_child_weight, min_split_gain. The rest as for ``split.search``.
+    totals: sums of g and of h and of the rows' multiplicity; units: the value of one unit of both; limits: reg_lambda,
+    min_child_weight, min_split_gain.
     """
-    node = np.zeros((1, COLUMNS), np.int64)
+    node, fresh = np.zeros((1, COLUMNS), np.int64), np.zeros((1, 3), np.int64)
     node[0, END], node[0, SUM_G], node[0, SUM_H] = rows, totals[0], totals[1]
-    fresh = np.zeros((1, 3), np.int64)
     fresh[0, 1] = -1
-    no_counts, none, no_part = np.empty((1, 0), np.int32), np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
     value, rule = np.empty(2), np.empty(6)
     value[0], value[1] = units[0], units[1]
     rule[0], rule[1], rule[2], rule[3] = limits[0], limits[1], limits[2], 1.0
     rule[4], rule[5] = totals[2] / max(totals[1], 1), 1.0 if signed else 0.0
+    return node, fresh, value, rule
+
+
+@kernel
+def search_root(histogram, rows, totals, starts, n_bins, kinds, defaults, units, limits, signed, narrow_rows, first,
+                last, general, root, by_node, gains, found, left_sets):  # fmt: skip
+    """Features [first, last) of the root. Returns the first of those that gain most, -1 if none gains.
+
+    histogram (1, 2 * n_cells) int64; the rest as for ``as_root`` and ``split.search``.
+    """
+    node, fresh, value, rule = as_root(rows, totals, units, limits, signed)
+    no_counts, none = np.empty((1, 0), np.int32), np.empty((1, 0), np.int64)
     search(
-        histogram, no_counts, none, no_part, fresh, node, starts, n_bins, kinds, defaults, value, rule, narrow_rows,
+        histogram, no_counts, none, none, fresh, node, starts, n_bins, kinds, defaults, value, rule, narrow_rows,
         first, last, general, root, by_node, gains, found, left_sets,
     )  # fmt: skip
     return best_of(gains[0], first, last)

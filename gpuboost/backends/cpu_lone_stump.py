@@ -17,7 +17,7 @@ from gpuboost.kernels import lone_stump, stump
 from gpuboost.types import Array, Candidates, Cuts, DenseBins, Gradients, Limits, Nodes, TrainingSet
 
 NO_COLUMNS = np.empty((0, 0), np.uint8)
-DENSE = None, None, None, None, None, None
+DENSE = (None,) * 7
 
 
 class LoneStumps:
@@ -90,7 +90,7 @@ class CpuLoneStump:
         self._size, known[output] = size, scale_h
 
     def _bins(self) -> tuple[Any, ...]:
-        """Columns in full, those of stored entries (six arrays), and room for packed gradients."""
+        """Dense columns, what there is of sparse ones (seven arrays), and room for packed gradients."""
         data, (marks, laid_out) = self._of[0], self._where
         bins, n = data.bins, data.n_rows
         if isinstance(bins, DenseBins):
@@ -98,7 +98,7 @@ class CpuLoneStump:
         assert marks is not None, "sparse bins have marks"
         packed = self.workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
         columns = NO_COLUMNS if laid_out is None else laid_out
-        return columns, bins.default, bins.column_start, bins.row, bins.column_bin, marks.words, marks.of, packed
+        return None, columns, bins.default, bins.column_start, bins.row, bins.column_bin, marks.words, marks.of, packed
 
     def seek_splits(self) -> None:
         """That is done already."""
