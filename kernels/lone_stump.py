@@ -42,9 +42,9 @@ def grow(
     of the root and both leaves; come as zeros, and as -1 for features.
     """
     n, t = g.shape[0], features.shape[0]
-    scale_g = fixed_point.scale(g, multiplicity, weight, 31)
+    scale_g = fixed_point.scale(g, multiplicity, np.float64(weight), 31)
     if scale_h == 0.0:
-        scale_h = fixed_point.scale(h, multiplicity, weight, 32)
+        scale_h = fixed_point.scale(h, multiplicity, np.float64(weight), 32)
     if not scale_g * scale_h > 0.0:
         return NO_NUMBER, scale_g, scale_h
     units, totals = (1.0 / scale_g, 1.0 / scale_h), np.zeros(2, np.int64)

@@ -126,7 +126,10 @@ class EdgeRecord:
     def _length(self, gradients: Any) -> float:
         """|r|^2. Of weight w, g is w times the row's own gradient and h is w times c, so it is the sum of c g^2 / h."""
         if self.even:
-            return float(sum(np.dot(g, g) for g in gradients.g))
+            length = 0.0
+            for g in gradients.g:
+                length += float(np.dot(g, g))
+            return length
         curvature, m = self.recipe.step.curvature(self.recipe.loss) or 1.0, gradients.multiplicity
         length = 0.0
         for g, h in zip(gradients.g, gradients.h, strict=True):

@@ -344,14 +344,13 @@ class Cpu:
     def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
         """The layout of the last tree, if this one asks for the same."""
         last = self._last_layout
-        if (
-            last is None
-            or last[0] is not bins
-            or last[1] != by_column
-            or not np.array_equal(last[2].features, candidates.features)
-        ):
-            last = self._last_layout = bins, by_column, layout_of(bins, cuts, candidates, by_column=by_column)
-        return last[2]
+        if last is not None and last[0] is bins and last[1] == by_column:
+            before, now = last[2].features, candidates.features
+            if before is now or np.array_equal(before, now):
+                return last[2]
+        made = layout_of(bins, cuts, candidates, by_column=by_column)
+        self._last_layout = bins, by_column, made
+        return made
 
     def _constant(self, data: TrainingSet, shape: tuple[int, ...], curvature: float) -> Array:
         """(k, n) float32: what stands for h, times the weights. One array in every round, which nobody writes to."""
@@ -382,7 +381,10 @@ class Cpu:
 
     def _by_rows(self, n_rows: int, work: Callable[[int, int], object], times: int = 1) -> None:
         """Call work(begin, end) on stretches of the rows, at once if there are ``times`` SMALL of them."""
-        self._in_parts(n_rows, lambda _, begin, end: work(begin, end), times)
+        if n_rows < times * SMALL or self._team.size == 1:
+            work(0, n_rows)
+        else:
+            self._team.run(lambda part: work(*share(n_rows, part, self._team.size)))
 
     def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object], times: int = 1) -> None:
         """The same for work(part, begin, end), part below the number of threads."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isnan
 
 import numpy as np
 
-from gpuboost.backends.fixed_point import fixed_point_scale
+from gpuboost.backends.fixed_point import NOT_FINITE, fixed_point_scale
 from gpuboost.backends.programme import Pairs
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace
+from gpuboost.errors import InputError
 from gpuboost.kernels import fixed_point
 from gpuboost.types import Array, Gradients
 
@@ -63,8 +65,13 @@ def scales(gradients: Gradients, output: int, team: Team) -> tuple[float, float]
 
 def _scale(values: Array, m: Array, weight: float, bits: int, team: Team) -> float:
     blocks = max(-(-len(values) // fixed_point.BLOCK), 1)
+    if blocks == 1:
+        found = float(fixed_point.scale(values, m, weight, bits))
+        if isnan(found):
+            raise InputError(NOT_FINITE)
+        return found
     out = np.zeros((blocks, 3))
-    if blocks == 1 or team.size == 1:
+    if team.size == 1:
         fixed_point.extents(values, m, 0, blocks, out)
     else:
         team.run(lambda part: fixed_point.extents(values, m, *share(blocks, part, team.size), out))

@@ -21,8 +21,10 @@ def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Ar
         left = -g / h if h > 0.0 else 0.0
         return np.array([0.0, left, -left]) + 0.0
     if len(nodes.feature) == 3:  # of few numbers, these are quicker than arrays
-        both = zip(sums[0][1:].tolist(), sums[1][1:].tolist(), strict=True)
-        return np.array([0.0, *[-g / (h + ridge) if h + ridge > 0.0 else 0.0 for g, h in both]]) + 0.0
+        (_, left_g, right_g), (_, left_h, right_h) = sums[0].tolist(), sums[1].tolist()
+        left_h, right_h = left_h + ridge, right_h + ridge
+        left = -left_g / left_h + 0.0 if left_h > 0.0 else 0.0
+        return np.array([0.0, left, -right_g / right_h + 0.0 if right_h > 0.0 else 0.0])
     below = sums[1] + ridge
     return np.divide(-sums[0], below, out=np.zeros(len(below)), where=nodes.is_leaf & (below > 0.0)) + 0.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from numbers import Integral, Real
 from typing import Any, Protocol
@@ -39,7 +40,12 @@ class AllLearners:
     """Type 0: everything competes."""
 
     def draw(self, n_groups: int, key: Key) -> Candidates:
-        return Candidates(np.arange(n_groups, dtype=np.int32))
+        return _every(n_groups)
+
+
+@lru_cache(maxsize=4)  # the same in every round: who has prepared for it sees that at a glance
+def _every(n_groups: int) -> Candidates:
+    return Candidates(np.arange(n_groups, dtype=np.int32))
 
 
 def check_count(t: Any, of: str) -> None:
