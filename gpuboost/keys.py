@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from zlib import crc32
 
+from gpuboost.records import swift
 
+
+@swift
 @dataclass(frozen=True, slots=True)
 class Key:
     """A path such as ``Key.root(7) / "tree" / 12 / "learners"``.

@@ -12,9 +12,11 @@ from typing import Protocol
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.execution.messages import Answer, Fit
+from gpuboost.records import swift
 from gpuboost.types import Built, Sample, Structure, Target
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """What is to be applied now."""
