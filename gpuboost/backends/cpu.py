@@ -176,42 +176,13 @@ class Cpu:
     # the tree
 
     def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Growing:
-        workspace = self._free_workspace()
         some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
-        held = limits.directions is not None
-        some_cuts = some_cuts or candidates.noise is not None or held
-        if target.rows is None and cpu_stump.suits(limits) and not held:
-            marks = self._marks_of(data.bins)
-            few = cpu_stump.by_columns(data.bins, marks, candidates)
-            if few and self._lone_stumps.suit(data, candidates, marks, self._team):
-                gradients, scales = target.gradients, self._scales
-                return CpuLoneStump(
-                    data, gradients, output, candidates, limits, marks, self._laid_out(data.bins), scales, workspace
-                )
-            if few or some_cuts or self._columns_of(data) is None:
-                some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
-                by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
-                return CpuStump(
-                    data, target.gradients, output, candidates, limits, by_row, marks, self._laid_out(data.bins),
-                    self._scales.of(target.gradients, output, self._team), self._team, workspace,
-                )  # fmt: skip
-        in_parts = partial(self._in_parts, times=ROUNDING)
-        packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, in_parts, workspace)
-        m = target.gradients.multiplicity
-        weight = len(packed) if m is None else int(m.sum())
-        bins, rows, drawn = rows_of_target(data, target, workspace, self._by_rows)
-        if len(packed) < data.n_rows and not isinstance(bins, DenseBins):
-            packed_by_row = np.zeros(data.n_rows, np.int64)
-            packed_by_row[rows] = packed
-            packed = packed_by_row
-        by_column = None if some_cuts else self._columns_of(data)
-        if by_column is not None and target.rows is not None:
-            by_column = drawn_columns(by_column, target.rows, data.n_rows, self._team, workspace)
-        layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
-        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._team, workspace)
-        return CpuFrontier(
-            by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
-        )
+        some_cuts = some_cuts or candidates.noise is not None or limits.directions is not None
+        if target.rows is None and limits.directions is None and cpu_stump.suits(limits):
+            found = self._stump(data, target.gradients, output, candidates, limits, some_cuts=some_cuts)
+            if found is not None:
+                return found
+        return self._tree(data, target, output, candidates, limits, None if some_cuts else self._columns_of(data))
 
     def histograms(self, frontier: Growing) -> None:
         frontier.build_histograms()
@@ -333,6 +304,46 @@ class Cpu:
         return self._smoothing
 
     # parts of the above
+
+    def _stump(
+        self, data: TrainingSet, gradients: Gradients, output: int, candidates: Candidates, limits: Limits,
+        *, some_cuts: bool,
+    ) -> CpuStump | CpuLoneStump | None:  # fmt: skip
+        """None where sorted columns are the way to search, which all cuts must compete for."""
+        marks, workspace = self._marks_of(data.bins), self._free_workspace()
+        few = cpu_stump.by_columns(data.bins, marks, candidates)
+        if few and self._lone_stumps.suit(data, candidates, marks, self._team):
+            known = marks, self._laid_out(data.bins), self._scales, workspace
+            return CpuLoneStump(data, gradients, output, candidates, limits, *known)
+        if not (few or some_cuts or self._columns_of(data) is None):
+            self._workspaces.append(workspace)
+            return None
+        some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
+        by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
+        bins = by_row, marks, self._laid_out(data.bins), self._scales.of(gradients, output, self._team)
+        return CpuStump(data, gradients, output, candidates, limits, *bins, self._team, workspace)
+
+    def _tree(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        by_column: Columns | None,
+    ) -> CpuFrontier:  # fmt: skip
+        """by_column: the columns to search without histograms, if that is the way."""
+        workspace, in_parts = self._free_workspace(), partial(self._in_parts, times=ROUNDING)
+        packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, in_parts, workspace)
+        m = target.gradients.multiplicity
+        weight = len(packed) if m is None else int(m.sum())
+        bins, rows, drawn = rows_of_target(data, target, workspace, self._by_rows)
+        if len(packed) < data.n_rows and not isinstance(bins, DenseBins):
+            packed_by_row = np.zeros(data.n_rows, np.int64)
+            packed_by_row[rows] = packed
+            packed = packed_by_row
+        if by_column is not None and target.rows is not None:
+            by_column = drawn_columns(by_column, target.rows, data.n_rows, self._team, workspace)
+        layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
+        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._team, workspace)
+        return CpuFrontier(
+            by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
+        )
 
     def _free_workspace(self) -> Workspace:
         """One that no other tree, grown by another thread, is using."""
