@@ -6,7 +6,7 @@ of splines predicts as fast as one with a spline for each feature.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,23 +34,31 @@ class Additive:
         return cls(tuple((output, grid, steps) for (output, grid), steps in tables.items()), tuple(rest))
 
     def predict(self, backend: Backend, ensemble: Ensemble, x: Any) -> Array:
-        """(k, n) float64."""
-        rows, sums = _rows(backend, ensemble, x), _start(ensemble, x.shape[0])
-        for output, grid, steps in self.tables:
-            backend.smoothing().add(sums[output], steps, grid, rows.bins)
+        """(k, n) float64, where the backend has its arrays."""
+        rows = _rows(backend, ensemble, x)
+        sums = backend.start(rows, _begin(ensemble))
+        for output in range(ensemble.n_outputs):
+            own = [(grid, steps) for of, grid, steps in self.tables if of == output]
+            backend.smoothing().add_all(sums[output], own, rows.bins)
         for component, factor in self.rest:
             component.add(backend, sums, factor, rows)
-        return _scores(ensemble, sums, ensemble.scale)
+        if ensemble.scale != 1.0:
+            backend.scores(sums, ensemble.bias, ensemble.scale, sums)
+        return sums
 
 
-def staged_predict(backend: Backend, ensemble: Ensemble, x: Any) -> Iterator[Array]:
-    """(k, n) float64 after each round, component by component."""
+def staged_predict(backend: Backend, ensemble: Ensemble, x: Any, copied: Callable[[Array], Array]) -> Iterator[Array]:
+    """(k, n) float64 after each round, component by component, each a new array. ``copied`` makes one."""
     rows, k = _rows(backend, ensemble, x), ensemble.n_outputs
-    sums = _start(ensemble, x.shape[0])
+    sums = backend.start(rows, _begin(ensemble))
     for done in range(ensemble.n_rounds):
         for i in range(done * k, (done + 1) * k):
             ensemble.components[i].add(backend, sums, ensemble.factors[i], rows)
-        yield _scores(ensemble, sums, ensemble.scales[done] if ensemble.scales else ensemble.scale).copy()
+        scores = copied(sums)
+        if ensemble.scale != 1.0:
+            scale = ensemble.scales[done] if ensemble.scales else ensemble.scale
+            backend.scores(sums, ensemble.bias, scale, scores)
+        yield scores
 
 
 def _rows(backend: Backend, ensemble: Ensemble, x: Any) -> TrainingSet:
@@ -61,10 +69,6 @@ def _rows(backend: Backend, ensemble: Ensemble, x: Any) -> TrainingSet:
     return TrainingSet(bins, ensemble.cuts, np.zeros(x.shape[0]), x=x)
 
 
-def _start(ensemble: Ensemble, n: int) -> Array:
-    at = ensemble.bias if ensemble.scale == 1.0 else np.zeros(ensemble.n_outputs)
-    return np.repeat(at[:, None], n, axis=1)
-
-
-def _scores(ensemble: Ensemble, sums: Array, scale: float) -> Array:
-    return sums if ensemble.scale == 1.0 else ensemble.bias[:, None] + scale * sums
+def _begin(ensemble: Ensemble) -> Array:
+    """(k,) what sums begin at."""
+    return ensemble.bias if ensemble.scale == 1.0 else np.zeros(ensemble.n_outputs)

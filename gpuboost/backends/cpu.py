@@ -245,6 +245,9 @@ class Cpu:
     ) -> Tree:
         return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
 
+    def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
+        return float(line_search.lengths(self, loss, scores, output, along, data)[0])
+
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
@@ -282,7 +285,7 @@ class Cpu:
 
     def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
         if ensemble.components:
-            return additive.staged_predict(self, ensemble, x)
+            return additive.staged_predict(self, ensemble, x, np.copy)
         return forest.staged_predict(self._forests.of(ensemble), x)
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:

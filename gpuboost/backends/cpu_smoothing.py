@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from gpuboost.backends import cpu_sums
 from gpuboost.backends.last import Last
+from gpuboost.backends.penalised import Penalised, fits_of
 from gpuboost.backends.reference_smoothing import lines_of
-from gpuboost.backends.routing import dense_rows
-from gpuboost.backends.smoothing import Fits, Plan
+from gpuboost.backends.routing import codes_of, dense_rows
+from gpuboost.backends.smoothing import Fits, Plan, Tables
 from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace
-from gpuboost.components import Grid, Leaves, Smooth
+from gpuboost.components import Grid, Leaves
 from gpuboost.kernels import lines
 from gpuboost.kernels import smoothing as kernels
 from gpuboost.types import Array, Bins, Cuts, DenseBins, Gradients, Nodes, Structure, TrainingSet
@@ -25,7 +25,7 @@ SMALL = 16_384
 Route = Callable[[Nodes, Bins, Cuts], Array]
 
 
-class CpuSmoothing:
+class CpuSmoothing(Penalised):
     """For as many threads as the backend has; several callers may use it at once."""
 
     def __init__(self, team: Team, in_parts: cpu_sums.Share, route: Route) -> None:
@@ -33,13 +33,8 @@ class CpuSmoothing:
         self._columns_of_sparse = Last(lambda bins: np.ascontiguousarray(dense_rows(bins).T))
         self._idle: list[tuple[Plan, Workspace]] = []  # of fits that are done, one for each that ran at the same time
 
-    def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
-        out = np.empty((size, basis.shape[1]))
-        kernels.gram(h, first, basis, out)
-        return out
-
-    def degrees_of_freedom(self, gram: Array, penalty: Array, ridge: float) -> float:
-        return float(kernels.degrees_of_freedom(gram, penalty, ridge))
+    def codes(self, bins: Bins, feature: int) -> Array:
+        return codes_of(bins, feature)
 
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
         room, sums = self._room(None), np.zeros((grid.n_cells, 2), np.int64)
@@ -61,25 +56,17 @@ class CpuSmoothing:
                 kernels.cell_sums(packed, some, *self._columns(plan.grids[one], bins), own)
 
         self._shared(len(wanted), len(packed) * len(wanted), add_up)
-        kept_h, kept, coef = _kept(plan, room)
-        found = np.empty((len(chosen), 3))
-        what = plan.grid, plan.cell_start, sums, *units, plan.q_start, plan.width, plan.basis_start, plan.first
-        bands = plan.basis, plan.band_start, plan.penalty, plan.ridge, kept_h, kept, coef
-        cost = int(plan.band_start[-1]) * 64
-        self._shared(len(chosen), cost, lambda a, b: kernels.fit_all(chosen, a, b, *what, *bands, found))
-        own = [coef[plan.q_start[s] : plan.q_start[s + 1]].copy() for s in chosen.tolist()]
+        found = fits_of(plan, sums, units, chosen, room, self._shared)
         self._idle.append((plan, room))
-        return Fits(found[:, 0], found[:, 1], found[:, 2], own)
-
-    def values(self, component: Smooth) -> Array:
-        space, out = component.space, np.empty(component.space.grid.n_cells)
-        kernels.expand(space.first, space.basis, component.coefficients, out[:-1])
-        out[-1] = kernels.dot(space.mean, component.coefficients)
-        return out
+        return found
 
     def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
         columns = self._columns(grid, bins)
         self._in_parts(len(scores), lambda _, a, b: kernels.add_table(scores, steps, *columns, a, b))
+
+    def add_all(self, scores: Array, tables: Tables, bins: Bins) -> None:
+        for grid, steps in tables:
+            self.add(scores, steps, grid, bins)
 
     def fit_lines(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, leaf_of_row: Array, features: Array,
@@ -101,13 +88,6 @@ class CpuSmoothing:
         for part in parts:
             total += part
         return lines_of(total, structure, ridge, reg_lambda, self)
-
-    def solved(self, a: Array, x: Array) -> Array:
-        """The solution of the system of upper band a."""
-        kernels.factor(a)
-        x = x.copy()
-        kernels.solve(a, x)
-        return x
 
     def add_lines(self, scores: Array, component: Leaves, factor: float, bins: Bins, cuts: Cuts) -> None:
         codes, leaf_of_row = self._by_row(bins), self._route(component.tree.nodes, bins, cuts)
@@ -153,18 +133,6 @@ class CpuSmoothing:
             work(0, items)
         else:
             self._team.run(lambda part: work(*share(items, part, self._team.size)))
-
-
-def _kept(plan: Plan, room: Workspace) -> tuple[Any, Any, Any]:
-    """What was factored in the last fit of the plan, and room for coefficients."""
-    shapes = plan.first.shape, (2 * int(plan.band_start[-1]),), (int(plan.q_start[-1]),)
-    fresh = room.room("kept_h") == 0
-    kept_h, kept, coef = (
-        room.array(name, s, np.float64) for name, s in zip(("kept_h", "kept", "coef"), shapes, strict=True)
-    )
-    if fresh:
-        kept_h[:] = np.nan
-    return kept_h, kept, coef
 
 
 _NO_PLAN = Plan.of(())

@@ -179,6 +179,10 @@ class Backend(Protocol):
         all rows most (``backends.line_search``)."""
         ...
 
+    def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
+        """How many times ``along``, (n,) float64 in the host's memory, lowers the loss of all rows most; at least 0."""
+        ...
+
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:

@@ -194,6 +194,9 @@ class Reference:
     ) -> Tree:
         return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
 
+    def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
+        return float(line_search.lengths(self, loss, scores, output, along, data)[0])
+
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
@@ -228,6 +231,9 @@ class Reference:
         return sums if ensemble.scale == 1.0 else ensemble.bias[:, None] + ensemble.scale * sums
 
     def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
+        if ensemble.components:
+            yield from additive.staged_predict(self, ensemble, x, np.copy)
+            return
         for rounds in range(1, ensemble.n_rounds + 1):
             yield self.predict(ensemble.first(rounds), x)
 

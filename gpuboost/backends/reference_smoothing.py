@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.smoothing import Fits, Plan
+from gpuboost.backends.routing import codes_of
+from gpuboost.backends.smoothing import Fits, Plan, Tables
 from gpuboost.components import Grid, Leaves, Smooth
 from gpuboost.types import Array, Bins, Cuts, Gradients, Structure, TrainingSet
 
@@ -46,6 +47,9 @@ class ReferenceSmoothing:
                 twice += float(m[i, j]) * float(m[j, i])
         return 2.0 * once - twice
 
+    def codes(self, bins: Bins, feature: int) -> Array:
+        return codes_of(bins, feature)
+
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
         g, h, units = self._integers(gradients, output)
         at = self._cell_of_row(grid, bins)
@@ -83,6 +87,10 @@ class ReferenceSmoothing:
 
     def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
         scores += steps[self._cell_of_row(grid, bins)]
+
+    def add_all(self, scores: Array, tables: Tables, bins: Bins) -> None:
+        for grid, steps in tables:
+            self.add(scores, steps, grid, bins)
 
     def fit_lines(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, leaf_of_row: Array, features: Array,

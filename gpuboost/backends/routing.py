@@ -19,6 +19,16 @@ def dense_rows(bins: Bins) -> Array:
     return rows
 
 
+def codes_of(bins: Bins, feature: int) -> Array:
+    """(n,) uint8 bins of one feature, whatever the layout."""
+    if isinstance(bins, DenseBins):
+        return np.asarray(bins.columns[feature])
+    codes = np.full(bins.shape[0], bins.default[feature], np.uint8)
+    own = slice(int(bins.column_start[feature]), int(bins.column_start[feature + 1]))
+    codes[bins.row[own]] = bins.column_bin[own]
+    return codes
+
+
 def route(nodes: Nodes, bins: Array, cuts: Cuts) -> Array:
     """(n,) int32: the leaf of every row. bins (n, d) uint8."""
     n_bins, categorical = cuts.n_bins, cuts.is_categorical

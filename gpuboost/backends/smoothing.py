@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.components import Grid, Leaves, Smooth, Space
 from gpuboost.types import Array, Bins, Cuts, Gradients, Structure, TrainingSet
+
+Tables: TypeAlias = Sequence[tuple[Grid, Array]]
+"""Grids, and (c,) float64 what each of their cells adds to a score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,10 @@ class Smoothing(Protocol):
         """tr(2 M - M M) with M = (G + ridge P)^-1 G."""
         ...
 
+    def codes(self, bins: Bins, feature: int) -> Array:
+        """(n,) uint8 in the host's memory: the bin of every row."""
+        ...
+
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
         """(c + 1, 2) float64: exact sums of g and h in each cell, the one for unseen values last."""
         ...
@@ -49,6 +56,10 @@ class Smoothing(Protocol):
 
     def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
         """scores[i] <- scores[i] + steps[cell of row i], in place. scores (n,)."""
+        ...
+
+    def add_all(self, scores: Array, tables: Tables, bins: Bins) -> None:
+        """``add`` of one table after the other."""
         ...
 
     def fit_lines(
@@ -81,8 +92,9 @@ class Plan:
     ridge: NDArray[np.float64]  # (s,)
 
     @classmethod
-    def of(cls, spaces: tuple[Space, ...]) -> Plan:
-        grids = tuple(dict.fromkeys(space.grid for space in spaces))
+    def of(cls, spaces: tuple[Space, ...], more: tuple[Grid, ...] = ()) -> Plan:
+        """``more``: grids on which there need not be a space."""
+        grids = tuple(dict.fromkeys((*(space.grid for space in spaces), *more)))
         number = {grid: i for i, grid in enumerate(grids)}
         most = max((space.basis.shape[0] for space in spaces), default=1)
         first = np.zeros((len(spaces), most), np.int32)

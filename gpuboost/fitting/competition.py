@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.smoothing import Plan
+from gpuboost.backends.smoothing import Plan, Smoothing
 from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
 from gpuboost.fitting import line
 from gpuboost.fitting.protocol import Now
@@ -75,7 +75,9 @@ class Competition:
             if not isinstance(family, (Tree, LinearTree)):
                 spaces += spaces_of(family, data, smoothing)
         lines = any(isinstance(family, LinearTree) for family in self.families)
-        return replace(self, plan=Plan.of(_on_shared_grids(spaces)), centres=_centres(data) if lines else None)
+        return replace(
+            self, plan=Plan.of(_on_shared_grids(spaces)), centres=_centres(data, smoothing) if lines else None
+        )
 
     @property
     def trees(self) -> tuple[Tree | LinearTree, ...]:
@@ -143,9 +145,7 @@ class Competition:
     def _length(self, backend: Backend, structure: Smoothed, found: Smooth, now: Now) -> float:
         """By the sums of cells where they say it all; those of the worker, if they are of these very gradients."""
         if getattr(now.step, "searches", False):
-            f = np.zeros((now.loss.n_outputs, now.data.n_rows))
-            found.add(backend, f, 1.0, now.data)
-            return line.length(backend, now, found.output, f[found.output])
+            return line.length(backend, now, found.output, _by_row(backend, now, found))
         slope, curvature = structure.slope, structure.curvature
         if not (structure.of_all_rows and structure.version == now.version):
             smoothing = backend.smoothing()
@@ -170,14 +170,19 @@ class Competition:
         )
         found = Leaves(replace(tree, value=value), tree.output, tree.version, features, slopes, self.centres)
         if getattr(now.step, "searches", False):
-            f = np.zeros((now.loss.n_outputs, now.data.n_rows))
-            found.add(backend, f, 1.0, now.data)
-            rho = line.length(backend, now, found.output, f[found.output])
+            rho = line.length(backend, now, found.output, _by_row(backend, now, found))
             if rho == 0.0:
                 return Nothing(found.output, found.version)
             found = replace(found, tree=replace(found.tree, value=rho * value), slopes=rho * slopes)
         found.add(backend, now.running.sums, now.factor, now.data)
         return found
+
+
+def _by_row(backend: Backend, now: Now, found: Component) -> Array:
+    """(n,) float64 in the host's memory: what it says of each row."""
+    f = backend.start(now.data, np.zeros(now.loss.n_outputs))
+    found.add(backend, f, 1.0, now.data)
+    return backend.to_host(f[found.output])
 
 
 def _limits(family: Tree | LinearTree) -> Limits:
@@ -210,11 +215,11 @@ def _on_shared_grids(spaces: list[Space]) -> tuple[Space, ...]:
     )
 
 
-def _centres(data: TrainingSet) -> NDArray[np.float64]:
+def _centres(data: TrainingSet, smoothing: Smoothing) -> NDArray[np.float64]:
     """(d, 256) what each bin stands for, from its feature's mean, in standard deviations; 0 if missing."""
     centres = np.zeros((data.cuts.n_features, 256))
     for f in np.flatnonzero(~data.cuts.is_categorical).tolist():
-        axis: Axis = axis_of(data, f)
+        axis: Axis = axis_of(data, f, smoothing)
         known = axis.weight[: len(axis.at)]
         total = exact_sum(known)
         if total > 0.0:

@@ -73,7 +73,7 @@ class AnyEstimator:
         columns = candidates.features if len(candidates.features) < data.cuts.n_columns else None
         x = data.x if columns is None else data.x[:, columns]
         x = x if target.rows is None else x[target.rows]
-        y, weight = self._target(target, output)
+        y, weight = self._target(backend, target, output)
         made = seeded(self.copied(self.template), key / output)
         if weight is None:
             made.fit(x, y)
@@ -81,9 +81,11 @@ class AnyEstimator:
             made.fit(x, y, sample_weight=weight)
         return Fitted(made, columns, output, target.version)
 
-    def _target(self, target: Target, output: int) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    def _target(
+        self, backend: Backend, target: Target, output: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """What to fit, (m,), and with what weights: None if all are equal, and 1 on average otherwise."""
-        g, h = line.vectors(target.gradients, output)
+        g, h = line.vectors(backend, target.gradients, output)
         even = h.min(initial=np.inf) * (1.0 + EVEN) >= h.max(initial=0.0)
         if not (self.weighted or self.cancels or even):
             return -g, None

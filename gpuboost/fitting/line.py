@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import line_search
 from gpuboost.backends.protocol import Backend
 from gpuboost.fitting.protocol import Now
 from gpuboost.losses.averages import exact_sum
@@ -27,31 +26,31 @@ LEAST_EDGE = 1e-7
 Vector = NDArray[np.float64]
 
 
-def vectors(gradients: Gradients, output: int) -> tuple[Vector, Vector]:
-    """(n,) float64 g and h of one output, times the multiplicity of the rows."""
-    g, h = (np.asarray(part[output], np.float64) for part in (gradients.g, gradients.h))
-    m = gradients.multiplicity
-    return (g, h) if m is None else (g * m, h * m)
+def vectors(backend: Backend, gradients: Gradients, output: int) -> tuple[Vector, Vector]:
+    """(m,) float64 g and h of one output in the host's memory, times the multiplicity of the rows."""
+    g, h = (np.asarray(backend.to_host(part[output]), np.float64) for part in (gradients.g, gradients.h))
+    if gradients.multiplicity is None:
+        return g, h
+    m = backend.to_host(gradients.multiplicity)
+    return g * m, h * m
 
 
-def edge(gradients: Gradients, output: int, f: Vector) -> float:
+def edge(g: Vector, f: Vector) -> float:
     """cos(-g, f), 0 if one of them is 0."""
-    g, _ = vectors(gradients, output)
     size = sqrt(exact_sum(g * g)) * sqrt(exact_sum(f * f))
     return -exact_sum(g * f) / size if size > 0.0 else 0.0
 
 
 def length(backend: Backend, now: Now, output: int, f: Vector) -> float:
     """rho on all rows, as the step rule has it; 0 if f is no way down."""
-    if not edge(now.gradients, output, f) > LEAST_EDGE:
+    g, h = vectors(backend, now.gradients, output)
+    if not edge(g, f) > LEAST_EDGE:
         return 0.0
-    g, h = vectors(now.gradients, output)
     slope, curvature = -exact_sum(g * f), exact_sum(h * f * f)
     rho = slope / curvature if curvature > 0.0 else 0.0
     if not getattr(now.step, "searches", False):
         return rho
-    scores = np.asarray(now.running.scores, np.float64)
-    return float(line_search.lengths(backend, now.loss, scores, output, rho * f, now.data)[0]) * rho
+    return backend.length_along(now.loss, now.running.scores, output, rho * f, now.data) * rho
 
 
 def is_flat(data: TrainingSet) -> bool:

@@ -19,7 +19,7 @@ from gpuboost.components import Grid, Space
 from gpuboost.errors import InputError
 from gpuboost.learners.families import CategoricalRidge, Linear, Spline, TensorSpline
 from gpuboost.losses.averages import exact_sum
-from gpuboost.types import DenseBins, TrainingSet
+from gpuboost.types import DeviceMatrix, TrainingSet
 
 Floats = NDArray[np.float64]
 
@@ -41,10 +41,10 @@ class Axis:
         return np.asarray((np.cumsum(known) - known / 2) / max(exact_sum(known), 1.0))
 
 
-def axis_of(data: TrainingSet, feature: int) -> Axis:
+def axis_of(data: TrainingSet, feature: int, smoothing: Smoothing) -> Axis:
     """Of a numeric feature, or of a categorical one, whose ``at`` means nothing."""
     b = int(data.cuts.n_bins[feature])
-    codes = _codes(data, feature)
+    codes = smoothing.codes(data.bins, feature)
     weight = _filled(codes, data, b + 1)
     has_missing = bool(weight[b] > 0.0)
     cells = np.full(256, b + has_missing, np.int32)
@@ -60,19 +60,12 @@ def _filled(cell_of_row: NDArray[Any], data: TrainingSet, cells: int) -> Floats:
     return np.bincount(cell_of_row, data.row_weight(), cells).astype(np.float64)
 
 
-def _codes(data: TrainingSet, feature: int) -> NDArray[Any]:
-    bins = data.bins
-    if isinstance(bins, DenseBins):
-        return np.asarray(bins.columns[feature])
-    codes = np.full(data.n_rows, bins.default[feature], np.uint8)
-    own = slice(int(bins.column_start[feature]), int(bins.column_start[feature + 1]))
-    codes[bins.row[own]] = bins.column_bin[own]
-    return codes
-
-
 def _medians(data: TrainingSet, feature: int, b: int) -> Floats:
     column = int(data.cuts.columns[feature])
-    x = data.x[:, [column]].toarray()[:, 0] if hasattr(data.x, "toarray") else data.x[:, column]
+    if isinstance(data.x, DeviceMatrix):
+        x = data.x.host_column(column)
+    else:
+        x = data.x[:, [column]].toarray()[:, 0] if hasattr(data.x, "toarray") else data.x[:, column]
     x = np.sort(np.asarray(x, np.float64))
     x = x[: len(x) - int(np.isnan(x).sum())]
     thresholds = data.cuts.thresholds[feature]
@@ -90,11 +83,11 @@ def spaces_of(family: Any, data: TrainingSet, smoothing: Smoothing) -> Iterator[
     """
     if isinstance(family, TensorSpline):
         for pair in family.pairs:
-            first, second = (axis_of(data, _feature(data, family, one)) for one in pair)
+            first, second = (axis_of(data, _feature(data, family, one), smoothing) for one in pair)
             yield tensor(family, data, first, second, smoothing)
         return
     for feature in _features(data, family):
-        axis = axis_of(data, feature)
+        axis = axis_of(data, feature, smoothing)
         if isinstance(family, CategoricalRidge):
             yield categorical(family, axis, smoothing)
         elif len(axis.at) > 1 and axis.at[0] < axis.at[-1]:  # a constant has no shape
@@ -134,7 +127,8 @@ def tensor(family: TensorSpline, data: TrainingSet, a: Axis, b: Axis, smoothing:
     penalty += np.kron(np.eye(basis_a.shape[1]), _full(basis_b, family))
     q, groups = len(penalty), len(basis_b)
     grid = Grid((a.feature, b.feature), (cells_a * groups, cells_b), len(basis_a) * groups + 1)
-    at = grid.cells[0][_codes(data, a.feature)] + grid.cells[1][_codes(data, b.feature)]
+    codes = [smoothing.codes(data.bins, one.feature) for one in (a, b)]
+    at = grid.cells[0][codes[0]] + grid.cells[1][codes[1]]
     weight = _filled(at, data, grid.n_cells)[:-1]
     basis = np.einsum("ik,jl->ijkl", basis_a, basis_b).reshape(-1, q)
     band = np.zeros((q, q))

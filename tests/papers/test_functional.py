@@ -97,7 +97,7 @@ def test_tf2_every_round_keeps_the_descent_lemma(loss: str, task: str) -> None:
         after = CPU.losses(model.loss_, scores, data).sum()
         if isinstance(one, Estimated):
             made += 1
-            e = line.edge(gradients, 0, one.values(x))
+            e = line.edge(line.vectors(CPU, gradients, 0)[0], one.values(x))
             assert e > 0.0
             size = float((gradients.g.astype(float) ** 2).sum())
             assert after <= before - e * e * size / (2.0 * sigma) + 1e-6 * size

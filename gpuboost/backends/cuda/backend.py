@@ -13,9 +13,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpuboost.backends import additive
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
+from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
@@ -37,7 +39,6 @@ from gpuboost.backends.cuda.target import ITERATION, KEY, LOTS, DeviceGradients,
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.rows import rows_of
 from gpuboost.backends.smoothing import Smoothing
-from gpuboost.errors import DeviceError
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import (
@@ -99,6 +100,8 @@ class Cuda:
         self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes, shares)
         self._line_search = LineSearch(self._runtime, self._resident, self._rounds)
         self._predictor = Predictor(self._runtime, self._binner)
+        self._smoothing = CudaSmoothing(self._runtime, self._resident, self._rounds, self._targets.given)
+        self._last_additive: tuple[Ensemble, additive.Additive] | None = None
 
     # the data, once
 
@@ -287,6 +290,9 @@ class Cuda:
         self._rounds.verb(("line_search", found, loss, scores, data, per_leaf), work)
         return tree
 
+    def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
+        return self._line_search.length(loss, scores, output, np.asarray(along, np.float64), data)
+
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
@@ -321,17 +327,26 @@ class Cuda:
         return self._targets.loss_total(loss, self._resident.array(scores, np.float64), y, weight)
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
+        if ensemble.components:
+            if self._last_additive is None or self._last_additive[0] is not ensemble:
+                self._last_additive = ensemble, additive.Additive.of(self, ensemble)
+            return self._as_given(self._last_additive[1].predict(self, ensemble, x), x)
         return self._as_given(self._predictor.predict(collected(ensemble), x), x)
 
     def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
-        for scores in self._predictor.staged_predict(collected(ensemble), x):
+        if ensemble.components:
+            staged = additive.staged_predict(self, ensemble, x, self._copied)
+        else:
+            staged = self._predictor.staged_predict(collected(ensemble), x)
+        for scores in staged:
             yield self._as_given(scores, x)
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
         return self._as_given(self._predictor.leaves(collected(ensemble), x), x)
 
     def smoothing(self) -> Smoothing:
-        raise DeviceError("device: components are fitted, and predict, on the CPU. Use device='cpu' or 'auto'.")
+        """The verbs for components: for functions of bins; lines in leaves are refused."""
+        return self._smoothing
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
         """On the host, by its own kernels."""
@@ -366,6 +381,11 @@ class Cuda:
         k, capacity = gradients.g.shape[0], grown.nodes.shape[0]
         places = PLACES if self._rounds.is_open else 1
         return self._rounds.buffer(("store", capacity, k), lambda: TreeStore(self._runtime, capacity, k, places))
+
+    def _copied(self, scores: Array) -> Array:
+        copy = self._runtime.empty(scores.shape, np.float64)
+        self._runtime.copy(copy, scores)
+        return copy
 
     def _as_given(self, found: Array, x: Any) -> Array:
         """On the device for a question that came from there, else on the host."""

@@ -6,9 +6,11 @@ are launched as may be needed. Where leaves have lengths of their own, rows are 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.formulas import formulas
 from gpuboost.backends.cuda.leaves import LeafOfRow
@@ -28,6 +30,15 @@ _LENGTHS = ("common.cuh", "tree.cuh", "ordered.cuh", "lengths.cu")
 _ORDER = ("common.cuh", "blocks.cuh", "order.cu")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """A direction: row i goes along ``values[leaf_of_row[i]]``."""
+
+    leaf_of_row: Array  # (n,) int32
+    values: Array  # (v,) float64
+    output: int
+
+
 class LineSearch:
     """How far to go along a tree that is worth ``found.values``, which take the step."""
 
@@ -37,15 +48,26 @@ class LineSearch:
 
     def along(self, found: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> None:
         """See the verb. The tree's record is not touched."""
+        way = Way(found.leaf_of_row, found.values, found.grown.output)
         if loss.leaf_quantile is not None:
-            length, stride = self._pinball(found, loss.leaf_quantile, scores, data), 0
+            length, stride = self._pinball(way, loss.leaf_quantile, scores, data), 0
         else:
-            length, stride = self._newton(found, loss, scores, data, per_leaf), LENGTH * per_leaf
+            length, stride = self._newton(way, loss, scores, data, per_leaf), LENGTH * per_leaf
         grown, capacity = found.grown, found.values.shape[0]
         arguments = grown.state, grown.nodes, length, np.int32(stride), found.values
         self._kernel("go_along", _LENGTHS)(self._blocks(capacity), (THREADS,), arguments)
 
-    def _newton(self, found: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> Array:
+    def length(self, loss: Loss, scores: Array, output: int, along: NDArray[np.float64], data: TrainingSet) -> float:
+        """See ``length_along``. Every row is a leaf of its own; waits for the answer."""
+        each = self._runtime.upload(np.arange(len(along), dtype=np.int32))
+        way = Way(each, self._runtime.upload(along), output)
+        if loss.leaf_quantile is not None:
+            found = self._pinball(way, loss.leaf_quantile, scores, data)
+        else:
+            found = self._newton(way, loss, scores, data, per_leaf=False)
+        return float(self._runtime.download(found[:1])[0])
+
+    def _newton(self, found: Way, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> Array:
         """(.,) float64 where the first length is, and ``LENGTH`` further on the next leaf's."""
         (k, n), groups = scores.shape, found.values.shape[0] if per_leaf else 1
         order = self._order(found.leaf_of_row, n, groups) if per_leaf else (self._resident.no_times,) * 3
@@ -58,7 +80,7 @@ class LineSearch:
         if k > 1:
             grid = max(1, min(grid, ROOM_BYTES // (24 * k * SEARCH_THREADS)))
             room = self._room("search of rows", 3 * k * grid * SEARCH_THREADS, np.float64)
-        rows = np.float64(loss.parameter), np.int32(n), np.int32(k), np.int32(found.grown.output)
+        rows = np.float64(loss.parameter), np.int32(n), np.int32(k), np.int32(found.output)
         before = *self._given(data, scores.reshape(-1)), *rows, found.leaf_of_row, found.values, *order
         after = np.float64(TOLERANCE), np.int32(stretches), sums, lengths, left, arrived, room
         search = self._kernel("search_along", _SEARCH, formulas(loss))
@@ -67,14 +89,14 @@ class LineSearch:
             search((grid,), (SEARCH_THREADS,), (*before, *which, *after))
         return lengths[FOUND:]
 
-    def _pinball(self, found: LeafOfRow, alpha: float, scores: Array, data: TrainingSet) -> Array:
+    def _pinball(self, found: Way, alpha: float, scores: Array, data: TrainingSet) -> Array:
         """(1,) float64 the length."""
         n, capacity = scores.shape[1], found.values.shape[0]
         length, quantile = self._room("length", 1, np.float64), self._room("quantile", QUANTILE, np.uint64)
         counts = self._room("digits", DIGITS, np.uint64)  # 0 before and after
         arrived = self._room("length arrived", 1, np.uint32)
         self._runtime.fill(quantile, 0)
-        rows = *self._given(data, scores[found.grown.output]), found.leaf_of_row, found.values, np.int32(n)
+        rows = *self._given(data, scores[found.output]), found.leaf_of_row, found.values, np.int32(n)
         self._kernel("find_largest", _LENGTHS)(self._blocks(n), (THREADS,), (*rows, quantile))
         next_digit = self._kernel("next_digit", _LENGTHS)
         for shift in range(56, -1, -8):

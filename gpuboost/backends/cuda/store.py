@@ -90,7 +90,7 @@ class TreeStore:
         trees, self._waiting[half], self._fetched[half] = self._waiting[half], [], 0
         for tree in trees:
             place = tree.place - half * self._half
-            _check(int(heads["error"][place]))
+            check_error(int(heads["error"][place]))
             tree.host = _host_tree(nodes[place, : heads["n_nodes"][place]], heads["unit_h"][place], tree)
 
 
@@ -158,7 +158,8 @@ def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> Tree:
     return Tree(made, of("value", np.float64), tree.output, tree.version)
 
 
-def _check(error: int) -> None:
+def check_error(error: int) -> None:
+    """Raise what went wrong: ``Head.error`` of record.cuh."""
     if error & 1:
         raise InputError(NOT_FINITE)
     if error & 2:

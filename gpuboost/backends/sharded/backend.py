@@ -213,6 +213,9 @@ class Sharded(Machine):
     ) -> Tree:
         raise DeviceError("step: a line search passes over all rows many times, and shards do not; use step='newton'.")
 
+    def length_along(self, *given: Any) -> NoReturn:
+        raise DeviceError("step: a line search passes over all rows many times, and shards do not; use step='newton'.")
+
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:

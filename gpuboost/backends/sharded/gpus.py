@@ -206,6 +206,9 @@ class ShardedGpus(Machine):
     def line_search(self, *given: Any) -> NoReturn:
         self._refuse("step")
 
+    def length_along(self, *given: Any) -> NoReturn:
+        self._refuse("step")
+
     def smoothing(self) -> NoReturn:
         self._refuse("base_learner")
 

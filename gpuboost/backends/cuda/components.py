@@ -1,0 +1,233 @@
+"""Components on a device: rows are summed by cell there, and functions of cells added to scores.
+
+What is between the two, equations of the size of a basis, is the host's (``backends.penalised``): the sums of a round
+are a few hundred kilobytes at most, the systems are banded and go from row to row, and which of them wins is for the
+host to say anyway. So a round waits for the device once an output, and is launched verb by verb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.resident import Resident
+from gpuboost.backends.cuda.round import Round
+from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.store import check_error
+from gpuboost.backends.cuda.target import DeviceGradients
+from gpuboost.backends.penalised import Penalised, fits_of
+from gpuboost.backends.smoothing import Fits, Plan, Tables
+from gpuboost.backends.workspace import Workspace
+from gpuboost.components import Grid
+from gpuboost.errors import DeviceError
+from gpuboost.types import Array, Bins, Gradients
+
+SUM_THREADS, ADD_THREADS, LEAST_ROWS, MOST_TOGETHER, HEAD = 512, 256, 2048, 8, 4  # as in the kernels
+CELLS_TOGETHER = 2048  # of the grids that a block adds up at once: 16 KB, so that a multiprocessor has several blocks
+NEAR_CELLS = 6144  # that a block may have in shared memory without opt-in: those of one large grid
+_FILES = ("common.cuh", "tree.cuh", "components.cu")
+
+Measured = Callable[[Gradients], DeviceGradients]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grids:
+    """Some grids as ``cell_sums`` wants them, one after the other."""
+
+    numbers: tuple[int, ...]  # which they are
+    cells: int  # of all of them
+    near: int  # cells that a block adds up in shared memory
+    records: Array  # (t + 1, 4) int32, Grid of components.cu
+    batches: Array  # (b + 1,) int32
+
+
+@dataclass(slots=True, eq=False)
+class _Room:
+    """What the fits of one plan need on the device, and where its sums come to the host."""
+
+    plan: Plan
+    number: dict[Grid, int]
+    first_table: list[int]
+    tables: Array  # int32, 256 for each feature of each grid
+    sums: Array  # (HEAD + 2 cells,) uint64
+    landed: NDArray[np.uint64]  # the same, pinned
+    asked: _Grids | None  # the last time
+    workspace: Workspace
+
+
+class CudaSmoothing(Penalised):
+    """One caller at a time. ``measured``: gradients on the device, with their scales."""
+
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured) -> None:
+        self._runtime, self._resident, self._rounds, self._measured = runtime, resident, rounds, measured
+        self._kernels: dict[str, Kernel] = {}
+        self._last: _Room | None = None
+
+    def codes(self, bins: Bins, feature: int) -> Array:
+        own = self._resident.bins(bins)
+        return self._runtime.download(own.columns[feature * own.n : (feature + 1) * own.n])
+
+    def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
+        last = self._last
+        if last is None or grid not in last.number:
+            last = self._last = self._room_of(Plan.of((), (grid,)))
+        number = last.number[grid]
+        sums, units = self._sums(last, (number,), gradients, rows, output, bins)
+        begin, end = last.plan.cell_start[number : number + 2].tolist()
+        return sums[begin:end] * np.array(units)
+
+    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
+        if self._last is None or self._last.plan is not plan:
+            self._last = self._room_of(plan)
+        room, wanted = self._last, tuple(np.unique(plan.grid[chosen]).tolist())
+        sums, units = self._sums(room, wanted, gradients, rows, output, bins)
+        return fits_of(plan, sums, units, chosen, room.workspace, lambda items, _, work: work(0, items))
+
+    def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
+        self.add_all(scores, ((grid, steps),), bins)
+
+    def add_all(self, scores: Array, tables: Tables, bins: Bins) -> None:
+        """One launch for all tables, and one copy to the device."""
+        if not tables:
+            return
+        own, grids = self._resident.bins(bins), [grid for grid, _ in tables]
+        steps = np.concatenate([np.asarray(each, np.float64) for _, each in tables])
+        records, cells = _records(grids, range(len(grids)), _first_tables(grids)), _tables(grids)
+        parts = [part.reshape(-1).view(np.uint8) for part in (steps, records, cells)]
+        begins = [0, *accumulate(map(len, parts))]
+        sent = self._runtime.upload(np.concatenate(parts))
+        at = [sent[a:b] for a, b in pairwise(begins)]
+        arguments = (
+            at[1].view(np.int32), np.int32(len(grids)), at[2].view(np.int32), at[0].view(np.float64), own.columns,
+            np.int32(own.n), scores,
+        )  # fmt: skip
+        blocks = max(1, min(-(-own.n // ADD_THREADS), 8 * self._runtime.sm_count))
+        self._kernel("add_cells")((blocks,), (ADD_THREADS,), arguments)
+
+    def fit_lines(self, *given: Any) -> NoReturn:
+        self._refuse("fitted")
+
+    def add_lines(self, *given: Any) -> NoReturn:
+        self._refuse("added")
+
+    # parts of the above
+
+    def _sums(
+        self, room: _Room, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
+    ) -> tuple[Array, tuple[float, float]]:
+        """(cells of the plan, 2) int64, of which those of the wanted grids are written; and the units of g and h.
+
+        Waits for the device, so the round that this is a part of is never recorded.
+        """
+
+        def work() -> None:
+            given, own = self._measured(gradients), self._resident.bins(bins)
+            if room.asked is None or room.asked.numbers != wanted:
+                room.asked = self._grids(room, wanted)
+            asked = room.asked
+            size = HEAD + 2 * asked.cells
+            self._runtime.fill(room.sums[:size], 0)
+            self._launch(given, self._drawn(given, rows), output, own, room, asked)
+            self._runtime.read(room.sums[:size], room.landed[:size])
+            self._runtime.wait()
+
+        self._rounds.verb(("cell_sums", room, gradients, output, bins), work)
+        return self._expanded(room, wanted)
+
+    def _expanded(self, room: _Room, wanted: tuple[int, ...]) -> tuple[Array, tuple[float, float]]:
+        head, starts = room.landed[:HEAD], room.plan.cell_start.tolist()
+        error, lost = int(head[2]), int(head[3])
+        check_error((1 if error or lost & 2 else 0) | (2 if lost & 1 else 0))
+        cells = sum(starts[one + 1] - starts[one] for one in wanted)
+        landed = room.landed[HEAD : HEAD + 2 * cells].view(np.int64).reshape(-1, 2)
+        units: list[float] = head[:2].view(np.float64).tolist()
+        sums = room.workspace.array("sums", (starts[-1], 2), np.int64)
+        at = 0
+        for one in wanted:
+            sums[starts[one] : starts[one + 1]] = landed[at : at + starts[one + 1] - starts[one]]
+            at += starts[one + 1] - starts[one]
+        return sums, (units[0], units[1])
+
+    def _launch(
+        self, given: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Room, asked: _Grids
+    ) -> None:
+        times, unused = given.multiplicity, self._resident.no_times
+        batches = asked.batches.shape[0] - 1
+        across = -(-4 * self._runtime.sm_count // batches)
+        grid = max(1, min(-(-given.g.shape[1] // LEAST_ROWS), across)), batches
+        arguments = (
+            given.g[output], given.h[output], unused if times is None else times, np.int32(times is not None),
+            unused if rows is None else rows, np.int32(rows is not None), given.states[output : output + 1],
+            unused if given.lost is None else given.lost, bins.columns, np.int32(bins.n), asked.records,
+            asked.batches, room.tables, np.int32(asked.near), room.sums,
+        )  # fmt: skip
+        self._kernel("cell_sums")(grid, (SUM_THREADS,), arguments, 8 * asked.near)
+
+    def _drawn(self, given: DeviceGradients, rows: Array | None) -> Array | None:
+        """Where the rows of the target are, on the device; None for all."""
+        if rows is None:
+            return None
+        return given.sample.rows if given.sample is not None else self._resident.array(rows, np.int32)
+
+    def _room_of(self, plan: Plan) -> _Room:
+        size = HEAD + 2 * int(plan.cell_start[-1])
+        sums, landed = self._runtime.zeros(size, np.uint64), self._runtime.pinned(size, np.uint64)
+        number = {grid: i for i, grid in enumerate(plan.grids)}
+        tables = self._runtime.upload(_tables(plan.grids))
+        return _Room(plan, number, _first_tables(plan.grids), tables, sums, landed, None, Workspace())
+
+    def _grids(self, room: _Room, wanted: tuple[int, ...]) -> _Grids:
+        records = _records(room.plan.grids, wanted, room.first_table)
+        batches, near = _batches(records[:, 3])
+        upload = self._runtime.upload
+        return _Grids(wanted, int(records[-1, 3]), near, upload(records.reshape(-1)), upload(batches))
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise DeviceError(
+            f"base_learner: lines in the leaves of trees are {what} on the CPU, and this is {self._runtime.name}. Use "
+            "device='cpu' or 'auto'."
+        )
+
+    def _kernel(self, name: str) -> Kernel:
+        if name not in self._kernels:
+            self._kernels[name] = self._runtime.kernel(source(*_FILES), name)
+        return self._kernels[name]
+
+
+def _first_tables(grids: Sequence[Grid]) -> list[int]:
+    """The number of the first table of each grid, among those of all of them."""
+    return [0, *accumulate(len(grid.features) for grid in grids)][:-1]
+
+
+def _tables(grids: Sequence[Grid]) -> NDArray[np.int32]:
+    """(features of all grids, 256) the cells of bins."""
+    return np.concatenate([np.asarray(cells, np.int32)[None] for grid in grids for cells in grid.cells])
+
+
+def _records(grids: Sequence[Grid], wanted: Sequence[int], first_table: list[int]) -> NDArray[np.int32]:
+    """(t + 1, 4) Grid of components.cu: of the wanted grids, and of what would follow."""
+    found, begin = np.zeros((len(wanted) + 1, 4), np.int32), 0
+    for place, one in enumerate(wanted):
+        features = grids[one].features
+        found[place] = features[0], features[1] if len(features) == 2 else -1, first_table[one], begin
+        begin += grids[one].n_cells
+    found[-1, 3] = begin
+    return found
+
+
+def _batches(begins: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
+    """Where the batches of grids begin that a block adds up at once, and how many cells it has near at most."""
+    starts, near = [0], 0
+    for i in range(1, len(begins)):
+        together = int(begins[i] - begins[starts[-1]])
+        if i > starts[-1] + 1 and (together > CELLS_TOGETHER or i - starts[-1] > MOST_TOGETHER):
+            starts.append(i - 1)
+            together = int(begins[i] - begins[i - 1])
+        near = max(near, together if together <= NEAR_CELLS else 0)
+    return np.array([*starts, len(begins) - 1], np.int32), near
