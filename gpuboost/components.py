@@ -25,6 +25,14 @@ def collapsed(ensemble: Ensemble) -> tuple[list[Smooth], list[tuple[Component, f
     return sums, rest
 
 
+def fit_for_gpus(ensemble: Ensemble) -> bool:
+    """Whether a GPU can predict with it: what is no function of bins, nor a plain tree, is added up on the CPU."""
+    return not any(
+        isinstance(one, Estimated) or (isinstance(one, Leaves) and one.slopes is not None)
+        for one in ensemble.components
+    )
+
+
 def add(machine: Any, scores: Array, one: Tree | Component, factor: float, data: TrainingSet) -> None:
     """scores[output] <- scores[output] + factor * tree, or component, in place; ``machine``: a ``Backend``."""
     if isinstance(one, Component):

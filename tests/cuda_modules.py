@@ -25,9 +25,10 @@ from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.shares import Share
 from gpuboost.backends.cuda.sources import OPTIONS
 from gpuboost.boosting import boost
+from gpuboost.fitting.competition import Competition
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
-from gpuboost.learners import RandomByNode
+from gpuboost.learners import Linear, RandomByNode
 from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, registry
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import UniformSampling, smart_second_order
@@ -66,6 +67,7 @@ def usual() -> frozenset[str]:
         *(_asked(some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
         *(_asked_of_matrix(dtype) for dtype in (np.float32, np.float64, np.int32)),
         _asked_by_shards(),
+        _asked(some, replace(controlled, sampling=UniformSampling(0.5), base_learner=Competition((Linear(),)))),
         _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
     )
 
@@ -117,7 +119,8 @@ def in_lists(data: TrainingSet) -> TrainingSet:
 
 def _asked(case: Case, recipe: Recipe) -> set[str]:
     backend = Cuda(runtime := emulated_runtime())
-    backend.predict(boost(recipe, case.data, backend), case.x.astype(np.float32))
+    data = replace(case.data, x=case.x)
+    backend.predict(boost(recipe, data, backend), case.x.astype(np.float32))
     return runtime.cp.sources
 
 

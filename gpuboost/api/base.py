@@ -28,8 +28,10 @@ from gpuboost.api.report import FitReport, Verdict, refused, verdict
 from gpuboost.api.rows import Labelled, labelled, labelled_dataset, numbers
 from gpuboost.api.sharding import on_its_machine
 from gpuboost.api.training import train
+from gpuboost.backends.cuda.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.protocol import Backend
+from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.tables import as_table
@@ -301,7 +303,9 @@ class GradientBoosting(Drawing, BaseEstimator):
         """The rows as numbers, and the machine to ask."""
         check_is_fitted(self)
         if self.ensemble_.components:
-            return self._numbers(on_host(X)), machine_of(self, "cpu", parameters.threads(self.n_jobs))
+            on_gpu = gpu_of(X) is not None or str(self.device).startswith("cuda")
+            if not (on_gpu and fit_for_gpus(self.ensemble_)):
+                return self._numbers(on_host(X)), machine_of(self, "cpu", parameters.threads(self.n_jobs))
         X = adopted(X, self.device)
         place = X.device if isinstance(X, DeviceMatrix) else None
         machine = machine_of(self, choose_to_predict(self.device, place).name, parameters.threads(self.n_jobs))

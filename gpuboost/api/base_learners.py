@@ -18,6 +18,8 @@ from gpuboost.sampling import ImportanceSampling
 
 RULE = "None (trees), a family of gb.learners such as Spline(), a list of families, or a regressor with fit and predict"
 
+ON_GPUS = "Linear, Spline, TensorSpline, CategoricalRidge"
+
 
 def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
     """None for trees; families of ``gb.learners``, one or a list; or a regressor in scikit-learn's manner.
@@ -43,6 +45,13 @@ def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
         )
     copied = clone if hasattr(value, "get_params") else deepcopy
     return AnyEstimator(value, copied, takes_weights(value), _cancels(sampling))
+
+
+def not_on_gpus(value: Any) -> str | None:
+    """What of ``base_learner`` is fitted on CPUs only, as it was written; None for trees and functions of bins."""
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    others = (one for one in listed if isinstance(one, (Tree, LinearTree)) or not isinstance(one, FAMILIES))
+    return None if value is None else next(map(shown, others), None)
 
 
 def takes_weights(estimator: Any) -> bool:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost import losses
+from gpuboost import components, losses
 from gpuboost.api import parameters
+from gpuboost.api.base_learners import not_on_gpus, with_numbers
 from gpuboost.api.directions import constrains
 from gpuboost.backends.cuda.gpus import open_gpu
 from gpuboost.backends.cuda.plan import Plan, tile_width
@@ -22,6 +23,8 @@ from gpuboost.data.cuts import check_max_bins
 from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
 from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.fitting.competition import Competition
+from gpuboost.fitting.on_paper import OnPaper
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.types import (
@@ -145,7 +148,9 @@ def estimate_memory(
     check_max_bins(given["max_bins"])
     loss = _loss(given["loss"], classes)
     held = (1,) * d if constrains(given["monotonic_cst"]) else None  # which way, and how many, changes no size
-    recipe = parameters.recipe(given, loss, n, directions=held)
+    recipe = with_numbers(parameters.recipe(given, loss, n, directions=held), None)
+    if (learner := not_on_gpus(given["base_learner"])) is not None:
+        raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
     thresholds = np.arange(given["max_bins"] - 1, dtype=np.float64)
     cuts = Cuts((thresholds,) * d, (None,) * d)
     weight = np.linspace(0.5, 1.5, n) if weighted else None
@@ -196,12 +201,14 @@ def rehearsed(
     def watch(progress: Progress) -> bool:
         with runtime.purpose("eval sets"):
             for rows, scores in watched:
-                for tree in progress.trees:
-                    machine.add_tree(scores, tree, progress.factor, rows.bins, cuts)
+                for one in progress.trees:
+                    components.add(machine, scores, one, progress.factor, rows)
                 if lists is None:  # what rankings are judged by is computed by the host
                     machine.loss_value(recipe.loss, scores, rows.y, None)
         return False
 
+    if isinstance(recipe.base_learner, Competition):
+        recipe = replace(recipe, base_learner=OnPaper(recipe.base_learner.families))
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
     boost(replace(recipe, rounds=min(recipe.rounds, ROUNDS)), data, cast(Backend, backend), watch=watch, resume=begin)
     return MemoryEstimate(n, cuts.n_features, backend.breakdown(data))
@@ -218,7 +225,7 @@ _OF_VERB = {
     "quantise": "bins", "start": "scores", "gradients": "gradients", "sample": "sample", "weigh": "sample",
     "draw": "sample", "losses": "sample", "keep": "sample", "node_control": "sample", "leaf_control": "sample",
     "leaf_values": "trees", "leaf_quantiles": "trees", "bound_leaves": "trees", "add_leaves": "trees",
-    "line_search": "lists",
+    "line_search": "lists", "length_along": "lists",
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from gpuboost import backends
 from gpuboost.api import parameters
-from gpuboost.api.base_learners import with_numbers
+from gpuboost.api.base_learners import ON_GPUS, not_on_gpus, with_numbers
 from gpuboost.api.continuing import Start
 from gpuboost.api.directions import directions_for
 from gpuboost.api.files import Saved, write, written
@@ -116,7 +116,7 @@ def _run(params: Mapping[str, Any], rows: Labelled, goal: Goal, start: Start | N
 
 
 def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
-    """Where to fit: of base learners other than trees, and by several workers, on the CPU.
+    """Where to fit: of base learners that are no functions of bins, and by several workers, on the CPU.
 
     Raises
     ------
@@ -125,8 +125,9 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
     """
     if isinstance(params.get("execution"), DataParallel):
         return shards_choice(params, place)
-    if params.get("base_learner") is not None:
-        what, instead = "base learners other than trees are fitted", "base_learner=None"
+    learner = not_on_gpus(params.get("base_learner"))
+    if learner is not None:
+        what, instead = f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
     elif hasattr(params.get("execution"), "leaf_values"):
         what, instead = "trees of several workers are built", "execution=None"
     else:

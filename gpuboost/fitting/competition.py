@@ -76,7 +76,7 @@ class Competition:
                 spaces += spaces_of(family, data, smoothing)
         lines = any(isinstance(family, LinearTree) for family in self.families)
         return replace(
-            self, plan=Plan.of(_on_shared_grids(spaces)), centres=_centres(data, smoothing) if lines else None
+            self, plan=Plan.of(on_shared_grids(spaces)), centres=_centres(data, smoothing) if lines else None
         )
 
     @property
@@ -204,7 +204,7 @@ def on_the_way(nodes: Nodes, is_categorical: Array) -> NDArray[np.int32]:
     return found
 
 
-def _on_shared_grids(spaces: list[Space]) -> tuple[Space, ...]:
+def on_shared_grids(spaces: list[Space]) -> tuple[Space, ...]:
     """The same, those on one feature on one grid: so they have one histogram."""
     known: dict[tuple[int, ...], Grid] = {}
     return tuple(

@@ -19,7 +19,7 @@ from gpuboost.components import Grid, Space
 from gpuboost.errors import InputError
 from gpuboost.learners.families import CategoricalRidge, Linear, Spline, TensorSpline
 from gpuboost.losses.averages import exact_sum
-from gpuboost.types import DeviceMatrix, TrainingSet
+from gpuboost.types import Cuts, DeviceMatrix, TrainingSet
 
 Floats = NDArray[np.float64]
 
@@ -83,15 +83,31 @@ def spaces_of(family: Any, data: TrainingSet, smoothing: Smoothing) -> Iterator[
     """
     if isinstance(family, TensorSpline):
         for pair in family.pairs:
-            first, second = (axis_of(data, _feature(data, family, one), smoothing) for one in pair)
+            first, second = (axis_of(data, _feature(data.cuts, family, one), smoothing) for one in pair)
             yield tensor(family, data, first, second, smoothing)
         return
-    for feature in _features(data, family):
+    for feature in _features(data.cuts, family):
         axis = axis_of(data, feature, smoothing)
         if isinstance(family, CategoricalRidge):
             yield categorical(family, axis, smoothing)
         elif len(axis.at) > 1 and axis.at[0] < axis.at[-1]:  # a constant has no shape
             yield linear(axis) if isinstance(family, Linear) else spline(family, axis, smoothing)
+
+
+def grids_at_most(family: Any, cuts: Cuts) -> Iterator[Grid]:
+    """Those of ``spaces_of``, for data of which nothing but the cuts is known: with as many cells as there may be.
+
+    Raises:
+        InputError: as ``spaces_of``.
+    """
+    if isinstance(family, TensorSpline):
+        nothing = np.zeros(256, np.int32)
+        for pair in family.pairs:
+            first, second = (_feature(cuts, family, one) for one in pair)
+            yield Grid((first, second), (nothing, nothing), (family.cells + 1) ** 2 + 1)
+        return
+    for feature in _features(cuts, family):
+        yield Grid((feature,), (np.zeros(256, np.int32),), int(cuts.n_bins[feature]) + 2)
 
 
 def linear(axis: Axis) -> Space:
@@ -220,13 +236,13 @@ def _calibrated(space: Space, weight: Floats, df: float, smoothing: Smoothing) -
     return Space(space.family, space.grid, space.first, space.basis, space.mean, space.penalty, found / total)
 
 
-def _features(data: TrainingSet, family: Any) -> list[int]:
-    kind = data.cuts.is_categorical
+def _features(cuts: Cuts, family: Any) -> list[int]:
+    kind = cuts.is_categorical
     if family.columns is not None:
-        named = [f for column in family.columns for f in _of_column(data, family, column)]
+        named = [f for column in family.columns for f in _of_column(cuts, family, column)]
         wrong = [f for f in named if kind[f] and not isinstance(family, CategoricalRidge)]
         if wrong:
-            column = int(data.cuts.columns[wrong[0]])
+            column = int(cuts.columns[wrong[0]])
             raise InputError(f"base_learner: {family!r} is for numeric features; column {column} is categorical.")
         return named
     found = np.flatnonzero(kind if isinstance(family, CategoricalRidge) else ~kind).tolist()
@@ -239,15 +255,15 @@ def _features(data: TrainingSet, family: Any) -> list[int]:
     return [int(f) for f in found]
 
 
-def _of_column(data: TrainingSet, family: Any, column: Any) -> list[int]:
-    found = [int(f) for f in np.flatnonzero(data.cuts.columns == column)]
+def _of_column(cuts: Cuts, family: Any, column: Any) -> list[int]:
+    found = [int(f) for f in np.flatnonzero(cuts.columns == column)]
     if not found:
-        raise InputError(f"base_learner: {family!r} names column {column!r}; X has {data.cuts.n_columns} columns.")
+        raise InputError(f"base_learner: {family!r} names column {column!r}; X has {cuts.n_columns} columns.")
     return found
 
 
-def _feature(data: TrainingSet, family: Any, column: Any) -> int:
-    found = _of_column(data, family, column)
-    if data.cuts.is_categorical[found[0]]:
+def _feature(cuts: Cuts, family: Any, column: Any) -> int:
+    found = _of_column(cuts, family, column)
+    if cuts.is_categorical[found[0]]:
         raise InputError(f"base_learner: {family!r} is for numeric features; column {column!r} is categorical.")
     return found[0]

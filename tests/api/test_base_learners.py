@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from emulator import emulated_gpu
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -16,6 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 import gpuboost as gb
+from gpuboost.api.base_learners import not_on_gpus
+from gpuboost.backends.cuda.gpus import open_gpu
 from gpuboost.learners import CategoricalRidge, Linear, LinearTree, Spline, TensorSpline, Tree
 
 EVERY = [
@@ -36,6 +39,9 @@ def rows(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return x, y + 0.1 * rng.normal(size=n)
 
 
+ON_CPUS = [one for one in EVERY if not_on_gpus(one) is not None]
+
+
 class Mean(RegressorMixin, BaseEstimator):
     """Takes no weights; remembers what it was given."""
 
@@ -52,6 +58,71 @@ class Mean(RegressorMixin, BaseEstimator):
 
 def name_of(value: Any) -> str:
     return "+".join(type(one).__name__ for one in value) if isinstance(value, list) else type(value).__name__
+
+
+@pytest.mark.parametrize("learner", ON_CPUS, ids=name_of)
+def test_what_is_no_function_of_bins_is_fitted_on_the_cpu(learner: Any) -> None:
+    x, y = rows()
+    with emulated_gpu():
+        with pytest.raises(
+            gb.DeviceError, match=r"^device: base_learner=.* is fitted on the CPU; got device='cuda'\. Use"
+        ):
+            gb.GradientBoostingRegressor(base_learner=learner, device="cuda").fit(x, y)
+        model = gb.GradientBoostingRegressor(n_estimators=1, base_learner=learner).fit(x, y)
+    assert model.fit_report_.device == "cpu"
+    assert model.fit_report_.device_reason.startswith("device='auto' took the CPU, where base_learner=")
+    with pytest.raises(gb.DeviceError, match=r"^base_learner: .* is fitted on the CPU"):
+        gb.estimate_memory(1_000, 4, base_learner=learner)
+
+
+@pytest.mark.parametrize("learner", [one for one in EVERY if not_on_gpus(one) is None], ids=name_of)
+def test_functions_of_bins_are_fitted_on_a_gpu_too(
+    learner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an eval set and early stopping, and wherever X lives: the bytes of the CPU."""
+    x, y = rows()
+    x[::7, 0] = np.nan
+    given = {
+        "n_estimators": 30, "learning_rate": 0.7, "early_stopping_rounds": 3, "base_learner": learner,
+        "categorical_features": [3], "sampling": gb.MVS(0.6), "random_state": 2,
+    }  # fmt: skip
+    weight = np.random.default_rng(1).integers(1, 4, len(y))
+
+    def saved(model: Any, table: Any) -> bytes:
+        model.fit(table, y, sample_weight=weight, eval_set=(x[::3], y[::3])).save_model(tmp_path / "model.json")
+        return (tmp_path / "model.json").read_bytes()
+
+    monkeypatch.setenv("GPUBOOST_AUTO_CELLS", "1")
+    host = gb.GradientBoostingRegressor(device="cpu", **given)
+    expected = saved(host, x)
+    with emulated_gpu():
+        there = open_gpu("cuda:0").upload(x)
+        for device, table in (("cuda", x), ("auto", x), ("cuda", there), ("auto", there)):
+            model = gb.GradientBoostingRegressor(device=device, **given)
+            assert saved(model, table) == expected
+            assert model.fit_report_.device == "cuda:0"
+            assert model.fit_report_.edges is None
+            assert model.evals_result_ == host.evals_result_
+            assert model.predict(x).tobytes() == host.predict(x).tobytes()
+            assert model.predict(there).get().tobytes() == host.predict(x).tobytes()
+        again = gb.load_model(tmp_path / "model.json").set_params(device="cuda")
+        assert again.predict(x).tobytes() == host.predict(x).tobytes()
+        longer = [
+            gb.GradientBoostingRegressor(device=device, **given).fit(x, y, eval_set=(x, y), init_model=host)
+            for device in ("cpu", "cuda")
+        ]
+        assert longer[0].predict(x).tobytes() == longer[1].predict(x).tobytes()
+    np.testing.assert_array_equal(gb.export.to_table(model)["effect"], gb.export.to_table(host)["effect"])
+
+
+@pytest.mark.parametrize("learner", [LinearTree(max_depth=1), DecisionTreeRegressor(max_depth=1)], ids=name_of)
+def test_what_a_gpu_cannot_add_up_predicts_on_the_cpu(learner: Any) -> None:
+    x, y = rows()
+    model = gb.GradientBoostingRegressor(n_estimators=2, base_learner=learner).fit(x, y)
+    expected = model.predict(x)
+    with emulated_gpu():
+        assert model.set_params(device="cuda").predict(x).tobytes() == expected.tobytes()
+        assert np.asarray(model.predict(open_gpu("cuda:0").upload(x))).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("learner", EVERY, ids=name_of)
@@ -114,14 +185,6 @@ class TestEveryLearner:
         x, y = rows()
         model = gb.GradientBoostingRegressor(loss, n_estimators=60, base_learner=learner, random_state=0).fit(x, y)
         assert np.abs(model.predict(x) - y).mean() < np.abs(np.median(y) - y).mean()
-
-    def test_the_cpu_is_where_it_is_fitted(self, learner: Any) -> None:
-        x, y = rows()
-        with pytest.raises(gb.DeviceError, match="fitted on the CPU"):
-            gb.GradientBoostingRegressor(base_learner=learner, device="cuda").fit(x, y)
-        model = gb.GradientBoostingRegressor(n_estimators=1, base_learner=learner).fit(x, y)
-        assert model.fit_report_.device == "cpu"
-        assert "base learners" in model.fit_report_.device_reason
 
     def test_what_is_for_trees_is_refused(self, learner: Any) -> None:
         x, y = rows()

@@ -43,6 +43,14 @@ CASES = {
     "lengths of trees": ({"step": "line_search", "loss": "huber"}, 700, 5, None),
     "lengths of leaves": ({"step": gb.LineSearchStep("leaf")}, 700, 5, 3),
     "lengths for quantiles": ({"step": "line_search", "loss": "quantile"}, 700, 5, None),
+    "splines and lines": ({"base_learner": [gb.learners.Spline(), gb.learners.Linear()]}, 700, 5, None),
+    "drawn splines of drawn rows": (
+        {"base_learner": gb.learners.Spline(), "sampling": 0.3, "learners": 2},
+        3_000,
+        9,
+        3,
+    ),
+    "surfaces": ({"base_learner": gb.learners.TensorSpline(((0, 1),), cells=12)}, 2_000, 5, None),
     "three classes": ({}, 700, 5, 3),
     "a ranking": ({"loss": "lambdamart"}, 700, 5, None),
     "a ranking by all pairs": ({"loss": "pairwise_logistic", "sampling": 0.5}, 700, 5, None),
@@ -117,3 +125,15 @@ def test_parameters_take_precedence_over_the_estimators():
 def test_what_is_refused(arguments, params, error, words):
     with pytest.raises(error, match=words):
         gb.estimate_memory(*arguments, **params)
+
+
+def test_a_search_along_a_spline_has_rows_of_its_own(rng):
+    """The direction, 8 bytes a row, and the row that each of its numbers is of; between rounds they are gone."""
+    given = {"loss": "huber", "base_learner": gb.learners.Spline()}
+    with emulated_gpu():
+        plain = gb.estimate_memory(2_000, 3, **given, step="constant")
+        told = gb.estimate_memory(2_000, 3, **given, step="line_search")
+    assert told.breakdown["lists"] - plain.breakdown["lists"] >= 12 * 2_000
+    x = rng.normal(size=(2_000, 3))
+    model = gb.GradientBoostingRegressor(n_estimators=3, step="line_search", **given)
+    assert taken(model, x, x[:, 0]) <= told.total

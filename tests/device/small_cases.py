@@ -25,6 +25,8 @@ CASES = (
     {"step": "line_search", "loss": "huber"},
     {"step": gb.LineSearchStep("leaf"), "loss": "huber"},
     {"step": "line_search", "loss": "absolute_error"},
+    {"base_learner": [gb.learners.Spline(), gb.learners.TensorSpline(((0, 1),), cells=64)], "sampling": 0.5},
+    {"base_learner": gb.learners.Linear(), "loss": "absolute_error"},
     {"langevin": gb.Langevin(inverse_temperature=1e3, shrinkage=0.01)},
 )
 
@@ -39,7 +41,8 @@ def main() -> None:
             model = gb.GradientBoostingRegressor(n_estimators=4, max_depth=4, device="cuda", random_state=0, **params)
             model.fit(x, y, sample_weight=rng.integers(1, 4, 700), eval_set=(x[:50], y[:50]))
             model.predict(x)
-            model.apply(x)
+            if "base_learner" not in params:
+                model.apply(x)
         gb.GradientBoostingClassifier(n_estimators=4, device="cuda").fit(x, np.digitize(y, [-1, 1])).predict_proba(x)
         for loss in ("lambdamart", "pairwise_logistic"):
             ranker = gb.GradientBoostingRanker(loss, n_estimators=4, device="cuda")

@@ -81,6 +81,21 @@ AT_SIZE = {
         {"loss": "absolute_error", "step": "line_search", "n_estimators": 5},
     ),
     "leaves of 100 rows": (gb.GradientBoostingRegressor, {"min_samples_leaf": 100, "n_estimators": 10}),
+    "splines, lines and a surface": (
+        gb.GradientBoostingRegressor,
+        {
+            "base_learner": [gb.learners.Spline(), gb.learners.Linear(), gb.learners.TensorSpline(((0, 1),))],
+            "n_estimators": 20,
+        },
+    ),
+    "splines of a tenth of the rows": (
+        gb.GradientBoostingClassifier,
+        {"base_learner": gb.learners.Spline(), "sampling": gb.MVS(0.1), "learners": 0.3, "n_estimators": 20},
+    ),
+    "splines, as far as pays": (
+        gb.GradientBoostingRegressor,
+        {"base_learner": gb.learners.Spline(), "loss": "absolute_error", "n_estimators": 5},
+    ),
     "noise": (
         gb.GradientBoostingRegressor,
         {"langevin": gb.Langevin(inverse_temperature=1e6, shrinkage=0.01), "n_estimators": 10},
@@ -184,6 +199,10 @@ def test_categories_and_sparse_rows(tmp_path: Path) -> None:
         lambda **given: gb.GradientBoostingRegressor(n_estimators=8, **given),
         frame,
         y + (frame["town"] == "3"),
+    )
+    effects = [gb.learners.CategoricalRidge(), gb.learners.Spline()]
+    check(
+        tmp_path, lambda **given: gb.GradientBoostingRegressor(n_estimators=8, base_learner=effects, **given), frame, y
     )
     thin = sparse.random(20_000 if len(y) > 1_000 else 500, 200, 0.02, format="csr", random_state=1)
     target = np.asarray(thin[:, :20].sum(axis=1)).ravel()
