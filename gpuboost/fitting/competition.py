@@ -71,9 +71,10 @@ class Competition:
         """
         smoothing = backend.smoothing()
         spaces: list[Space] = []
+        axes: dict[int, Axis] = {}
         for family in self.families:
             if not isinstance(family, (Tree, LinearTree)):
-                spaces += spaces_of(family, data, smoothing)
+                spaces += spaces_of(family, data, smoothing, axes)
         lines = any(isinstance(family, LinearTree) for family in self.families)
         return replace(
             self, plan=Plan.of(on_shared_grids(spaces)), centres=_centres(data, smoothing) if lines else None

@@ -75,19 +75,28 @@ def _medians(data: TrainingSet, feature: int, b: int) -> Floats:
     return np.where(ends > begins, x[np.minimum((begins + ends - 1) // 2, max(len(x) - 1, 0))], empty)
 
 
-def spaces_of(family: Any, data: TrainingSet, smoothing: Smoothing) -> Iterator[Space]:
-    """One for each feature, or pair, that the family is offered.
+def spaces_of(
+    family: Any, data: TrainingSet, smoothing: Smoothing, axes: dict[int, Axis] | None = None
+) -> Iterator[Space]:
+    """One for each feature, or pair, that the family is offered. ``axes``: those that are known, to be added to.
 
     Raises:
         InputError: if there is no feature of its kind, or a column that it names does not exist or is of another kind.
     """
+    known = {} if axes is None else axes
+
+    def axis_at(feature: int) -> Axis:
+        if feature not in known:  # its values are sorted, which takes longer than all the rest
+            known[feature] = axis_of(data, feature, smoothing)
+        return known[feature]
+
     if isinstance(family, TensorSpline):
         for pair in family.pairs:
-            first, second = (axis_of(data, _feature(data.cuts, family, one), smoothing) for one in pair)
+            first, second = (axis_at(_feature(data.cuts, family, one)) for one in pair)
             yield tensor(family, data, first, second, smoothing)
         return
     for feature in _features(data.cuts, family):
-        axis = axis_of(data, feature, smoothing)
+        axis = axis_at(feature)
         if isinstance(family, CategoricalRidge):
             yield categorical(family, axis, smoothing)
         elif len(axis.at) > 1 and axis.at[0] < axis.at[-1]:  # a constant has no shape

@@ -38,13 +38,12 @@ Measured = Callable[[Gradients], DeviceGradients]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grids:
-    """Some grids as ``cell_sums`` wants them, one after the other."""
+    """Some grids as ``cell_sums`` wants them, one after the other. What it reads is in ``_Room.asked``."""
 
     numbers: tuple[int, ...]  # which they are
     cells: int  # of all of them
+    batches: int
     near: int  # cells that a block adds up in shared memory
-    records: Array  # (t + 1, 4) int32, Grid of components.cu
-    batches: Array  # (b + 1,) int32
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +56,9 @@ class _Room:
     tables: Array  # int32, 256 for each feature of each grid
     sums: Array  # (HEAD + 2 cells,) uint64
     landed: NDArray[np.uint64]  # the same, pinned
-    asked: _Grids | None  # the last time
+    asked: Array  # int32 records of the wanted grids (Grid of components.cu), and where their batches begin
+    sent: NDArray[np.int32]  # the same, pinned
+    wanted: _Grids | None  # the last time
     workspace: Workspace
 
 
@@ -128,12 +129,11 @@ class CudaSmoothing(Penalised):
 
         def work() -> None:
             given, own = self._measured(gradients), self._resident.bins(bins)
-            if room.asked is None or room.asked.numbers != wanted:
-                room.asked = self._grids(room, wanted)
-            asked = room.asked
-            size = HEAD + 2 * asked.cells
+            if room.wanted is None or room.wanted.numbers != wanted:
+                room.wanted = self._ask(room, wanted)
+            size = HEAD + 2 * room.wanted.cells
             self._runtime.fill(room.sums[:size], 0)
-            self._launch(given, self._drawn(given, rows), output, own, room, asked)
+            self._launch(given, self._drawn(given, rows), output, own, room, room.wanted)
             self._runtime.read(room.sums[:size], room.landed[:size])
             self._runtime.wait()
 
@@ -155,19 +155,19 @@ class CudaSmoothing(Penalised):
         return sums, (units[0], units[1])
 
     def _launch(
-        self, given: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Room, asked: _Grids
+        self, given: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Room, wanted: _Grids
     ) -> None:
         times, unused = given.multiplicity, self._resident.no_times
-        batches = asked.batches.shape[0] - 1
-        across = -(-4 * self._runtime.sm_count // batches)
-        grid = max(1, min(-(-given.g.shape[1] // LEAST_ROWS), across)), batches
+        across, records = -(-4 * self._runtime.sm_count // wanted.batches), 4 * len(wanted.numbers) + 4
+        grid = max(1, min(-(-given.g.shape[1] // LEAST_ROWS), across)), wanted.batches
         arguments = (
             given.g[output], given.h[output], unused if times is None else times, np.int32(times is not None),
             unused if rows is None else rows, np.int32(rows is not None), given.states[output : output + 1],
-            unused if given.lost is None else given.lost, bins.columns, np.int32(bins.n), asked.records,
-            asked.batches, room.tables, np.int32(asked.near), room.sums,
+            unused if given.lost is None else given.lost, bins.columns, np.int32(bins.n),
+            room.asked[:records], room.asked[records : records + wanted.batches + 1], room.tables,
+            np.int32(wanted.near), room.sums,
         )  # fmt: skip
-        self._kernel("cell_sums")(grid, (SUM_THREADS,), arguments, 8 * asked.near)
+        self._kernel("cell_sums")(grid, (SUM_THREADS,), arguments, 8 * wanted.near)
 
     def _drawn(self, given: DeviceGradients, rows: Array | None) -> Array | None:
         """Where the rows of the target are, on the device; None for all."""
@@ -179,14 +179,18 @@ class CudaSmoothing(Penalised):
         size = HEAD + 2 * int(plan.cell_start[-1])
         sums, landed = self._runtime.zeros(size, np.uint64), self._runtime.pinned(size, np.uint64)
         number = {grid: i for i, grid in enumerate(plan.grids)}
-        tables = self._runtime.upload(_tables(plan.grids))
-        return _Room(plan, number, _first_tables(plan.grids), tables, sums, landed, None, Workspace())
+        tables, most = self._runtime.upload(_tables(plan.grids)), 5 * (len(plan.grids) + 1)
+        asked, sent = self._runtime.empty(most, np.int32), self._runtime.pinned(most, np.int32)
+        return _Room(plan, number, _first_tables(plan.grids), tables, sums, landed, asked, sent, None, Workspace())
 
-    def _grids(self, room: _Room, wanted: tuple[int, ...]) -> _Grids:
+    def _ask(self, room: _Room, wanted: tuple[int, ...]) -> _Grids:
+        """Queue what is known of the wanted grids; what was sent for others is there, since their sums were awaited."""
         records = _records(room.plan.grids, wanted, room.first_table)
         batches, near = _batches(records[:, 3])
-        upload = self._runtime.upload
-        return _Grids(wanted, int(records[-1, 3]), near, upload(records.reshape(-1)), upload(batches))
+        size = records.size + len(batches)
+        room.sent[:size] = np.concatenate([records.reshape(-1), batches])
+        self._runtime.write(room.asked[:size], room.sent[:size])
+        return _Grids(wanted, int(records[-1, 3]), len(batches) - 1, near)
 
     def _refuse(self, what: str) -> NoReturn:
         raise DeviceError(
