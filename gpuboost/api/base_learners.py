@@ -18,7 +18,7 @@ from gpuboost.sampling import ImportanceSampling
 
 RULE = "None (trees), a family of gb.learners such as Spline(), a list of families, or a regressor with fit and predict"
 
-ON_GPUS = "Linear, Spline, TensorSpline, CategoricalRidge"
+ON_GPUS = "Linear, Spline, TensorSpline, CategoricalRidge, Tree"
 
 
 def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
@@ -48,9 +48,9 @@ def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
 
 
 def not_on_gpus(value: Any) -> str | None:
-    """What of ``base_learner`` is fitted on CPUs only, as it was written; None for trees and functions of bins."""
+    """What of ``base_learner`` is fitted on CPUs only, as it was written; None for what a GPU can fit."""
     listed = value if isinstance(value, (list, tuple)) else [value]
-    others = (one for one in listed if isinstance(one, (Tree, LinearTree)) or not isinstance(one, FAMILIES))
+    others = (one for one in listed if isinstance(one, LinearTree) or not isinstance(one, FAMILIES))
     return None if value is None else next(map(shown, others), None)
 
 

@@ -81,8 +81,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         curvature.
     base_learner : None, family of ``gb.learners``, list of families, or regressor
         What is boosted: trees; splines, straight lines, effects of categories ... that compete in each round, see
-        ``gb.learners``; or any regressor in scikit-learn's manner, cloned in each round. Functions of bins are
-        fitted where ``device`` says, all others on the CPU.
+        ``gb.learners``; or any regressor in scikit-learn's manner, cloned in each round. Such regressors
+        and ``LinearTree`` are fitted on the CPU, all others where ``device`` says.
     execution : None or policy
         Who builds the trees: None is one worker with all threads; ``gb.Asynchronous(4)`` several at once, each on the
         newest gradients when it began; ``gb.SimulatedWorkers(32)`` the same, simulated; ``gb.Replay(log)`` a run again.

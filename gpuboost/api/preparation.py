@@ -116,7 +116,7 @@ def _run(params: Mapping[str, Any], rows: Labelled, goal: Goal, start: Start | N
 
 
 def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
-    """Where to fit: of base learners that are no functions of bins, and by several workers, on the CPU.
+    """Where to fit: what a GPU has no kernels for, and trees of several workers, on the CPU.
 
     Raises
     ------

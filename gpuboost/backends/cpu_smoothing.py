@@ -9,7 +9,7 @@ import numpy as np
 from gpuboost.backends import cpu_sums
 from gpuboost.backends.last import Last
 from gpuboost.backends.penalised import Penalised, fits_of
-from gpuboost.backends.reference_smoothing import lines_of
+from gpuboost.backends.reference_smoothing import lines_of, with_sums
 from gpuboost.backends.routing import codes_of, dense_rows
 from gpuboost.backends.smoothing import Fits, Plan, Tables
 from gpuboost.backends.team import Team, share
@@ -67,6 +67,9 @@ class CpuSmoothing(Penalised):
     def add_all(self, scores: Array, tables: Tables, bins: Bins) -> None:
         for grid, steps in tables:
             self.add(scores, steps, grid, bins)
+
+    def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+        return with_sums(structure, own_sums)
 
     def fit_lines(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, leaf_of_row: Array, features: Array,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,9 @@ class ReferenceSmoothing:
         for grid, steps in tables:
             self.add(scores, steps, grid, bins)
 
+    def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+        return with_sums(structure, own_sums)
+
     def fit_lines(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, leaf_of_row: Array, features: Array,
         centres: Array, ridge: float, reg_lambda: float,
@@ -130,6 +134,13 @@ class ReferenceSmoothing:
         codes = self._dense_rows(bins)
         at = [cells[codes[:, f]] for f, cells in zip(grid.features, grid.cells, strict=True)]
         return at[0] if len(at) == 1 else at[0] + at[1]
+
+
+def with_sums(structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+    """``Smoothing.settled`` of a structure that lies in the host's memory."""
+    assert structure.sums is not None
+    g, h = (part[structure.nodes.is_leaf] for part in structure.sums)
+    return structure if own_sums else replace(structure, sums=None), g, h
 
 
 def lines_of(moments: Array, structure: Structure, ridge: float, reg_lambda: float, solver: Any) -> tuple[Array, Array]:

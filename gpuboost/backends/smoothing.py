@@ -62,6 +62,13 @@ class Smoothing(Protocol):
         """``add`` of one table after the other."""
         ...
 
+    def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+        """A tree that may wait while others are grown, and G and H of each of its leaves, in the host's memory.
+
+        own_sums: whether its values may be made of these; otherwise they are to be made of all rows.
+        """
+        ...
+
     def fit_lines(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, leaf_of_row: Array, features: Array,
         centres: Array, ridge: float, reg_lambda: float,

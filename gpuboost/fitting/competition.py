@@ -122,12 +122,11 @@ class Competition:
         every = Candidates(np.arange(data.cuts.n_features, dtype=np.int32))
         asked = target if target.rows is None else replace(target, own_leaves=True)
         structure = DepthWise(_limits(family)).structure(backend, data, asked, output, every)
-        assert structure.sums is not None
-        g, h = (part[structure.nodes.is_leaf] for part in structure.sums)
+        structure, g, h = backend.smoothing().settled(structure, own_sums=target.rows is None)
         below = h + family.reg_lambda
         value = np.divide(-g, below, out=np.zeros(len(g)), where=below > 0.0)
         drop = exact_sum(-2.0 * g * value - h * value * value)
-        return Grown(family, structure if target.rows is None else replace(structure, sums=None)), drop
+        return Grown(family, structure), drop
 
     def join(self, backend: Backend, structure: Smoothed | Grown, now: Now) -> tuple[Component, None]:
         """rho by the step rule, on all rows."""

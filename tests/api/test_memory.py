@@ -51,6 +51,8 @@ CASES = {
         3,
     ),
     "surfaces": ({"base_learner": gb.learners.TensorSpline(((0, 1),), cells=12)}, 2_000, 5, None),
+    "trees among lines": ({"base_learner": [gb.learners.Linear(), gb.learners.Tree(5)]}, 2_000, 5, None),
+    "trees by themselves": ({"base_learner": gb.learners.Tree(3), "sampling": 0.5}, 2_000, 5, 3),
     "three classes": ({}, 700, 5, 3),
     "a ranking": ({"loss": "lambdamart"}, 700, 5, None),
     "a ranking by all pairs": ({"loss": "pairwise_logistic", "sampling": 0.5}, 700, 5, None),

@@ -26,7 +26,7 @@ CASES = (
     {"step": gb.LineSearchStep("leaf"), "loss": "huber"},
     {"step": "line_search", "loss": "absolute_error"},
     {"base_learner": [gb.learners.Spline(), gb.learners.TensorSpline(((0, 1),), cells=64)], "sampling": 0.5},
-    {"base_learner": gb.learners.Linear(), "loss": "absolute_error"},
+    {"base_learner": [gb.learners.Linear(), gb.learners.Tree(3)], "loss": "absolute_error"},
     {"langevin": gb.Langevin(inverse_temperature=1e3, shrinkage=0.01)},
 )
 

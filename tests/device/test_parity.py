@@ -88,6 +88,10 @@ AT_SIZE = {
             "n_estimators": 20,
         },
     ),
+    "trees among splines": (
+        gb.GradientBoostingRegressor,
+        {"base_learner": [gb.learners.Spline(), gb.learners.Tree(4), gb.learners.Tree(2)], "n_estimators": 20},
+    ),
     "splines of a tenth of the rows": (
         gb.GradientBoostingClassifier,
         {"base_learner": gb.learners.Spline(), "sampling": gb.MVS(0.1), "learners": 0.3, "n_estimators": 20},

@@ -21,24 +21,27 @@ from gpuboost.backends import get
 from gpuboost.backends.cuda import components
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.store import PLACES
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference import Reference
 from gpuboost.backends.smoothing import Plan
-from gpuboost.components import Grid, Nothing, Smooth, Space
+from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
 from gpuboost.data.weights import split_weights
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.fitting.competition import Competition
-from gpuboost.learners import CategoricalRidge, Linear, LinearTree, RandomGroups, Spline, TensorSpline
+from gpuboost.learners import CategoricalRidge, Linear, LinearTree, RandomGroups, Spline, TensorSpline, Tree
 from gpuboost.model import file
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, EveryRow, ImportanceSampling, UniformSampling
-from gpuboost.steps import ConstantStep, LineSearchStep, NewtonStep
+from gpuboost.steps import ConstantStep, LineSearchStep, NewtonStep, automatic
 from gpuboost.types import Cuts, Ensemble, Gradients, TrainingSet
 
 FAMILIES: list[tuple[Any, ...]] = [
     (Linear(), Spline(knots=5)),
     (Spline(knots=4, degree=1, difference=1, scale="value"), CategoricalRidge(df=2.0)),
     (TensorSpline(pairs=((0, 1), (1, 0)), knots=2, cells=5), Linear()),
+    (Linear(), Tree(max_depth=2), CategoricalRidge(df=2.0), Tree(max_depth=2), Tree(max_depth=4)),
+    (Tree(max_depth=3),),
 ]
 CLASSES = {"logistic": 2, "softmax": 3}
 
@@ -77,7 +80,7 @@ def text(ensemble: Ensemble) -> str:
     n=st.sampled_from([20, 70, 700]),
     weighted=st.sampled_from(["no", "whole", "any"]),
     loss=st.sampled_from(["squared_error", "absolute_error", "huber", "logistic", "softmax"]),
-    step=st.sampled_from([NewtonStep(), ConstantStep(), LineSearchStep()]),
+    step=st.sampled_from([NewtonStep(), ConstantStep(), LineSearchStep(), LineSearchStep("leaf")]),
     sampling=st.sampled_from([EveryRow(), UniformSampling(0.6), ImportanceSampling(0.5), GOSS(0.2, 0.3)]),
     few=st.booleans(),
 )
@@ -86,7 +89,7 @@ def test_a_device_grows_what_the_reference_grows(
 ) -> None:
     x, y, weight, cuts = rows(seed, n, weighted, loss)
     if loss == "absolute_error" or (loss == "huber" and isinstance(step, NewtonStep)):
-        step = LineSearchStep()
+        step = automatic(losses.registry.get(loss))
     recipe = Recipe(
         losses.registry.get(loss, n_classes=CLASSES.get(loss)), rounds=4, step=step, sampling=sampling,
         base_learner=Competition(families), learners=RandomGroups(1) if few else RandomGroups(1.0),
@@ -94,7 +97,7 @@ def test_a_device_grows_what_the_reference_grows(
     machines = [Reference(), get("cpu", 2), Cuda(device())]
     models = [grown(machine, recipe, x, y, weight, cuts) for machine in machines]
     assert text(models[0]) == text(models[1]) == text(models[2])
-    assert {type(one) for one in models[0].components} <= {Smooth, Nothing}
+    assert {type(one) for one in models[0].components} <= {Smooth, Nothing, Leaves}
     expected = models[0]
     for machine in machines[1:]:
         assert machine.predict(expected, x).tobytes() == machines[0].predict(expected, x).tobytes()
@@ -283,6 +286,19 @@ def test_trees_are_recorded_again_after_other_learners() -> None:
         before = runtime.cp.counts["graph"]
         assert text(grown(backend, recipe, x, y, None, cuts)) == text(grown(Reference(), recipe, x, y, None, cuts))
         assert runtime.cp.counts["graph"] - before == (2 if base is None else 0)
+
+
+def test_trees_that_win_now_and_then_outlive_their_places() -> None:
+    """Three outputs, of which a tree wins here and a line there, for more rounds than the device has places."""
+    x, y, weight, cuts = rows(5, 200, "whole", "softmax")
+    trees = (Tree(max_depth=1, reg_lambda=ridge) for ridge in (0.5, 1.0, 2.0))
+    families = Competition((Linear(), CategoricalRidge(df=2.0), *trees))
+    recipe = Recipe(losses.Softmax(3), 110, 0.3, base_learner=families, learners=RandomGroups(1))
+    runtime = emulated_runtime()
+    found, expected = (grown(one, recipe, x, y, weight, cuts) for one in (Cuda(runtime), get("cpu", 2)))
+    assert PLACES < sum(isinstance(one, Leaves) for one in expected.components) < 3 * 110
+    assert text(found) == text(expected)
+    assert runtime.cp.counts["graph"] == 0
 
 
 SANITIZED = """

@@ -8,7 +8,7 @@ host to say anyway. So a round waits for the device once an output, and is launc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, NoReturn
 
@@ -16,17 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.leaves import Grown
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.store import check_error
 from gpuboost.backends.cuda.target import DeviceGradients
+from gpuboost.backends.cuda.tree import NODE, STATE, as_records
 from gpuboost.backends.penalised import Penalised, fits_of
 from gpuboost.backends.smoothing import Fits, Plan, Tables
 from gpuboost.backends.workspace import Workspace
 from gpuboost.components import Grid
 from gpuboost.errors import DeviceError
-from gpuboost.types import Array, Bins, Gradients
+from gpuboost.types import Array, Bins, Gradients, Structure
 
 SUM_THREADS, ADD_THREADS, LEAST_ROWS, MOST_TOGETHER, HEAD = 512, 256, 2048, 8, 4  # as in the kernels
 CELLS_TOGETHER = 2048  # of the grids that a block adds up at once: 16 KB, so that a multiprocessor has several blocks
@@ -111,6 +113,23 @@ class CudaSmoothing(Penalised):
         blocks = max(1, min(-(-own.n // ADD_THREADS), 8 * self._runtime.sm_count))
         self._kernel("add_cells")((blocks,), (ADD_THREADS,), arguments)
 
+    def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+        """A copy, as the next tree is grown in the same memory. Waits for it."""
+        given: Any = structure
+
+        def work() -> tuple[Grown, Array, Array]:
+            grown: Grown = given.grown
+            nodes, state = self._copied(grown.nodes), self._copied(grown.state)
+            held = replace(grown, nodes=nodes, state=state, leaf_of_row=None, own_sums=own_sums)
+            return held, self._runtime.download(nodes), self._runtime.download(state)
+
+        held, nodes, state = self._rounds.verb(("settled", given.grown, own_sums), work)
+        head = as_records(state, STATE)[0]
+        check_error(int(head["error"]))
+        found = as_records(nodes, NODE)[: int(head["n_nodes"])]
+        leaves = found[found["feature"] < 0]
+        return replace(given, grown=held), leaves["sum_g"] * head["unit_g"], leaves["sum_h"] * head["unit_h"]
+
     def fit_lines(self, *given: Any) -> NoReturn:
         self._refuse("fitted")
 
@@ -168,6 +187,11 @@ class CudaSmoothing(Penalised):
             np.int32(wanted.near), room.sums,
         )  # fmt: skip
         self._kernel("cell_sums")(grid, (SUM_THREADS,), arguments, 8 * wanted.near)
+
+    def _copied(self, array: Array) -> Array:
+        copy = self._runtime.empty(array.shape, array.dtype)
+        self._runtime.copy(copy, array)
+        return copy
 
     def _drawn(self, given: DeviceGradients, rows: Array | None) -> Array | None:
         """Where the rows of the target are, on the device; None for all."""

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from gpuboost.backends.cuda.runtime import Runtime
 from gpuboost.backends.cuda.tree import NODE
 from gpuboost.backends.fixed_point import NOT_FINITE
+from gpuboost.components import Leaves
 from gpuboost.errors import DeviceError, InputError
-from gpuboost.types import Array, Ensemble, Nodes, Tree
+from gpuboost.types import Array, Component, Ensemble, Nodes, Tree
 
 PLACES = 128
 RING_BYTES = 256 << 20  # deep trees have fewer places
@@ -123,12 +124,22 @@ class DeviceTree:
 def collected(ensemble: Ensemble) -> Ensemble:
     """The ensemble with every tree in the host's memory."""
     trees: tuple[Any, ...] = ensemble.trees
-    if not any(isinstance(tree, DeviceTree) for tree in trees):
+    in_leaves: list[Any] = [one.tree for one in ensemble.components if isinstance(one, Leaves)]
+    found = [tree for tree in (*trees, *in_leaves) if isinstance(tree, DeviceTree)]
+    if not found:
         return ensemble
-    for tree in trees:
-        if isinstance(tree, DeviceTree) and tree.host is None:
+    for tree in found:
+        if tree.host is None:
             tree.store.collect()
-    return replace(ensemble, trees=tuple(tree.fetched if isinstance(tree, DeviceTree) else tree for tree in trees))
+
+    def component(one: Component) -> Component:
+        return replace(one, tree=_fetched(one.tree)) if isinstance(one, Leaves) else one
+
+    return replace(ensemble, trees=tuple(map(_fetched, trees)), components=tuple(map(component, ensemble.components)))
+
+
+def _fetched(tree: Any) -> Tree:
+    return tree.fetched if isinstance(tree, DeviceTree) else cast(Tree, tree)
 
 
 def host_nodes(nodes: Nodes, value: NDArray[np.float64]) -> NDArray[Any]:
