@@ -21,7 +21,7 @@ def get(name: str, threads: int = 1) -> Backend:
         from gpuboost.backends.cuda.backend import Cuda
         from gpuboost.backends.cuda.gpus import open_gpu
 
-        return Cuda(open_gpu(name))
+        return Cuda(open_gpu(name), threads=threads)
     from gpuboost.backends.cpu import Cpu
 
     return Cpu(threads)

@@ -8,11 +8,11 @@ import numpy as np
 
 from gpuboost.backends import cpu_sums
 from gpuboost.backends.last import Last
-from gpuboost.backends.penalised import Penalised, fits_of
+from gpuboost.backends.penalised import Penalised
 from gpuboost.backends.reference_smoothing import lines_of, with_sums
 from gpuboost.backends.routing import codes_of, dense_rows
 from gpuboost.backends.smoothing import Fits, Plan, Tables
-from gpuboost.backends.team import Team, share
+from gpuboost.backends.team import Team
 from gpuboost.backends.workspace import Workspace
 from gpuboost.components import Grid, Leaves
 from gpuboost.kernels import lines
@@ -20,16 +20,16 @@ from gpuboost.kernels import smoothing as kernels
 from gpuboost.types import Array, Bins, Cuts, DenseBins, Gradients, Nodes, Structure, TrainingSet
 
 NO_BINS, NO_CELLS, EVERY_ROW = np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int32)
-SMALL = 16_384
 
 Route = Callable[[Nodes, Bins, Cuts], Array]
 
 
 class CpuSmoothing(Penalised):
-    """For as many threads as the backend has; several callers may use it at once."""
+    """For as many threads as the backend has. Several callers may use it at once."""
 
     def __init__(self, team: Team, in_parts: cpu_sums.Share, route: Route) -> None:
-        self._team, self._in_parts, self._route = team, in_parts, route
+        super().__init__(team)
+        self._in_parts, self._route = in_parts, route
         self._columns_of_sparse = Last(lambda bins: np.ascontiguousarray(dense_rows(bins).T))
         self._idle: list[tuple[Plan, Workspace]] = []  # of fits that are done, one for each that ran at the same time
 
@@ -56,7 +56,7 @@ class CpuSmoothing(Penalised):
                 kernels.cell_sums(packed, some, *self._columns(plan.grids[one], bins), own)
 
         self._shared(len(wanted), len(packed) * len(wanted), add_up)
-        found = fits_of(plan, sums, units, chosen, room, self._shared)
+        found = self._fits(plan, sums, units, chosen, room)
         self._idle.append((plan, room))
         return found
 
@@ -129,13 +129,6 @@ class CpuSmoothing(Penalised):
     def _by_row(self, bins: Bins) -> Array:
         """(n, d) uint8"""
         return bins.rows if isinstance(bins, DenseBins) else np.ascontiguousarray(self._by_column(bins).T)
-
-    def _shared(self, items: int, cost: int, work: Callable[[int, int], object]) -> None:
-        """work(begin, end) on stretches of the items, at once if it costs enough."""
-        if self._team.size == 1 or cost < SMALL or items == 1:
-            work(0, items)
-        else:
-            self._team.run(lambda part: work(*share(items, part, self._team.size)))
 
 
 _NO_PLAN = Plan.of(())

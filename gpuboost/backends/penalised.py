@@ -12,17 +12,20 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.smoothing import Fits, Plan
+from gpuboost.backends.team import Team, share
 from gpuboost.backends.workspace import Workspace
 from gpuboost.components import Smooth
 from gpuboost.kernels import smoothing as kernels
 from gpuboost.types import Array
 
-Shared = Callable[[int, int, Callable[[int, int], object]], object]
-"""(items, cost, work): work(begin, end) on stretches of the items"""
+SMALL = 16_384  # steps that are not worth waking a thread for
 
 
 class Penalised:
-    """The verbs of ``Smoothing`` that see no rows."""
+    """The verbs of ``Smoothing`` that see no rows, and the equations of all spaces that compete."""
+
+    def __init__(self, team: Team) -> None:
+        self._team = team
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
         out = np.empty((size, basis.shape[1]))
@@ -45,22 +48,26 @@ class Penalised:
         kernels.solve(a, x)
         return x
 
+    def _fits(self, plan: Plan, sums: Array, units: tuple[float, float], chosen: Array, room: Workspace) -> Fits:
+        """Of the chosen spaces, by the sums of their cells: sums (cells, 2) int64, grid by grid.
 
-def fits_of(
-    plan: Plan, sums: Array, units: tuple[float, float], chosen: Array, room: Workspace, shared: Shared
-) -> Fits:
-    """Of the chosen spaces, by the sums of their cells: sums (cells, 2) int64, grid by grid.
+        What was factored in the last fit of the plan is in ``room``, and is used again where the curvature is the same.
+        """
+        kept_h, kept, coef = _kept(plan, room)
+        found = np.empty((len(chosen), 3))
+        what = plan.grid, plan.cell_start, sums, *units, plan.q_start, plan.width, plan.basis_start, plan.first
+        bands = plan.basis, plan.band_start, plan.penalty, plan.ridge, kept_h, kept, coef
+        cost = int(plan.band_start[-1]) * 64
+        self._shared(len(chosen), cost, lambda a, b: kernels.fit_all(chosen, a, b, *what, *bands, found))
+        own = [coef[plan.q_start[s] : plan.q_start[s + 1]].copy() for s in chosen.tolist()]
+        return Fits(found[:, 0], found[:, 1], found[:, 2], own)
 
-    What was factored in the last fit of the plan is in ``room``, and is used again where the curvature is the same.
-    """
-    kept_h, kept, coef = _kept(plan, room)
-    found = np.empty((len(chosen), 3))
-    what = plan.grid, plan.cell_start, sums, *units, plan.q_start, plan.width, plan.basis_start, plan.first
-    bands = plan.basis, plan.band_start, plan.penalty, plan.ridge, kept_h, kept, coef
-    cost = int(plan.band_start[-1]) * 64
-    shared(len(chosen), cost, lambda a, b: kernels.fit_all(chosen, a, b, *what, *bands, found))
-    own = [coef[plan.q_start[s] : plan.q_start[s + 1]].copy() for s in chosen.tolist()]
-    return Fits(found[:, 0], found[:, 1], found[:, 2], own)
+    def _shared(self, items: int, cost: int, work: Callable[[int, int], object]) -> None:
+        """work(begin, end) on stretches of the items, at once if it costs enough."""
+        if self._team.size == 1 or cost < SMALL or items == 1:
+            work(0, items)
+        else:
+            self._team.run(lambda part: work(*share(items, part, self._team.size)))
 
 
 def _kept(plan: Plan, room: Workspace) -> tuple[Any, Any, Any]:

@@ -39,6 +39,7 @@ from gpuboost.backends.cuda.target import ITERATION, KEY, LOTS, DeviceGradients,
 from gpuboost.backends.odds import Odds
 from gpuboost.backends.rows import rows_of
 from gpuboost.backends.smoothing import Smoothing
+from gpuboost.backends.team import Team
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import (
@@ -82,9 +83,12 @@ class _Growing:
 
 
 class Cuda:
-    """One GPU, or what a test puts in its place. With a ``share``, one of several that train together."""
+    """One GPU, or what a test puts in its place. With a ``share``, one of several that train together.
 
-    def __init__(self, runtime: Runtime, share: Share | None = None) -> None:
+    ``threads``: of the host, for the equations of components.
+    """
+
+    def __init__(self, runtime: Runtime, share: Share | None = None, threads: int = 1) -> None:
         self._runtime, self._share = Recorder(runtime), share
         shares = None if share is None else Shares(self._runtime, share)
         self.name = runtime.name
@@ -100,7 +104,7 @@ class Cuda:
         self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes, shares)
         self._line_search = LineSearch(self._runtime, self._resident, self._rounds)
         self._predictor = Predictor(self._runtime, self._binner)
-        self._smoothing = CudaSmoothing(self._runtime, self._resident, self._rounds, self._targets.given)
+        self._smoothing = CudaSmoothing(self._runtime, self._resident, self._rounds, self._targets.given, Team(threads))
         self._last_additive: tuple[Ensemble, additive.Additive] | None = None
 
     # the data, once

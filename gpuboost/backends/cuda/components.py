@@ -23,8 +23,9 @@ from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.store import check_error
 from gpuboost.backends.cuda.target import DeviceGradients
 from gpuboost.backends.cuda.tree import NODE, STATE, as_records
-from gpuboost.backends.penalised import Penalised, fits_of
+from gpuboost.backends.penalised import Penalised
 from gpuboost.backends.smoothing import Fits, Plan, Tables
+from gpuboost.backends.team import Team
 from gpuboost.backends.workspace import Workspace
 from gpuboost.components import Grid
 from gpuboost.errors import DeviceError
@@ -32,7 +33,7 @@ from gpuboost.types import Array, Bins, Gradients, Structure
 
 SUM_THREADS, ADD_THREADS, LEAST_ROWS, MOST_TOGETHER, HEAD = 512, 256, 2048, 8, 4  # as in the kernels
 CELLS_TOGETHER = 2048  # of the grids that a block adds up at once: 16 KB, so that a multiprocessor has several blocks
-NEAR_CELLS = 6144  # that a block may have in shared memory without opt-in: those of one large grid
+NEAR_CELLS = 6000  # that fit in a block's 48 KB beside its grids: those of one large grid
 _FILES = ("common.cuh", "tree.cuh", "components.cu")
 
 Measured = Callable[[Gradients], DeviceGradients]
@@ -65,9 +66,10 @@ class _Room:
 
 
 class CudaSmoothing(Penalised):
-    """One caller at a time. ``measured``: gradients on the device, with their scales."""
+    """One caller at a time. ``measured``: gradients on the device, with their scales; ``team``: of the host."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured) -> None:
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured, team: Team) -> None:
+        super().__init__(team)
         self._runtime, self._resident, self._rounds, self._measured = runtime, resident, rounds, measured
         self._kernels: dict[str, Kernel] = {}
         self._last: _Room | None = None
@@ -90,7 +92,7 @@ class CudaSmoothing(Penalised):
             self._last = self._room_of(plan)
         room, wanted = self._last, tuple(np.unique(plan.grid[chosen]).tolist())
         sums, units = self._sums(room, wanted, gradients, rows, output, bins)
-        return fits_of(plan, sums, units, chosen, room.workspace, lambda items, _, work: work(0, items))
+        return self._fits(plan, sums, units, chosen, room.workspace)
 
     def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
         self.add_all(scores, ((grid, steps),), bins)
