@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +13,7 @@ from gpuboost import components, losses
 from gpuboost.api import parameters
 from gpuboost.api.base_learners import not_on_gpus, with_numbers
 from gpuboost.api.directions import constrains
+from gpuboost.backends.bench import Bench, Work
 from gpuboost.backends.cuda.gpus import open_gpu
 from gpuboost.backends.cuda.plan import Plan, tile_width
 from gpuboost.backends.cuda.rehearsal import CountedArray, Rehearsal
@@ -23,6 +24,7 @@ from gpuboost.data.cuts import check_max_bins
 from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
 from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.execution.in_turn import in_turn
 from gpuboost.fitting.competition import Competition
 from gpuboost.fitting.on_paper import OnPaper
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -35,6 +37,8 @@ from gpuboost.types import (
     Ensemble,
     Limits,
     Progress,
+    Sample,
+    Structure,
     Target,
     TrainingSet,
 )
@@ -54,6 +58,7 @@ PURPOSES = {
     "gradients": "gradients",
     "node ids": "the node of each row",
     "lists": "rows to be counted, and their gradients",
+    "lent": "what workers are lent, and the trees they bring",
     "sample": "the draw, and the drawn rows",
     "histograms": "histograms of nodes",
     "partials": "sums of stretches of rows",
@@ -61,9 +66,9 @@ PURPOSES = {
     "eval sets": "bins, target and scores of eval sets",
     "other": "other",
 }
-"""What memory is for. The first eight grow with the rows."""
+"""What memory is for. The first nine grow with the rows."""
 
-_OF_ROWS = tuple(PURPOSES)[:8]
+_OF_ROWS = tuple(PURPOSES)[:9]
 _IN_THE_ARENA = {
     "pairs": "lists", "list": "lists", "list_pairs": "lists", "slot_of_row": "node ids", "histograms": "histograms",
     "counts": "histograms", "partials": "partials", "partial_counts": "partials",
@@ -210,7 +215,8 @@ def rehearsed(
     if isinstance(recipe.base_learner, Competition):
         recipe = replace(recipe, base_learner=OnPaper(recipe.base_learner.families))
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
-    boost(replace(recipe, rounds=min(recipe.rounds, ROUNDS)), data, cast(Backend, backend), watch=watch, resume=begin)
+    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=in_turn(recipe.execution))
+    boost(few, data, cast(Backend, backend), watch=watch, resume=begin)
     return MemoryEstimate(n, cuts.n_features, backend.breakdown(data))
 
 
@@ -236,6 +242,7 @@ class _Labelled:
         self._machine, self._runtime = machine, runtime
         self._plan: Plan | None = None
         self._drawn = 0  # rows that are gathered for a tree
+        self._workers: list[_Labelled] = []
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._machine, name)
@@ -253,6 +260,17 @@ class _Labelled:
         with self._runtime.purpose("arena"):
             return self._machine.plant(data, target, output, candidates, limits)
 
+    def benches(self) -> Callable[[], Bench]:
+        """Each worker's machine has its allocations told apart, too."""
+        opened = self._machine.benches()
+
+        def hire() -> Bench:
+            bench = opened()
+            self._workers.append(_Labelled(cast("Cuda", bench.machine), self._runtime))
+            return _LabelledBench(bench, self._workers[-1], self._runtime)
+
+        return hire
+
     def breakdown(self, data: TrainingSet) -> dict[str, int]:
         """Bytes by purpose when they were the most."""
         bins, most = cast(DenseBins, data.bins), self._runtime.most
@@ -262,18 +280,42 @@ class _Labelled:
         held = sum(0 if given is None else given.nbytes for given in (data.weight, data.multiplicity))
         if most["gradients"]:  # weights are brought there when gradients are first computed
             found["labels"], found["gradients"] = found["labels"] + held, found["gradients"] - held
-        arena = most["arena"]
-        if self._plan is not None and arena:
-            for name, (length, dtype) in self._plan.sizes().items():
-                size = max(1, length) * dtype.itemsize
-                found[_IN_THE_ARENA.get(name, "trees")] += size
-                arena -= size
-            gathered = _bytes_of_bins(self._drawn, self._plan.d)
-            found["sample"] += gathered
-            found["node ids"] += 4 * self._plan.n
-            arena -= gathered + 4 * self._plan.n
-        found["trees"] += arena
+        told = sum(found.values())
+        if most["arena"]:
+            for one in (self, *self._workers):
+                one._tell(found)
+        found["trees"] += most["arena"] - sum(found.values()) + told
         return found
+
+    def _tell(self, found: dict[str, int]) -> None:
+        """Add what this machine grows trees in."""
+        if self._plan is None:
+            return
+        for name, (length, dtype) in self._plan.sizes().items():
+            found[_IN_THE_ARENA.get(name, "trees")] += max(1, length) * dtype.itemsize
+        found["sample"] += _bytes_of_bins(self._drawn, self._plan.d)
+        found["node ids"] += 4 * self._plan.n
+
+
+class _LabelledBench:
+    """See ``Bench``."""
+
+    def __init__(self, bench: Bench, machine: _Labelled, runtime: Rehearsal) -> None:
+        self._bench, self._machine, self._runtime = bench, machine, runtime
+
+    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
+        with self._runtime.purpose("lent"):
+            return self._bench.lend(target, sample)
+
+    def build(self, work: Work) -> tuple[Structure, ...]:
+        with self._runtime.purpose("lent"):
+            return self._bench.build(lambda _: work(cast(Backend, self._machine)))
+
+    def beside(self) -> _LabelledBench:
+        return _LabelledBench(self._bench.beside(), self._machine, self._runtime)
+
+    def close(self) -> None:
+        self._bench.close()
 
 
 def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from gpuboost.data.tables import Table, as_table
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError
 from gpuboost.execution import DataParallel
+from gpuboost.execution.machines import in_process
 from gpuboost.recipe import Recipe
 from gpuboost.types import Cuts, DeviceMatrix, Ensemble, TrainingSet
 
@@ -116,7 +117,7 @@ def _run(params: Mapping[str, Any], rows: Labelled, goal: Goal, start: Start | N
 
 
 def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
-    """Where to fit: what a GPU has no kernels for, and trees of several workers, on the CPU.
+    """Where to fit: what a GPU has no kernels for, and what workers of other processes do, on the CPU.
 
     Raises
     ------
@@ -125,14 +126,18 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
     """
     if isinstance(params.get("execution"), DataParallel):
         return shards_choice(params, place)
-    learner = not_on_gpus(params.get("base_learner"))
+    asked, execution = params["device"], params.get("execution")
+    several, learner = hasattr(execution, "leaf_values"), not_on_gpus(params.get("base_learner"))
     if learner is not None:
         what, instead = f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
-    elif hasattr(params.get("execution"), "leaf_values"):
-        what, instead = "trees of several workers are built", "execution=None"
+    elif several and params.get("base_learner") is not None:
+        what, instead = "base learners other than trees are fitted by several workers", "execution=None"
+    elif several and not in_process(execution):
+        what, instead = "trees of workers in other processes are built", "engine='threads', a stream for each worker"
+    elif several and asked == "auto" and place is None:
+        what, instead = "several workers use several cores", "device='cuda'"
     else:
-        return choose(params["device"], values, place)
-    asked = params["device"]
+        return choose(asked, values, place)
     if place is not None or (isinstance(asked, str) and asked.startswith("cuda")):
         seen = f"X lives on {place}" if place is not None else f"got device={asked!r}"
         raise DeviceError(

@@ -77,12 +77,16 @@ class SamplingRecord:
     drawn: Drawn | None = None
     warned: bool = False
     on_device: Drawn | None = None
+    numbers: list[int] = field(default_factory=list)  # of a device's draws, where not each one became a round
     n_rows: int = 0
 
     def see(self, progress: Progress) -> None:
         drawn, self.n_rows = progress.drawn, progress.scores.shape[1]
-        if drawn is not None and hasattr(drawn.sample, "log"):
+        sample: Any = None if drawn is None else drawn.sample
+        if hasattr(sample, "log"):
             self.on_device = drawn
+            if sample.number is not None:
+                self.numbers.append(sample.number)
         if drawn is None or not isinstance(drawn.sample.rows, np.ndarray):
             return
         n, weights = progress.scores.shape[1], np.asarray(drawn.sample.inverse_probability)
@@ -115,7 +119,7 @@ class SamplingRecord:
 
     def _ask(self, on_device: Drawn) -> None:
         """A device, for what it has noted of each round, and for the last draw."""
-        drawn, draws = fetched(on_device, self.backend.to_host)
+        drawn, draws = fetched(on_device, self.backend.to_host, self.numbers)
         self.rates += (draws["rows"] / self.n_rows).tolist()
         self.largest += draws["largest"].astype(np.float64).tolist()
         self.never += (draws["never"] / self.n_rows).tolist()

@@ -9,6 +9,7 @@ from typing import Any
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.execution.engine import EngineKind, engine_kind
+from gpuboost.execution.machines import in_process
 from gpuboost.execution.messages import Fit
 from gpuboost.execution.patience import ENGINES_OWN, check, with_patience
 from gpuboost.execution.protocol import Past, Workers
@@ -80,6 +81,11 @@ class Asynchronous(Rules):
     def _kind(self) -> EngineKind:
         kind = engine_kind(self.engine) if self.address is None else Ray(self.address)
         return with_patience(kind, self.timeout)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the workers are threads of this process."""
+        return in_process(self._kind())
 
     def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
         return serve(self, self._kind(), fit, backend, past)

@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from gpuboost.errors import RecipeError
-from gpuboost.execution.messages import Failure, Fit, Machine, Pull, Push
+from gpuboost.execution.machines import Machine
+from gpuboost.execution.messages import Failure, Fit, Pull, Push
 
 ENGINES = {"threads": "gpuboost.execution.threads:Threads", "ray": "gpuboost.execution.ray_cluster:Ray"}
 """name -> "module:class" of an ``EngineKind`` that needs no arguments; imported when it is asked for."""
@@ -22,8 +23,8 @@ ENGINES = {"threads": "gpuboost.execution.threads:Threads", "ray": "gpuboost.exe
 class Engine(Protocol):
     """Running workers, numbered from 0. Used by one thread, the server's."""
 
-    def submit(self, worker: int, pull: Pull) -> None:
-        """Give the worker, which is idle, something to build. Returns at once."""
+    def submit(self, worker: int, pull: Pull) -> Pull:
+        """Give the worker, which is idle, something to build. Returns at once: the pull, its target where it lies."""
         ...
 
     def wait(self) -> Push | Failure:
@@ -49,14 +50,18 @@ class Engine(Protocol):
 
 @runtime_checkable
 class EngineKind(Protocol):
-    """An engine before it runs: its options."""
+    """An engine before it runs: its options.
+
+    Where its workers are threads of the server's process and build on ``machine.benches()``, an attribute
+    ``in_process`` says so; without it there are none on GPUs.
+    """
 
     def check(self, fit: Fit) -> None:
         """Refuse a fit that these workers cannot be sent. Raises RecipeError. Called before any worker starts."""
         ...
 
     def start(self, fit: Fit, machine: Machine, workers: int) -> Engine:
-        """Start that many workers, each with this fit and a machine that ``machine()`` makes.
+        """Start that many workers, each with this fit and a machine that ``machine()`` makes, or a bench.
 
         Raises:
             DeviceError: if they cannot be started: nothing to connect to, or not within the time allowed.

@@ -28,7 +28,7 @@ class Pull:
 
     ticket: int
     version: int  # of the scores whose gradients are the target
-    target: Target  # on the server's machine; arrays of it are never written to
+    target: Target  # on the server's machine; arrays of it are not written to while the pull is under way
     sample: Sample  # for the server's own report; not to be sent
 
 
@@ -61,9 +61,6 @@ class Fit(Protocol):
 
     def __call__(self, backend: Backend, target: Target, ticket: int, /) -> tuple[Structure, ...]: ...
 
-
-Machine: TypeAlias = Callable[[], Backend]
-"""Makes the machine that a worker builds its trees on. To be called where the worker is; it can be pickled."""
 
 Answer: TypeAlias = Callable[[int], tuple[Target, Sample]]
 """(number of the draw) -> the target at the newest version, its rows drawn by that number, and the draw."""

@@ -15,7 +15,8 @@ import numpy as np
 
 from gpuboost._version import __version__
 from gpuboost.errors import DeviceError
-from gpuboost.execution.messages import Failure, Fit, Machine, Pull, Push
+from gpuboost.execution.machines import Machine
+from gpuboost.execution.messages import Failure, Fit, Pull, Push
 from gpuboost.execution.patience import silent
 from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
 from gpuboost.types import Structure, Target
@@ -66,7 +67,7 @@ class RayEngine:
         self._hired = [perf_counter()] * workers
         self._unseen: dict[int, Any] = {}  # replacements that have not reported yet
 
-    def submit(self, worker: int, pull: Pull) -> None:
+    def submit(self, worker: int, pull: Pull) -> Pull:
         if self._sent is None or self._sent[0] is not pull.target:
             try:
                 self._sent = pull.target, self._ray.put(pull.target)
@@ -75,6 +76,7 @@ class RayEngine:
         under_way = self._actors[worker].build.remote(self._sent[1], pull.ticket)
         self._tickets[under_way] = worker, pull.ticket
         self._ordered[worker] = perf_counter()
+        return pull
 
     def wait(self) -> Push | Failure:
         patience = self._connection.kind.patience

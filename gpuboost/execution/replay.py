@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from gpuboost.backends.bench import Bench, benches_of
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.execution.log import Log
 from gpuboost.execution.messages import Answer, Fit
 from gpuboost.execution.protocol import Arrival, Past, Workers
-from gpuboost.execution.server import refuse_gpu
 from gpuboost.types import Built, Sample, Structure, Target
 
 
@@ -40,6 +41,7 @@ class Replay:
     leaf_values: str = field(init=False)
     sample_at: str = field(init=False)
     allow_unproven: bool = field(init=False, default=True, repr=False)  # it was asked for when it was run
+    in_process: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         given: object = self.log
@@ -56,7 +58,6 @@ class Replay:
 
     @contextmanager
     def open(self, fit: Fit, backend: Backend, past: Past) -> Iterator[Workers]:
-        refuse_gpu(backend)
         by_round = {line.applied: line for line in self.log.applied}
         for line in by_round.values():
             if line.applied is not None and line.pulled < past.rounds <= line.applied:
@@ -64,16 +65,23 @@ class Replay:
                     f"execution: round {line.applied} of this log was built from version {line.pulled}, and the model "
                     f"to continue has {past.rounds} rounds. Replay it from the start."
                 )
-        yield _Replayed(self, by_round, fit, backend)
+        bench = benches_of(backend, lambda: backend)()
+        try:
+            yield _Replayed(self, by_round, fit, bench)
+        finally:
+            with suppress(Exception):  # what ended the fit is the one to see
+                bench.close()
 
 
 class _Replayed:
-    def __init__(self, rules: Replay, by_round: dict[int | None, Built], fit: Fit, backend: Backend) -> None:
-        self._rules, self._by_round, self._fit, self._backend = rules, by_round, fit, backend
+    def __init__(self, rules: Replay, by_round: dict[int | None, Built], fit: Fit, bench: Bench) -> None:
+        self._rules, self._by_round, self._fit = rules, by_round, fit
+        self._bench, self._idle = bench, [bench]
+        self._taken: list[Bench] = []  # what the loop has in hand lies there
         self._pulled_at: dict[int, list[Built]] = defaultdict(list)
         for line in by_round.values():
             self._pulled_at[line.pulled].append(line)
-        self._built: dict[int, tuple[tuple[Structure, ...], Target, Sample]] = {}  # by ticket
+        self._built: dict[int, tuple[Bench, tuple[Structure, ...], Target, Sample]] = {}  # by ticket
         self._version = 0
 
     def publish(self, version: int, answer: Answer) -> None:
@@ -82,12 +90,18 @@ class _Replayed:
         if version not in self._by_round:
             known = len(self._by_round)
             raise RecipeError(f"n_estimators: the log to replay knows {known} rounds; round {version} is not there.")
+        self._idle, self._taken = self._idle + self._taken, []
         for line in self._pulled_at[version]:
-            target, sample = answer(line.ticket if self._rules.sample_at == "pull" else version)
-            self._built[line.ticket] = self._fit(self._backend, target, line.ticket), target, sample
+            bench = self._idle.pop() if self._idle else self._bench.beside()
+            target, sample = bench.lend(*answer(line.ticket if self._rules.sample_at == "pull" else version))
+            self._built[line.ticket] = bench, self._build(bench, target, line.ticket), target, sample
 
     def receive(self) -> Arrival:
         line = self._by_round[self._version]
-        structures, target, sample = self._built.pop(line.ticket)
+        bench, structures, target, sample = self._built.pop(line.ticket)
+        self._taken = [bench]
         leaves_at = self._version if self._rules.leaf_values == "server" else line.pulled
         return Arrival(structures, target, sample, leaves_at, line.share, (line,))
+
+    def _build(self, bench: Bench, target: Target, ticket: int) -> tuple[Structure, ...]:
+        return bench.build(lambda machine: self._fit(machine, target, ticket))

@@ -10,12 +10,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
-from gpuboost import backends
 from gpuboost.backends.protocol import Backend
-from gpuboost.errors import DeviceError, GpuBoostError, WorkerError
+from gpuboost.errors import GpuBoostError, WorkerError
 from gpuboost.execution.engine import Engine, EngineKind
+from gpuboost.execution.machines import Machine, refuse_gpu
 from gpuboost.execution.messages import Answer, Failure, Fit, Pull, Push
 from gpuboost.execution.protocol import Arrival, Past, Tickets, Workers
 from gpuboost.execution.rules import Rules
@@ -27,25 +26,16 @@ def serve(rules: Rules, kind: EngineKind, fit: Fit, backend: Backend, past: Past
     """A server and its workers, from start to end.
 
     Raises:
-        DeviceError: if the server's machine is a GPU, or the engine does not start.
+        DeviceError: if the server's machine is a GPU and the workers are elsewhere, or the engine does not start.
         RecipeError: if the fit cannot be sent to workers.
     """
-    refuse_gpu(backend)
+    refuse_gpu(backend, kind)
     kind.check(fit)
-    engine = kind.start(fit, partial(backends.get, backend.name), int(rules.workers))
+    engine = kind.start(fit, Machine(backend), int(rules.workers))
     try:
         yield Server(rules, engine, past)
     finally:
         engine.stop()
-
-
-def refuse_gpu(backend: Backend) -> None:
-    """Raise DeviceError if it is one: its arrays are those of one round, and trees of several are under way here."""
-    if backend.name.startswith("cuda"):
-        raise DeviceError(
-            f"execution: trees of several rounds are under way at once, and arrays on {backend.name} are those of one; "
-            "a GPU is kept busy by one tree already. Use device='cpu', or execution=None."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +96,7 @@ class Server:
         while self._idle and len(self._under_way) + len(self._waiting) < self._rules.in_flight:
             worker, ticket = self._idle.pop(0), self._tickets.take()
             target, sample = self._answer(ticket if self._rules.sample_at == "pull" else self._version)
-            pull = Pull(ticket, self._version, target, sample)
-            self._engine.submit(worker, pull)
+            pull = self._engine.submit(worker, Pull(ticket, self._version, target, sample))
             self._under_way[worker] = _UnderWay(pull, self._engine.now())
 
     def _next_ready(self) -> _Waiting | None:

@@ -7,15 +7,17 @@ thousand workers can be studied on one core, the same every time, and the model 
 from __future__ import annotations
 
 import heapq
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field, replace
 from itertools import count
 from time import thread_time
-from typing import Any
+from typing import Any, ClassVar
 
+from gpuboost.backends.bench import Bench
 from gpuboost.backends.protocol import Backend
-from gpuboost.errors import RecipeError
-from gpuboost.execution.messages import Failure, Fit, Machine, Pull, Push
+from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.execution.machines import Machine
+from gpuboost.execution.messages import Failure, Fit, Pull, Push
 from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.rules import Rules, positive
 from gpuboost.execution.server import serve
@@ -63,6 +65,7 @@ class SimulatedWorkers(Rules):
     failures: float = 0.0
     speeds: tuple[float, ...] | None = None
     seed: int = field(default=0, kw_only=True)
+    in_process: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         Rules.__post_init__(self)
@@ -85,13 +88,20 @@ class SimulatedWorkers(Rules):
         return True
 
     def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
+        """Raises DeviceError if times are to be measured on a GPU."""
+        for name in ("build_time", "server_time"):
+            if backend.name.startswith("cuda") and isinstance(getattr(self, name), str):
+                raise DeviceError(
+                    f"{name}: what is measured is a core's time, and {backend.name} does the work; got {MEASURED!r}. "
+                    "Give seconds, or a distribution of gb.times, or use device='cpu'."
+                )
         return serve(self, self, fit, backend, past)
 
     def check(self, fit: Fit) -> None:
         """Nothing is sent anywhere."""
 
     def start(self, fit: Fit, machine: Machine, workers: int) -> SimulatedEngine:
-        return SimulatedEngine(self, fit, machine())
+        return SimulatedEngine(self, fit, machine.benches()())
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +118,19 @@ class _Coming:
 class SimulatedEngine:
     """An event-driven simulation; see ``engine.Engine``."""
 
-    def __init__(self, rules: SimulatedWorkers, fit: Fit, machine: Backend) -> None:
-        self._rules, self._fit, self._machine = rules, fit, machine
+    def __init__(self, rules: SimulatedWorkers, fit: Fit, bench: Bench) -> None:
+        self._rules, self._fit = rules, fit
+        self._benches = [bench, *(bench.beside() for _ in range(int(rules.workers) - 1))]
         self._root = Key.root(rules.seed)
         self._clock = 0.0
         self._busy: float | None = None  # what the server owes the clock, or since when it is measured
         self._coming: list[tuple[float, int, _Coming]] = []  # a heap: when, in order of departure
         self._numbers = count()
 
-    def submit(self, worker: int, pull: Pull) -> None:
+    def submit(self, worker: int, pull: Pull) -> Pull:
         self._charge()
+        target, sample = self._benches[worker].lend(pull.target, pull.sample)
+        pull = replace(pull, target=target, sample=sample)
         number = next(self._numbers)
         structures, seconds = self._build(worker, pull, number)
         fails = uniform(self._root / "fails" / number) < self._rules.failures
@@ -127,6 +140,7 @@ class SimulatedEngine:
         coming = _Coming(worker, pull, seconds, structures, fails)
         heapq.heappush(self._coming, (self._clock + there + seconds + back, number, coming))
         self._resume()
+        return pull
 
     def wait(self) -> Push | Failure:
         self._charge()
@@ -135,7 +149,7 @@ class SimulatedEngine:
         ticket = coming.pull.ticket
         if coming.fails:
             return Failure(coming.worker, ticket, "a failure of the simulation", expected=True)
-        structures = coming.structures or self._fit(self._machine, coming.pull.target, ticket)
+        structures = coming.structures or self._built(coming.worker, coming.pull)
         given = self._rules.server_time
         self._busy = thread_time() if given == MEASURED else self._draw(given, "server", number)
         return Push(coming.worker, ticket, structures, coming.seconds)
@@ -148,6 +162,11 @@ class SimulatedEngine:
 
     def stop(self) -> None:
         self._coming.clear()
+        with suppress(Exception):  # what ended the fit is the one to see
+            self._benches[0].close()
+
+    def _built(self, worker: int, pull: Pull) -> tuple[Structure, ...]:
+        return self._benches[worker].build(lambda machine: self._fit(machine, pull.target, pull.ticket))
 
     def _build(self, worker: int, pull: Pull, number: int) -> tuple[tuple[Structure, ...] | None, float]:
         """Now, if it is to be measured; else when the trees are asked for, as not all of them are."""
@@ -155,7 +174,7 @@ class SimulatedEngine:
         if self._rules.build_time != MEASURED:
             return None, self._draw(self._rules.build_time, "build", number) / speed
         began = thread_time()
-        structures = self._fit(self._machine, pull.target, pull.ticket)
+        structures = self._built(worker, pull)
         return structures, (thread_time() - began) / speed
 
     def _draw(self, given: Any, name: str, number: int) -> float:

@@ -1,17 +1,21 @@
-"""Workers as threads of this process: nothing is sent, nothing is copied, and kernels run without the GIL."""
+"""Workers as threads of this process: nothing is sent, and kernels run without the GIL, or on a stream for each."""
 
 from __future__ import annotations
 
 import threading
 import traceback
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from time import perf_counter
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
-from gpuboost.backends.protocol import Backend
-from gpuboost.execution.messages import Failure, Fit, Machine, Pull, Push
+from gpuboost.backends.bench import Bench
+from gpuboost.execution.machines import Machine
+from gpuboost.execution.messages import Failure, Fit, Pull, Push
 from gpuboost.execution.patience import silent
+from gpuboost.types import Structure
 
 Reports: TypeAlias = "SimpleQueue[tuple[SimpleQueue[Pull | None], Push | Failure]]"
 """What workers say, each with the queue of its orders: by that it is known who is still listened to."""
@@ -25,30 +29,34 @@ class Threads:
     """
 
     patience: float | None = None
+    in_process: ClassVar[bool] = True
 
     def check(self, fit: Fit) -> None:
         """Whatever can be called can be called by a thread."""
 
     def start(self, fit: Fit, machine: Machine, workers: int) -> ThreadEngine:
-        return ThreadEngine(fit, machine(), workers, self.patience)
+        return ThreadEngine(fit, machine.benches(), workers, self.patience)
 
 
 class ThreadEngine:
-    """The workers share one machine, which any number of threads may use at once, and so what it knows of the data.
+    """Each worker has a bench: on a host all of one machine, on a GPU each with a stream of its own.
 
     One that is silent for too long is left to itself: a thread cannot be interrupted. What it says later is not heard.
     """
 
-    def __init__(self, fit: Fit, machine: Backend, workers: int, patience: float | None = None) -> None:
-        self._fit, self._machine, self._patience = fit, machine, patience
+    def __init__(self, fit: Fit, benches: Callable[[], Bench], workers: int, patience: float | None = None) -> None:
+        self._fit, self._benches, self._patience = fit, benches, patience
         self._start = perf_counter()
         self._reports: Reports = SimpleQueue()
         self._workers = [self._hire(worker) for worker in range(workers)]
         self._ordered: dict[int, tuple[float, int]] = {}  # of workers that build: since when, and the ticket
 
-    def submit(self, worker: int, pull: Pull) -> None:
+    def submit(self, worker: int, pull: Pull) -> Pull:
+        target, sample = self._workers[worker].bench.lend(pull.target, pull.sample)
+        lent = replace(pull, target=target, sample=sample)
         self._ordered[worker] = self.now(), pull.ticket
-        self._workers[worker].orders.put(pull)
+        self._workers[worker].orders.put(lent)
+        return lent
 
     def wait(self) -> Push | Failure:
         while True:
@@ -62,6 +70,7 @@ class ThreadEngine:
 
     def replace(self, worker: int) -> bool:
         self._workers[worker].stop()
+        self._workers[worker].bench.close()
         self._workers[worker] = self._hire(worker)
         return True
 
@@ -74,6 +83,9 @@ class ThreadEngine:
             worker.stop()
         for worker in self._workers:
             worker.join(self._patience)
+        for worker in self._workers:
+            with suppress(Exception):  # what ended the fit is the one to see
+                worker.bench.close()
 
     def _left(self) -> float | None:
         """Seconds until the patience with some worker is at an end."""
@@ -90,15 +102,16 @@ class ThreadEngine:
         return Failure(worker, ticket, why)
 
     def _hire(self, worker: int) -> _Worker:
-        return _Worker(worker, self._fit, self._machine, self._reports)
+        return _Worker(worker, self._fit, self._benches(), self._reports)
 
 
 class _Worker:
     """One daemon thread, asleep until there is an order."""
 
-    def __init__(self, number: int, fit: Fit, machine: Backend, reports: Reports) -> None:
+    def __init__(self, number: int, fit: Fit, bench: Bench, reports: Reports) -> None:
         self.orders: SimpleQueue[Pull | None] = SimpleQueue()
-        live = (number, fit, machine, self.orders, reports)
+        self.bench = bench
+        live = (number, fit, bench, self.orders, reports)
         self._thread = threading.Thread(target=_live, args=live, name=f"gpuboost worker {number}", daemon=True)
         self._thread.start()
 
@@ -109,13 +122,17 @@ class _Worker:
         self._thread.join(patience)
 
 
-def _live(number: int, fit: Fit, machine: Backend, orders: SimpleQueue[Pull | None], reports: Reports) -> None:
+def _live(number: int, fit: Fit, bench: Bench, orders: SimpleQueue[Pull | None], reports: Reports) -> None:
     while (pull := orders.get()) is not None:
         began = perf_counter()
         try:
-            structures = fit(machine, pull.target, pull.ticket)
+            structures = _built(fit, bench, pull)
         except BaseException as error:  # also SystemExit: whatever ends a worker is reported
             reports.put((orders, Failure(number, pull.ticket, traceback.format_exc(), error)))
             return
         reports.put((orders, Push(number, pull.ticket, structures, perf_counter() - began)))
         del structures, pull  # not to be kept alive by a worker that has nothing to do
+
+
+def _built(fit: Fit, bench: Bench, pull: Pull) -> tuple[Structure, ...]:
+    return bench.build(lambda machine: fit(machine, pull.target, pull.ticket))

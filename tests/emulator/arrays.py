@@ -109,16 +109,16 @@ class ndarray:  # noqa: N801 - CuPy's name
             out = np.empty_like(self._host)
         elif (out.dtype, out.shape) != (self.dtype, self.shape):
             raise TypeError(f"get() of {self.dtype}{self.shape} into {out.dtype}{out.shape}")
-        self._cp.submit("D2H", lambda: np.copyto(out, self._host))
+        self._cp.submit("D2H", lambda: np.copyto(out, self._host), stream=stream)
         if blocking:
-            self._cp.synchronise("a blocking copy to the host")
+            self._cp.synchronise(stream, "a blocking copy to the host")
         return out
 
     def set(self, host: np.ndarray, stream: Any = None) -> None:
         if (host.dtype, host.shape) != (self.dtype, self.shape):
             raise TypeError(f"set() of {self.dtype}{self.shape} from {host.dtype}{host.shape}")
         self._cp.refuse_in_capture("H2D")
-        self._cp.submit("H2D", lambda: np.copyto(self._host, host))
+        self._cp.submit("H2D", lambda: np.copyto(self._host, host), stream=stream)
 
 
 class MemoryPointer:
@@ -138,9 +138,9 @@ class MemoryPointer:
 
     def memset_async(self, value: int, size: int, stream: Any = None) -> None:
         target = self._bytes(size)
-        self._array._cp.submit("memset", lambda: target.fill(value), self._array._allocation)
+        self._array._cp.submit("memset", lambda: target.fill(value), self._array._allocation, stream=stream)
 
     def copy_from_device_async(self, source: MemoryPointer, size: int, stream: Any = None) -> None:
         to, of = self._bytes(size), source._bytes(size)
         arrays = (self._array._allocation, source._array._allocation)
-        self._array._cp.submit("memcpy", lambda: np.copyto(to, of), *arrays)
+        self._array._cp.submit("memcpy", lambda: np.copyto(to, of), *arrays, stream=stream)

@@ -1,7 +1,8 @@
 """The part of CuPy that ``CupyRuntime`` uses, on NumPy and the emulator; it keeps what drivers get wrong.
 
 * A device array refuses to become a NumPy array implicitly.
-* Work is queued and runs at the next synchronisation, so a pinned buffer read or changed too early shows.
+* Work is queued by stream and runs when its stream is waited for, so a pinned buffer read or changed too early shows,
+  and so does a stream that does not wait for another one (``streams``).
 * In a capture work is recorded, nothing runs and scalars are frozen. Transfers are refused, as by CuPy, and so is
   allocation: CuPy allows it, but its pool may hand the memory out again.
 * Elements are numbers: CuPy has no structured dtypes.
@@ -12,6 +13,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,11 +28,10 @@ from emulator.arrays import FakeCudaError, OutOfMemoryError, check_dtype, ndarra
 from emulator.counts import Traffic
 from emulator.launch import DYNAMIC_SHARED, Kernel, Module, Schedule
 from emulator.memory import Allocation
+from emulator.streams import Event, Node, Stream, Work
 
 CAPACITY = 8 << 30  # bytes
 MULTIPROCESSORS = 4
-
-Work = Callable[[], None]
 
 
 class _Context:
@@ -55,56 +56,6 @@ class _Device(_Context):
     @property
     def mem_info(self) -> tuple[int, int]:
         return self._cp.capacity - self._cp.used(), self._cp.capacity
-
-
-class _Stream(_Context):
-    ptr = 7  # a handle
-
-    def __init__(self, cp: FakeCupy, non_blocking: bool = False) -> None:
-        self._cp, self._non_blocking = cp, non_blocking
-
-    def synchronize(self) -> None:
-        self._cp.synchronise("Stream.synchronize")
-
-    def record(self) -> None: ...
-
-    def wait_event(self, event: None) -> None: ...
-
-    def begin_capture(self) -> None:
-        if self._cp.recording is not None:
-            raise FakeCudaError("cudaErrorIllegalState: a capture was begun while capturing")
-        if not self._non_blocking:
-            raise FakeCudaError("cudaErrorStreamCaptureUnsupported: the legacy stream cannot be captured")
-        self._cp.recording = []
-
-    def end_capture(self) -> _Graph:
-        recorded, self._cp.recording = self._cp.recording, None
-        return _Graph(self._cp, recorded or [])
-
-
-class _Node:
-    """One launch, memset or copy of a graph, and the arrays it needs alive."""
-
-    def __init__(self, kind: str, work: Work, allocations: Sequence[Allocation]) -> None:
-        self.kind, self.work, self._allocations = kind, work, [weakref.ref(one) for one in allocations]
-
-    def alive(self) -> bool:
-        return all(one() is not None for one in self._allocations)
-
-
-class _Graph:
-    def __init__(self, cp: FakeCupy, nodes: list[_Node]) -> None:
-        self._cp, self.nodes = cp, nodes
-
-    def launch(self, stream: Any = None) -> None:
-        if self._cp.recording is not None:
-            raise FakeCudaError("a graph cannot be launched while capturing")
-        self._cp.counts["graph"] += 1
-        self._cp.counts["graph nodes"] += len(self.nodes)
-        for node in self.nodes:
-            if not node.alive():
-                raise FakeCudaError(f"the graph's {node.kind} uses an array that was freed after the capture")
-            self._cp.enqueue(node.work)
 
 
 class _RawKernel:
@@ -156,7 +107,8 @@ class FakeCupy:
     Args:
         schedule: see Schedule.
         build: a key of ``compiler.BUILDS``.
-        deferred: whether work waits for the next synchronisation.
+        deferred: whether work waits until its stream must run; or a function that says so of a stream's number: 0 is
+            the legacy stream, others are numbered in the order in which they are made.
         capacity: bytes of device memory.
         multiprocessors: what the device reports; grids follow from it.
         shared_memory: bytes a block may have with an opt-in (here those of an H100).
@@ -168,23 +120,25 @@ class FakeCupy:
         self,
         schedule: Schedule | None = None,
         build: str = "plain",
-        deferred: bool = True,
+        deferred: bool | Callable[[int], bool] = True,
         capacity: int = CAPACITY,
         multiprocessors: int = MULTIPROCESSORS,
         shared_memory: int = 227 << 10,
     ) -> None:
         self.capacity, self.multiprocessors, self.shared_memory = capacity, multiprocessors, shared_memory
-        self.recording: list[_Node] | None = None
         self.counts: Counter[str] = Counter()  # what was submitted, by kind: "kernel <name>", "memset", "sync" ...
         self.kernels: list[Kernel] = []
         self.sources: set[str] = set()  # texts of the modules that were asked for
         self._schedule, self._build, self._deferred = schedule or Schedule(), build, deferred
-        self._queue: list[Work] = []
         self._allocations: weakref.WeakSet[Allocation] = weakref.WeakSet()
+        self.running, self._books = threading.RLock(), threading.RLock()  # of work; of counts and allocations
+        self._streams, self._of_thread = 0, threading.local()
+        self._legacy = self._new_stream()
         self.cuda = SimpleNamespace(
             Device=lambda index=0: _Device(self, index),
-            Stream=lambda non_blocking=False: _Stream(self, non_blocking),
-            get_current_stream=lambda: _Stream(self),
+            Stream=self._new_stream,
+            Event=lambda block=False, disable_timing=False: Event(),
+            get_current_stream=lambda: self.stream,
             memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             runtime=SimpleNamespace(
                 pointerGetAttributes=self._attributes,
@@ -221,41 +175,59 @@ class FakeCupy:
 
     def used(self) -> int:
         """Bytes of device memory that are allocated."""
-        return sum(allocation.nbytes for allocation in self._allocations)
+        with self._books:
+            return sum(allocation.nbytes for allocation in self._allocations)
 
-    # The stream
+    # Streams
 
-    def submit(self, kind: str, work: Work, *allocations: Allocation) -> None:
-        self.counts[kind] += 1
-        if self.recording is None:
-            self.enqueue(work)
+    @property
+    def current(self) -> list[Stream]:
+        """The streams that this thread has entered and not left."""
+        if not hasattr(self._of_thread, "streams"):
+            self._of_thread.streams = []
+        entered: list[Stream] = self._of_thread.streams
+        return entered
+
+    @property
+    def stream(self) -> Stream:
+        """Of this thread, the current one."""
+        return self.current[-1] if self.current else self._legacy
+
+    def _new_stream(self, non_blocking: bool = False) -> Stream:
+        number, self._streams = self._streams, self._streams + 1
+        deferred = self._deferred if isinstance(self._deferred, bool) else self._deferred(number)
+        return Stream(self, number, not deferred, non_blocking)
+
+    def note(self, kind: str, count: int = 1) -> None:
+        with self._books:
+            self.counts[kind] += count
+
+    def submit(self, kind: str, work: Work, *allocations: Allocation, stream: Stream | None = None) -> None:
+        stream = self.stream if stream is None else stream
+        self.note(kind)
+        if stream.recording is None:
+            stream.enqueue(work)
         else:
-            self.recording.append(_Node(kind, work, allocations))
-
-    def enqueue(self, work: Work) -> None:
-        if self._deferred:
-            self._queue.append(work)
-        else:
-            work()
+            stream.recording.append(Node(kind, work, allocations))
 
     def refuse_in_capture(self, what: str) -> None:
-        if self.recording is not None:
+        if self.stream.recording is not None:
             raise FakeCudaError(f"the current stream is capturing, so {what} transfers are disallowed")
 
-    def synchronise(self, why: str) -> None:
-        if self.recording is not None:
+    def synchronise(self, stream: Stream | None, why: str) -> None:
+        stream = self.stream if stream is None else stream
+        if stream.recording is not None:
             raise FakeCudaError(f"cudaErrorStreamCaptureUnsupported: {why} during a capture")
-        self.counts["sync"] += 1
-        queue, self._queue = self._queue, []
-        for work in queue:
-            work()
-        for allocation in self._allocations:
-            allocation.check()
+        self.note("sync")
+        stream.run()
+        with self.running, self._books:
+            for allocation in self._allocations:
+                allocation.check()
 
     # Arrays
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> ndarray:
-        if self.recording is not None:
+        if self.stream.recording is not None:
             raise FakeCudaError("allocation during a capture: its memory would not belong to the graph")
         dtype = np.dtype(dtype)
         check_dtype(dtype)
@@ -263,7 +235,8 @@ class FakeCupy:
         if nbytes > self.capacity - self.used():
             raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes")
         allocation = Allocation(nbytes)
-        self._allocations.add(allocation)
+        with self._books:
+            self._allocations.add(allocation)
         return ndarray(allocation.bytes.view(dtype).reshape(shape), allocation, self)
 
     def ascontiguousarray(self, array: ndarray) -> ndarray:
@@ -288,10 +261,11 @@ class FakeCupy:
         return ndarray(host, allocation, self)
 
     def _at(self, pointer: int) -> tuple[Allocation, int]:
-        for allocation in self._allocations:
-            offset = pointer - allocation.bytes.ctypes.data
-            if 0 <= offset < allocation.nbytes:
-                return allocation, offset
+        with self._books:
+            for allocation in self._allocations:
+                offset = pointer - allocation.bytes.ctypes.data
+                if 0 <= offset < allocation.nbytes:
+                    return allocation, offset
         raise FakeCudaError("cudaErrorInvalidValue: a pointer to nothing of this device")
 
     def _attributes(self, pointer: int) -> SimpleNamespace:

@@ -76,9 +76,10 @@ class _Communicator:
     def allReduce(  # noqa: N802 - CuPy's name
         self, send: int, receive: int, count: int, kind: int, operation: int, stream: int
     ) -> None:
-        if self._cp.recording is not None:
+        current = self._cp.stream
+        if current.recording is not None:
             raise FakeCudaError("a sum over devices inside a capture: no graph of one device can hold it")
-        if send != receive or stream != 7:
+        if send != receive or stream != current.ptr or not self._cp.current:
             raise FakeCudaError("sums are made in place here, on the runtime's stream")
         allocation, offset = self._cp._at(send)
         array = allocation.bytes[offset:].view(np.uint8)[: count * np.dtype(_TYPES[kind]).itemsize].view(_TYPES[kind])

@@ -487,12 +487,24 @@ def test_the_warning_names_the_limit() -> None:
     assert [finding.kind for finding in recipe.findings if finding.warns] == ["unproven"]
 
 
-def test_a_gpu_is_refused_with_the_reason() -> None:
+class Elsewhere:
+    """An engine whose workers are in another process, as far as anybody knows."""
+
+    def check(self, fit: Any) -> None: ...
+
+    def start(self, fit: Any, machine: Any, workers: int) -> Any:
+        raise AssertionError("nothing is to be started")
+
+
+def test_what_a_gpu_refuses() -> None:
     class Gpu(Cpu):
         name = "cuda:0"
 
     data = random_case(6, 50, 3).data
-    _, log, _ = logged(by(Asynchronous(2), rounds=3), data)
-    for execution in (Asynchronous(2), SimulatedWorkers(2), Replay(log)):
-        with pytest.raises(DeviceError, match=r"^execution: trees of several rounds .* cuda:0 .* Use device='cpu'"):
+    with pytest.raises(
+        DeviceError, match=r"^execution: a GPU's workers are streams .*Elsewhere.* Use engine='threads'"
+    ):
+        boost(by(Asynchronous(2, Elsewhere()), rounds=3), data, Gpu(1))
+    for execution in (SimulatedWorkers(2), SimulatedWorkers(2, build_time=1.0)):
+        with pytest.raises(DeviceError, match=r"^(build|server)_time: .* cuda:0 does the work; got 'measured'\. Give"):
             boost(by(execution, rounds=3), data, Gpu(1))

@@ -6,9 +6,10 @@ Arrays stay on the device, and a round is one graph (``round``). Handles stand f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
+from itertools import count
 from typing import Any, cast
 
 import numpy as np
@@ -16,20 +17,21 @@ import numpy as np
 from gpuboost.backends import additive
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cuda.arena import Arena
+from gpuboost.backends.cuda.bench import CudaBench, Side
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
 from gpuboost.backends.cuda.importance import Importance
-from gpuboost.backends.cuda.leaves import Grown, LeafOfRow, Leaves
+from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
 from gpuboost.backends.cuda.lists import Lists
 from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.predict import Predictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.recorder import Recorder
-from gpuboost.backends.cuda.resident import Resident
+from gpuboost.backends.cuda.resident import Copies, Resident
 from gpuboost.backends.cuda.round import Round
 from gpuboost.backends.cuda.runtime import Runtime
 from gpuboost.backends.cuda.shares import Share, Shares
@@ -59,16 +61,6 @@ from gpuboost.types import (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _DeviceStructure:
-    grown: Grown
-    version: int  # of the target it was fitted to
-
-    @property
-    def output(self) -> int:
-        return self.grown.output
-
-
 @dataclass(slots=True, eq=False)
 class _Growing:
     """A tree while it grows. One object per output, so that a round can be done again from its start."""
@@ -85,16 +77,19 @@ class _Growing:
 class Cuda:
     """One GPU, or what a test puts in its place. With a ``share``, one of several that train together.
 
-    ``threads``: of the host, for the equations of components.
+    ``threads``: of the host, for the equations of components. ``copies``: what arrays of the host have on the device
+    already, for one of several streams there.
     """
 
-    def __init__(self, runtime: Runtime, share: Share | None = None, threads: int = 1) -> None:
+    def __init__(
+        self, runtime: Runtime, share: Share | None = None, threads: int = 1, copies: Copies | None = None
+    ) -> None:
         self._runtime, self._share = Recorder(runtime), share
         shares = None if share is None else Shares(self._runtime, share)
         self.name = runtime.name
         self._rounds = Round(self._runtime)
         self._binner = Binner(self._runtime)
-        self._resident = Resident(self._runtime, self._binner)
+        self._resident = Resident(self._runtime, self._binner, copies)
         self._targets = Targets(self._runtime, self._resident, self._rounds, shares)
         self._lists = Lists(self._runtime, self._resident, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._resident, self._rounds)
@@ -125,6 +120,13 @@ class Cuda:
     def to_host(self, found: Array) -> Array:
         array = found.leaf_of_row if isinstance(found, LeafOfRow) else found
         return array if isinstance(array, np.ndarray) else self._runtime.download(array)
+
+    # workers beside it
+
+    def benches(self) -> Callable[[], CudaBench]:
+        """What makes places for the workers of a training (``backends.bench``)."""
+        server, numbers = self._side(), count()
+        return lambda: CudaBench(server, Cuda(self._runtime.beside(), copies=self._resident.copies)._side(), numbers)
 
     # the target, once a round
 
@@ -236,7 +238,7 @@ class Cuda:
             return Grown(grown.nodes, grown.state, gradients, leaf_of_row, grown.output, own_sums)
 
         grown = self._rounds.verb(("harvest", frontier, gradients, own_sums), work)
-        return cast(Structure, _DeviceStructure(grown, target.version))
+        return cast(Structure, DeviceStructure(grown, target.version))
 
     def random_structure(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
@@ -250,7 +252,7 @@ class Cuda:
             return Grown(room.nodes, room.state, gradients, None, output, False, blind=True)
 
         named = "random_structure", room, gradients, cuts, limits, stream.seed, stream.stream
-        return cast(Structure, _DeviceStructure(self._rounds.verb(named, work), target.version))
+        return cast(Structure, DeviceStructure(self._rounds.verb(named, work), target.version))
 
     def leaf_values(
         self,
@@ -261,7 +263,7 @@ class Cuda:
         version: int,
         noise: Noise | None = None,
     ) -> tuple[Tree, Array]:
-        grown, now = cast(_DeviceStructure, structure).grown, self._targets.given(gradients)
+        grown, now = cast(DeviceStructure, structure).grown, self._targets.given(gradients)
         store, stale = self._store(grown, now), structure.version != version
         tree = store.add(grown.output, structure.version)
         self._leaves.place(tree)
@@ -361,6 +363,9 @@ class Cuda:
         return out if adopted is None else self._runtime.upload(out)
 
     # parts of the above
+
+    def _side(self) -> Side:
+        return Side(self, self._runtime, self._rounds)
 
     @property
     def _all_rows(self) -> int | None:

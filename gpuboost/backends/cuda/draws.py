@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
@@ -34,9 +34,11 @@ class DrawLog:
         """Of a kernel that draws."""
         return self.ring, np.int32(self.places), self.written
 
-    def read(self, to_host: ToHost) -> NDArray[np.void]:
-        """(rounds,) DRAW, the first round first."""
+    def read(self, to_host: ToHost, numbers: Sequence[int] = ()) -> NDArray[np.void]:
+        """(rounds,) DRAW, the first round first. numbers: of the draws that became rounds, in that order; (): all."""
         count, ring = int(to_host(self.written)[0]), to_host(self.ring).view(DRAW).reshape(self.places)
+        if numbers:
+            return ring[[number % self.places for number in numbers if number >= count - self.places]]
         return ring[:count] if count <= self.places else np.roll(ring, -(count % self.places))
 
 
@@ -46,10 +48,10 @@ def draw_log(runtime: Runtime, rounds: Round) -> DrawLog:
     return DrawLog(places, runtime.zeros((places, DRAW.itemsize), np.uint8), runtime.zeros(1, np.uint32))
 
 
-def fetched(drawn: Drawn, to_host: ToHost) -> tuple[Drawn, NDArray[np.void]]:
-    """The last draw of a training in the host's memory, and (rounds,) DRAW of all of them."""
+def fetched(drawn: Drawn, to_host: ToHost, numbers: Sequence[int] = ()) -> tuple[Drawn, NDArray[np.void]]:
+    """The last draw of a training in the host's memory, and (rounds,) DRAW of all of them; numbers: see ``DrawLog``."""
     sample: Any = drawn.sample
-    draws = cast(DrawLog, sample.log).read(to_host)
+    draws = cast(DrawLog, sample.log).read(to_host, numbers)
     last, some = draws[-1], drawn.target.rows is not None
     count = int(last["rows"])
     inverse = np.full(count, last["largest"])

@@ -45,6 +45,18 @@ class Grown:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DeviceStructure:
+    """Stands for a Structure."""
+
+    grown: Grown
+    version: int  # of the target it was fitted to
+
+    @property
+    def output(self) -> int:
+        return self.grown.output
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LeafOfRow:
     """(n,) int32 leaf of every row, with the values of the nodes side by side."""
 

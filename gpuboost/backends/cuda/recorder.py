@@ -92,6 +92,17 @@ class Recorder:
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return self._runtime.capture(work)
 
+    def beside(self) -> Runtime:
+        return self._runtime.beside()
+
+    def mark(self) -> Any:
+        self._replayable = False
+        return self._runtime.mark()
+
+    def follow(self, mark: Any) -> None:
+        self._replayable = False
+        self._runtime.follow(mark)
+
     def _do(self, launch: Callable[[], None]) -> None:
         launch()
         if self._launches is not None:

@@ -7,6 +7,7 @@ to CuPy are the lines that run on machines without a GPU. Nothing here imports C
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,6 +59,9 @@ class Runtime(Protocol):
     def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Kernel: ...
     def beyond(self, work: Callable[[], None]) -> None: ...
     def capture(self, work: Callable[[], None]) -> Callable[[], None]: ...
+    def beside(self) -> Runtime: ...
+    def mark(self) -> Any: ...
+    def follow(self, mark: Any) -> None: ...
 
 
 @final
@@ -86,6 +90,7 @@ class CupyRuntime:
         with self._device:
             self._stream = cp.cuda.Stream(non_blocking=True)
         self._modules: dict[str, Any] = {}
+        self._compiling = threading.Lock()
         self._careful = os.environ.get("GPUBOOST_SYNC", "") == "1"
         self._capturing = False
         self.sm_count = int(self._device.attributes["MultiProcessorCount"])
@@ -223,7 +228,7 @@ class CupyRuntime:
                 f"device: kernel {name} needs {shared_limit:,} bytes of shared memory; "
                 f"a block of {self.name} may have {self.block_memory:,}. Use device='cpu'."
             )
-        with self._device:
+        with self._device, self._compiling:
             if source not in self._modules:
                 self._modules[source] = self.cp.RawModule(code=source, options=OPTIONS)
             raw = self._modules[source].get_function(name)
@@ -244,6 +249,24 @@ class CupyRuntime:
         """Queue what takes part in the work of other devices. Not in a capture."""
         with self._device, self._stream:
             work()
+
+    def beside(self) -> CupyRuntime:
+        """The same device on one more stream, for one more thread. What is compiled is compiled for both."""
+        other = CupyRuntime(self.cp, self.index, self.name, self._pinned_empty)
+        other._modules, other._compiling = self._modules, self._compiling
+        return other
+
+    def mark(self) -> Any:
+        """An event: all that is queued here so far. Not in a capture."""
+        with self._device:
+            event = self.cp.cuda.Event(disable_timing=True)
+            event.record(self._stream)
+        return event
+
+    def follow(self, mark: Any) -> None:
+        """What is queued from now on waits, on the device, for what another stream marked. Not in a capture."""
+        with self._device:
+            self._stream.wait_event(mark)
 
     def _find_fault(self, kernel: str) -> None:
         """Under GPUBOOST_SYNC=1 every launch is waited for, so that a fault is reported by the kernel that made it."""

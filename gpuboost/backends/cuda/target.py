@@ -51,6 +51,7 @@ class DeviceSample(Sample):
     scores: Array = None  # (n or more,) uint32 bits of each row's score
     threshold: Array = None  # the record of threshold.cuh, which says what p is of a score
     log: DrawLog | None = None
+    number: int | None = None  # of the draw in the log, counted from 0; None: the last one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
