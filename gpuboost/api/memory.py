@@ -173,12 +173,13 @@ def check_room(
     if kept is not None and weight is not None:
         n, weight, group = len(kept), weight[kept], None if group is None else group[kept]
     lists = None if group is None else query_start(group)
+    fewer = "with fewer workers, " if hasattr(recipe.execution, "leaf_values") else ""
     needed, free = rehearsed(recipe, n, cuts, runtime.sm_count, weight, eval_rows, lists), runtime.free_memory
     if needed.total > free:
         raise DeviceError(
             f"device: {device} has {_size(free)} free, and the training takes {_size(needed.total)} "
             f"({needed.bytes_per_row:.0f} bytes for each of {n:,} rows; gpuboost.estimate_memory says for what). "
-            "Train on fewer rows or features, with a smaller max_depth or max_bins, or on device='cpu'."
+            f"Train on fewer rows or features, {fewer}with a smaller max_depth or max_bins, or on device='cpu'."
         )
 
 
@@ -239,7 +240,7 @@ class _Labelled:
     """A backend whose allocations are told apart by the verb that asks for them."""
 
     def __init__(self, machine: Cuda, runtime: Rehearsal) -> None:
-        self._machine, self._runtime = machine, runtime
+        self._machine, self._runtime, self.name = machine, runtime, machine.name
         self._plan: Plan | None = None
         self._drawn = 0  # rows that are gathered for a tree
         self._workers: list[_Labelled] = []

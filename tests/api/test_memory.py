@@ -59,6 +59,16 @@ CASES = {
 }
 
 
+SIMULATED = gb.SimulatedWorkers(3, build_time=1.0, server_time=0.0)
+IN_TURN = {"staleness": "block", "max_staleness": 1}  # each of two workers builds
+CASES |= {
+    "two workers": ({"execution": gb.Asynchronous(2, **IN_TURN)}, 900, 40, None),
+    "two workers, drawn rows": ({"execution": gb.Asynchronous(2, **IN_TURN), "sampling": gb.MVS(0.3)}, 3_000, 9, 3),
+    "two workers, deep": ({"execution": gb.Asynchronous(2, **IN_TURN), "max_depth": 8}, 700, 70, None),
+    "simulated workers": ({"execution": SIMULATED, "sampling": 0.3}, 3_000, 9, None),
+}
+
+
 @pytest.mark.filterwarnings("ignore:variance_control")
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_what_the_device_is_asked_for(rng, case):
