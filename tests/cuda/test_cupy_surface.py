@@ -41,6 +41,8 @@ def test_it_is_there(owner, names):
         (lambda: cupy.ndarray.get, ("stream", "out", "blocking")),
         (lambda: cupy.ndarray.set, ("stream",)),
         (lambda: cupy.RawModule, ("code", "options")),
+        (lambda: cupy.cuda.Event, ("disable_timing",)),
+        (lambda: cupy.cuda.Stream.wait_event, ("event",)),
     ],
 )
 def test_it_takes_these_arguments(method, arguments):

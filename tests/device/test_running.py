@@ -133,3 +133,33 @@ def test_every_loss(gpu: Any, name: str) -> None:
         for device in ("cpu", "cuda")
     ]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("params", [{}, {"sampling": 0.4}, {"sampling": gb.MVS(0.2), "max_depth": 9}], ids=str)
+def test_workers_are_streams(gpu: Any, workers: int, params: dict[str, Any]) -> None:
+    x, y = rows(200_000, 20)
+    given = {"n_estimators": 30, "random_state": 1, "learners": 0.6, **params}
+    model = gb.GradientBoostingRegressor(device="cuda", execution=gb.Asynchronous(workers), **given).fit(x, y)
+    assert len(model.log_.applied) == 30
+    for device in ("cpu", "cuda"):
+        again = gb.GradientBoostingRegressor(device=device, execution=gb.Replay(model.log_), **given).fit(x, y)
+        assert again.predict(x).tobytes() == model.predict(x).tobytes()
+    if workers == 1:
+        alone = gb.GradientBoostingRegressor(device="cuda", **given).fit(x, y)
+        assert alone.predict(x).tobytes() == model.predict(x).tobytes()
+
+
+def test_memory_of_workers_is_what_was_told(real_gpu: Any) -> None:
+    x, y = rows(500_000, 40)
+    pool, most = real_gpu.cp.get_default_memory_pool(), 0
+    before = pool.used_bytes()
+
+    def look(record: Any) -> None:
+        nonlocal most
+        most = max(most, pool.used_bytes() - before)
+
+    execution = gb.Asynchronous(2, staleness="block", max_staleness=1)  # each of the two builds
+    model = gb.GradientBoostingRegressor(n_estimators=8, device="cuda", execution=execution, callbacks=[look]).fit(x, y)
+    told = gb.estimate_memory(*x.shape, model).total
+    assert 0.95 * told <= most <= told + (1 << 20)
