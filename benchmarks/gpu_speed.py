@@ -19,6 +19,7 @@ from gpuboost.benchmarks.gpu_kernels import kernels
 from gpuboost.benchmarks.gpu_micro import copy_bandwidth, micro
 from gpuboost.benchmarks.gpu_model import bytes_per_row, gpu_or_reason, sampled_bytes_per_row, skipped
 from gpuboost.benchmarks.gpu_peers import peers
+from gpuboost.benchmarks.gpu_workers import workers
 from gpuboost.benchmarks.store import Array
 from gpuboost.benchmarks.synthetic import higgs_like
 
@@ -174,6 +175,7 @@ EXPERIMENT = Experiment(
         "counted-noise": Part("the same with noise on the gradients", counted_noise),
         "counted-search": Part("the same with a line search along every tree", counted_search),
         "micro": Part("what the device's memories, atomics and launches can do", micro),
+        "workers": Part("trees a second of 1, 2 and 4 worker streams, against one tree at a time", workers),
         "kernels": Part("time of each kernel, 11,000,000 x 28, depth 8", kernels),
         **{name: _part(shape) for name, shape in SHAPES.items()},
     },

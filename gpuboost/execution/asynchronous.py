@@ -27,13 +27,17 @@ class Asynchronous(Rules):
     ``execution=None``. With several, the order in which trees come in decides about the model;
     ``fit_report_.log`` keeps it, and ``gb.Replay(log)`` gives the same bytes again.
 
+    With ``device="cuda"`` a worker is a stream of that GPU, with memory of its own to grow trees in, and the data are
+    there once. The log of a run on either machine gives the same bytes on the other. Held to that by an emulator;
+    whether it is faster than one tree at a time has not been measured on a GPU.
+
     Parameters
     ----------
     workers : int
         How many trees are being built at the same time.
     engine : "threads", "ray" or Ray
         What runs the workers: threads of this process, actors of a Ray cluster, or ``gb.Ray(...)`` with options of its
-        own.
+        own. On a GPU threads, each with a stream; a Ray worker would get its gradients through the memory of two hosts.
     address : str or None
         For "ray": see ``gb.Ray``. None starts Ray on this machine if there is none.
     leaf_values : "server" or "worker"
@@ -65,6 +69,8 @@ class Asynchronous(Rules):
     ------
     RecipeError
         If a parameter is out of its range, or two contradict each other.
+    DeviceError
+        By the fit: on a GPU with workers of other processes, or if a worker's memory is not there.
     """
 
     engine: Any = "threads"

@@ -40,7 +40,8 @@ class SimulatedWorkers(Rules):
     workers, leaf_values, sample_at, staleness, max_staleness, damping, max_failures, allow_unproven
         As for ``Asynchronous``.
     build_time : "measured", seconds, or a distribution of ``gb.times``
-        T_b: how long a worker takes to build one round's trees. "measured": what it takes here, on one core.
+        T_b: how long a worker takes to build one round's trees. "measured": what it takes here, on one core; with
+        ``device="cuda"`` times have to be given.
     server_time : "measured", seconds, or a distribution
         T_s: how long the server is busy with one round. It does one thing at a time.
     network : seconds, or a distribution

@@ -13,7 +13,7 @@ from emulator import emulated_gpu
 
 from gpuboost.backends.cuda.gpus import use
 from gpuboost.backends.cuda.runtime import source
-from gpuboost.benchmarks import gpu_counted, gpu_kernels, gpu_micro, gpu_model, gpu_speed
+from gpuboost.benchmarks import gpu_counted, gpu_kernels, gpu_micro, gpu_model, gpu_speed, gpu_workers
 from gpuboost.benchmarks.experiments import Options, drawn
 from gpuboost.cli import main
 
@@ -64,6 +64,22 @@ def test_a_small_training_is_timed(monkeypatch):
         assert found.numbers["bytes"] == 400 * gpu_model.bytes_per_row(4, 2)
     with emulated_gpu(capacity=1 << 20):
         assert "GiB are needed" in gpu_speed.timed(gpu_speed.SHAPES["airline"], QUIET).rows[0][-1]
+
+
+def test_streams_are_timed_against_one_tree_at_a_time():
+    small = Options(small=True, peers=False, threads=1, repeats=1, tell=lambda line: None)
+    with emulated_gpu():
+        found = gpu_workers.workers(small)
+    assert [row[1] for row in found.rows] == ["none", "1", "2", "4"]
+    assert found.rows[0][3] == "1.00"
+    runs = found.numbers["runs"]
+    assert all(one["rate"] > 0 for one in runs)
+    assert runs[0]["bytes"] < runs[1]["bytes"] < runs[2]["bytes"] < runs[3]["bytes"]
+    with emulated_gpu():
+        load = gpu_workers.LOADS[0]
+        x = np.zeros((2_000, 28), np.float32)
+        found = gpu_workers.measured(load, x, x[:, 0], 3, 8, small, 0)
+        assert [one["note"] for one in found] == ["does not fit"] * 4
 
 
 def test_what_a_device_can_do_is_measured():
