@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,12 +13,11 @@ from gpuboost import components, losses
 from gpuboost.api import parameters
 from gpuboost.api.base_learners import not_on_gpus, with_numbers
 from gpuboost.api.directions import constrains
-from gpuboost.backends.bench import Bench, Work
+from gpuboost.api.purposes import OF_ROWS, PURPOSES, Labelled
 from gpuboost.backends.cuda.gpus import open_gpu
-from gpuboost.backends.cuda.plan import Plan, tile_width
 from gpuboost.backends.cuda.rehearsal import CountedArray, Rehearsal
 from gpuboost.backends.devices import choose
-from gpuboost.backends.protocol import Backend, Frontier
+from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.data.cuts import check_max_bins
 from gpuboost.data.queries import query_start
@@ -31,15 +30,9 @@ from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.types import (
     Array,
-    Candidates,
     Cuts,
-    DenseBins,
     Ensemble,
-    Limits,
     Progress,
-    Sample,
-    Structure,
-    Target,
     TrainingSet,
 )
 
@@ -49,30 +42,6 @@ if TYPE_CHECKING:  # it imports kernels, which take a while
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
 QUERY = 100  # rows of a query, where nothing is said of queries
 ROUNDS = 3  # after two, everything that a training holds is there
-
-PURPOSES = {
-    "rows": "bins, by row",
-    "columns": "bins, by column",
-    "labels": "target and weights",
-    "scores": "scores",
-    "gradients": "gradients",
-    "node ids": "the node of each row",
-    "lists": "rows to be counted, and their gradients",
-    "lent": "what workers are lent, and the trees they bring",
-    "sample": "the draw, and the drawn rows",
-    "histograms": "histograms of nodes",
-    "partials": "sums of stretches of rows",
-    "trees": "nodes and finished trees",
-    "eval sets": "bins, target and scores of eval sets",
-    "other": "other",
-}
-"""What memory is for. The first nine grow with the rows."""
-
-_OF_ROWS = tuple(PURPOSES)[:9]
-_IN_THE_ARENA = {
-    "pairs": "lists", "list": "lists", "list_pairs": "lists", "slot_of_row": "node ids", "histograms": "histograms",
-    "counts": "histograms", "partials": "partials", "partial_counts": "partials",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +60,7 @@ class MemoryEstimate:
     @property
     def bytes_per_row(self) -> float:
         """Of what grows with the rows."""
-        return sum(self.breakdown[purpose] for purpose in _OF_ROWS) / self.n_rows
+        return sum(self.breakdown[purpose] for purpose in OF_ROWS) / self.n_rows
 
     def __str__(self) -> str:
         lines = [f"{self.n_rows:,} rows x {self.n_features:,} features: {_size(self.total)} on the device"]
@@ -197,7 +166,7 @@ def rehearsed(
 
     runtime = Rehearsal(sm_count)
     machine = Cuda(runtime)
-    backend = _Labelled(machine, runtime)
+    backend = Labelled(machine, runtime)
     bins = backend.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
     with runtime.purpose("labels"):
         data = TrainingSet(bins, cuts, runtime.empty(n, np.float64), *split_weights(weight), lists)
@@ -228,97 +197,6 @@ def _watched(machine: Cuda, runtime: Rehearsal, n: int, k: int, cuts: Cuts) -> t
     return rows, machine.start(rows, np.zeros(k))
 
 
-_OF_VERB = {
-    "quantise": "bins", "start": "scores", "gradients": "gradients", "sample": "sample", "weigh": "sample",
-    "draw": "sample", "losses": "sample", "keep": "sample", "node_control": "sample", "leaf_control": "sample",
-    "leaf_values": "trees", "leaf_quantiles": "trees", "bound_leaves": "trees", "add_leaves": "trees",
-    "line_search": "lists", "length_along": "lists",
-}  # fmt: skip
-
-
-class _Labelled:
-    """A backend whose allocations are told apart by the verb that asks for them."""
-
-    def __init__(self, machine: Cuda, runtime: Rehearsal) -> None:
-        self._machine, self._runtime, self.name = machine, runtime, machine.name
-        self._plan: Plan | None = None
-        self._drawn = 0  # rows that are gathered for a tree
-        self._workers: list[_Labelled] = []
-
-    def __getattr__(self, name: str) -> Any:
-        verb = getattr(self._machine, name)
-
-        def labelled(*given: Any, **named: Any) -> Any:
-            with self._runtime.purpose(_OF_VERB.get(name, "other")):
-                return verb(*given, **named)
-
-        return labelled
-
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Frontier:
-        room = target.gradients.g.shape[1]
-        self._drawn = 0 if target.rows is None else room
-        self._plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(candidates.features))
-        with self._runtime.purpose("arena"):
-            return self._machine.plant(data, target, output, candidates, limits)
-
-    def benches(self) -> Callable[[], Bench]:
-        """Each worker's machine has its allocations told apart, too."""
-        opened = self._machine.benches()
-
-        def hire() -> Bench:
-            bench = opened()
-            self._workers.append(_Labelled(cast("Cuda", bench.machine), self._runtime))
-            return _LabelledBench(bench, self._workers[-1], self._runtime)
-
-        return hire
-
-    def breakdown(self, data: TrainingSet) -> dict[str, int]:
-        """Bytes by purpose when they were the most."""
-        bins, most = cast(DenseBins, data.bins), self._runtime.most
-        found = {purpose: most[purpose] for purpose in PURPOSES}
-        found["rows"], found["columns"] = (min(part.nbytes, most["bins"]) for part in (bins.rows, bins.columns))
-        found["other"] += most["bins"] - found["rows"] - found["columns"]
-        held = sum(0 if given is None else given.nbytes for given in (data.weight, data.multiplicity))
-        if most["gradients"]:  # weights are brought there when gradients are first computed
-            found["labels"], found["gradients"] = found["labels"] + held, found["gradients"] - held
-        told = sum(found.values())
-        if most["arena"]:
-            for one in (self, *self._workers):
-                one._tell(found)
-        found["trees"] += most["arena"] - sum(found.values()) + told
-        return found
-
-    def _tell(self, found: dict[str, int]) -> None:
-        """Add what this machine grows trees in."""
-        if self._plan is None:
-            return
-        for name, (length, dtype) in self._plan.sizes().items():
-            found[_IN_THE_ARENA.get(name, "trees")] += max(1, length) * dtype.itemsize
-        found["sample"] += _bytes_of_bins(self._drawn, self._plan.d)
-        found["node ids"] += 4 * self._plan.n
-
-
-class _LabelledBench:
-    """See ``Bench``."""
-
-    def __init__(self, bench: Bench, machine: _Labelled, runtime: Rehearsal) -> None:
-        self._bench, self._machine, self._runtime = bench, machine, runtime
-
-    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
-        with self._runtime.purpose("lent"):
-            return self._bench.lend(target, sample)
-
-    def build(self, work: Work) -> tuple[Structure, ...]:
-        with self._runtime.purpose("lent"):
-            return self._bench.build(lambda _: work(cast(Backend, self._machine)))
-
-    def beside(self) -> _LabelledBench:
-        return _LabelledBench(self._bench.beside(), self._machine, self._runtime)
-
-    def close(self) -> None:
-        self._bench.close()
-
-
 def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]) -> dict[str, Any]:
     """Of the estimator, changed as asked."""
     from gpuboost.api.classifier import GradientBoostingClassifier
@@ -346,11 +224,6 @@ def _sm_count(device: str) -> int:
         return open_gpu(name).sm_count
     except DeviceError:
         return SM_COUNT
-
-
-def _bytes_of_bins(n: int, d: int) -> int:
-    width = tile_width(d)
-    return n * (-(-d // width) * width + d)
 
 
 def _size(n: int) -> str:

@@ -48,7 +48,8 @@ class ThreadEngine:
         self._fit, self._benches, self._patience = fit, benches, patience
         self._start = perf_counter()
         self._reports: Reports = SimpleQueue()
-        self._workers = [self._hire(worker) for worker in range(workers)]
+        places = [benches() for _ in range(workers)]  # all of them, before the first thread begins
+        self._workers = [_Worker(worker, fit, place, self._reports) for worker, place in enumerate(places)]
         self._ordered: dict[int, tuple[float, int]] = {}  # of workers that build: since when, and the ticket
 
     def submit(self, worker: int, pull: Pull) -> Pull:
@@ -71,7 +72,7 @@ class ThreadEngine:
     def replace(self, worker: int) -> bool:
         self._workers[worker].stop()
         self._workers[worker].bench.close()
-        self._workers[worker] = self._hire(worker)
+        self._workers[worker] = _Worker(worker, self._fit, self._benches(), self._reports)
         return True
 
     def now(self) -> float:
@@ -100,9 +101,6 @@ class ThreadEngine:
         _, ticket = self._ordered.pop(worker)
         why = f"{silent(worker, self._patience)} Its thread cannot be ended, and is left to itself."
         return Failure(worker, ticket, why)
-
-    def _hire(self, worker: int) -> _Worker:
-        return _Worker(worker, self._fit, self._benches(), self._reports)
 
 
 class _Worker:

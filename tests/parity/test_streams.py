@@ -218,9 +218,9 @@ def test_a_run_goes_on() -> None:
 
 @dataclass(frozen=True)
 class BreaksOnce:
-    """All features compete; a few orders end in an error, before or after trees were planted."""
+    """All features compete; a few orders end in an error, or wait for an event."""
 
-    errors: list[BaseException]
+    errors: list[BaseException | threading.Event]
 
     def n_drawn(self, n_groups: int) -> int:
         return n_groups
@@ -229,7 +229,10 @@ class BreaksOnce:
         import numpy as np
 
         if key.iteration == 2 and self.errors:
-            raise self.errors.pop()
+            what = self.errors.pop()
+            if isinstance(what, BaseException):
+                raise what
+            what.wait(60.0)
         return Candidates(np.arange(n_groups, dtype=np.int32))
 
 
@@ -245,6 +248,16 @@ def test_a_worker_that_raises_is_replaced(workers: int, error: BaseException) ->
     again = by(Replay(log), learners=BreaksOnce([]))
     assert logged(again, data, Cpu(1))[0] == found
     assert not [one for one in threading.enumerate() if one.name.startswith("gpuboost worker")]
+
+
+def test_a_worker_that_is_silent_is_left_to_itself() -> None:
+    data, go_on = random_case(6, 400, 5).data, threading.Event()
+    logged(by(Asynchronous(1), learners=BreaksOnce([])), data, device())  # kernels are compiled after this
+    recipe = by(Asynchronous(2, timeout=3.0, max_failures=9), learners=BreaksOnce([go_on]), rounds=60)
+    threading.Timer(4.0, go_on.set).start()  # what it builds then, on the loan it has, is not heard
+    with pytest.warns(RuntimeWarning, match="gave no answer for 3 s"):
+        found, log = logged(recipe, data, device())
+    assert logged(by(Replay(log), learners=BreaksOnce([]), rounds=60), data, Cpu(1))[0] == found
 
 
 def test_what_a_stream_says_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
