@@ -97,6 +97,20 @@ def test_one_worker_is_serial_to_the_last_bit(order: str) -> None:
     assert counts["graph"] == 9 - 2, "a worker's trees are one graph from the third on"
 
 
+@pytest.mark.parametrize("sampling", [EveryRow(), UniformSampling(0.6)], ids=repr)
+def test_of_a_round_only_the_worker_waits(sampling: Any) -> None:
+    """Once, and for a graph; the server launches what it has to, and waits for nothing."""
+    data, spent = random_case(5, 900, 5).data, []
+    for rounds in (10, 20):
+        machine = device()
+        boost(by(Asynchronous(1), rounds=rounds, sampling=sampling), data, machine)
+        spent.append(machine._runtime._runtime.cp.counts.copy())  # type: ignore[attr-defined]
+    more = spent[1] - spent[0]
+    assert (more["sync"], more["graph"]) == (10, 10)
+    assert not any(kind.startswith("kernel") and "histogram" in kind for kind in more), "trees are in the graph"
+    assert sum(count for kind, count in more.items() if kind.startswith("kernel")) <= 10 * 9
+
+
 SCHEDULES: list[Execution] = [
     Asynchronous(3),
     Asynchronous(3, leaf_values="worker", allow_unproven=True),
