@@ -68,7 +68,8 @@ def workers(options: Options) -> Finding:
 
 def measured(load: Load, x: Array, y: Array, few: int, trees: int, options: Options, free: int) -> list[dict[str, Any]]:
     """A record for each number of workers: the best of the repeats, which take turns. The first few are not counted."""
-    rows, found = gb.Dataset(x, y), []
+    rows = gb.Dataset(x, y)
+    found: list[dict[str, Any]] = []
     for count in WORKERS:
         told = gb.estimate_memory(*x.shape, n_classes=2, **_params(load, count)).total
         found.append({"load": load.title, "workers": count, "bytes": told, "rate": 0.0, "staleness": 0.0})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+import numpy as np
 import pytest
 from builders import model_bytes, random_case
 from emulator import FakeCupy, Schedule, require_compiler
@@ -186,8 +187,6 @@ def test_every_piece(name: str) -> None:
 
 @pytest.mark.parametrize("loss", [losses.get("lambdamart"), losses.get("pairwise_logistic")], ids=lambda one: one.name)
 def test_rankings(loss: Any) -> None:
-    import numpy as np
-
     data = random_case(9, 600, 5, target="4").data
     data = replace(data, query_start=np.array([0, 1, 40, 41, 300, 600], np.int64))
     assert_same_on_the_cpu(by(Asynchronous(3), loss), data)
@@ -240,8 +239,6 @@ class BreaksOnce:
         return n_groups
 
     def draw(self, n_groups: int, key: Any) -> Candidates:
-        import numpy as np
-
         if key.iteration == 2 and self.errors:
             what = self.errors.pop()
             if isinstance(what, BaseException):
@@ -267,11 +264,12 @@ def test_a_worker_that_raises_is_replaced(workers: int, error: BaseException) ->
 def test_a_worker_that_is_silent_is_left_to_itself() -> None:
     data, go_on = random_case(6, 400, 5).data, threading.Event()
     logged(by(Asynchronous(1), learners=BreaksOnce([])), data, device())  # kernels are compiled after this
-    recipe = by(Asynchronous(2, timeout=3.0, max_failures=9), learners=BreaksOnce([go_on]), rounds=60)
+    waits = Asynchronous(2, staleness="block", max_staleness=1, timeout=3.0, max_failures=9)
+    recipe = by(waits, learners=BreaksOnce([go_on]))
     threading.Timer(4.0, go_on.set).start()  # what it builds then, on the loan it has, is not heard
     with pytest.warns(RuntimeWarning, match="gave no answer for 3 s"):
         found, log = logged(recipe, data, device())
-    assert logged(by(Replay(log), learners=BreaksOnce([]), rounds=60), data, Cpu(1))[0] == found
+    assert logged(by(Replay(log), learners=BreaksOnce([])), data, Cpu(1))[0] == found
 
 
 def test_what_a_stream_says_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,8 +290,6 @@ def test_no_room_for_a_worker_is_said() -> None:
 
 
 def test_a_gradient_that_is_not_finite_ends_the_fit() -> None:
-    import numpy as np
-
     data = random_case(6, 400, 5).data
     data.y[100] = np.inf
     with pytest.raises(InputError, match="finite"):
