@@ -139,6 +139,15 @@ def test_workers_of_other_processes_are_refused() -> None:
         regressor(execution=gb.Asynchronous(2, engine="ray")).fit(X, Y)
 
 
+def test_base_learners_of_several_workers_are_refused() -> None:
+    model = regressor(execution=gb.Asynchronous(2), base_learner=gb.learners.Spline())
+    with pytest.raises(
+        gb.DeviceError, match=r"^device: base learners other than trees are fitted by several workers on the CPU; got "
+    ):
+        model.fit(X, Y)
+    assert model.set_params(device="cpu", n_estimators=2).fit(X, Y).n_iter_ == 2
+
+
 def test_a_simulation_that_measures_is_refused() -> None:
     with pytest.raises(gb.DeviceError, match=r"^build_time: what is measured is a core's time, and cuda:0 does the"):
         regressor(execution=gb.SimulatedWorkers(2)).fit(X, Y)
