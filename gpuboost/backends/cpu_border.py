@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import frexp
 
@@ -58,11 +57,10 @@ class Border:
         count = [0] * len(parts)
 
         def take(part: int) -> None:
-            if part < len(parts):
-                a, b = parts[part]
-                count[part] = sampling.take_buckets(self.scores, a, b, upper, lower, self.near[a:b])
+            a, b = parts[part]
+            count[part] = sampling.take_buckets(self.scores, a, b, upper, lower, self.near[a:b])
 
-        self._run(len(parts), take)
+        self.team.run_parts(len(parts), take)
         self._found_for = upper, lower
         self._found = [(a, a + found) for (a, _), found in zip(parts, count, strict=True)]
 
@@ -72,23 +70,16 @@ class Border:
         out = np.zeros((len(parts), 8), np.int64)  # a cache line each
 
         def add(part: int) -> None:
-            if part < len(parts):
-                scores, (a, b) = parts[part]
-                sampling.three_sums(scores, a, b, mu, low, scale, out[part])
+            scores, (a, b) = parts[part]
+            sampling.three_sums(scores, a, b, mu, low, scale, out[part])
 
         if sum(b - a for _, (a, b) in parts) < SMALL:
             for part in range(len(parts)):
                 add(part)
         else:
-            self._run(len(parts), add)
+            self.team.run_parts(len(parts), add)
         above, below, between = out.sum(axis=0)[:3].tolist()
         return above, below, between
-
-    def _run(self, parts: int, work: Callable[[int], None]) -> None:
-        if parts == 1:
-            work(0)
-        else:
-            self.team.run(work)
 
 
 def _bucket(x: float) -> int:

@@ -94,16 +94,15 @@ class CpuStump:
 
     def _sum_rows(self, n_cells: int, size: int, build: Callable[..., None]) -> None:
         """By stretches of the rows, each of which has a histogram of its own at first."""
-        n, parts = self._data.n_rows, self._parts(size, CELLS_SUMMED_PER_THREAD)
+        n, parts = self._data.n_rows, self._team.worth(size, CELLS_SUMMED_PER_THREAD)
         packed = self.workspace.array("packed", (parts, min(n, column_sums.TILE)), np.int64)
         sums = self.workspace.array("histogram", (parts, 2 * n_cells), np.int64)
         totals = np.zeros((parts, cpu_sums.LINE), np.int64)
 
         def add(part: int) -> None:
-            if part < parts:
-                build(*share(n, part, parts), self._narrow, packed[part], sums[part], totals[part])
+            build(*share(n, part, parts), self._narrow, packed[part], sums[part], totals[part])
 
-        self._run(parts, add)
+        self._team.run_parts(parts, add)
         if parts > 1:
             np.add.reduce(sums, axis=0, out=sums[0])
         self._histogram = sums[:1]
@@ -113,30 +112,28 @@ class CpuStump:
         """All rows are turned to integers first, since entries lie anywhere; then by stretches of the features."""
         n, features, t = self._data.n_rows, self._candidates.features, len(self._candidates.features)
         packed = self.workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
-        parts = self._parts(n, ROUTED_PER_THREAD)
+        parts = self._team.worth(n, ROUTED_PER_THREAD)
         totals = np.zeros((parts, cpu_sums.LINE), np.int64)
 
         def pack(part: int) -> None:
-            if part < parts:
-                fixed_point.pack(*self._rows, *share(n, part, parts), packed, totals[part])
+            fixed_point.pack(*self._rows, *share(n, part, parts), packed, totals[part])
 
-        self._run(parts, pack)
+        self._team.run_parts(parts, pack)
         self._add_up(totals)
         self._histogram = self.workspace.array("histogram", (1, 2 * n_cells), np.int64)
-        pieces, bounds = self._parts(stump.stored(marks.cost, features), CELLS_SUMMED_PER_THREAD), [0, t]
+        pieces, bounds = self._team.worth(stump.stored(marks.cost, features), CELLS_SUMMED_PER_THREAD), [0, t]
         if pieces > 1:
             ends = np.zeros(t + 1, np.int64)
             np.cumsum(marks.cost[features], out=ends[1:])
             bounds = even(ends, pieces).tolist()
 
         def add(part: int) -> None:
-            if part < pieces:
-                column_sums.build_by_entry(
-                    bins.column_start, bins.row, bins.column_bin, marks.words, marks.of, features, self._starts,
-                    packed, bounds[part], bounds[part + 1], self._narrow, self._histogram[0],
-                )  # fmt: skip
+            column_sums.build_by_entry(
+                bins.column_start, bins.row, bins.column_bin, marks.words, marks.of, features, self._starts,
+                packed, bounds[part], bounds[part + 1], self._narrow, self._histogram[0],
+            )  # fmt: skip
 
-        self._run(pieces, add)
+        self._team.run_parts(pieces, add)
 
     def _add_up(self, totals: NDArray[np.int64]) -> None:
         """The sums of g and of h over all rows, from those of each thread."""
@@ -162,15 +159,14 @@ class CpuStump:
         )  # fmt: skip
         root = cpu_search.NO_CUTS if candidates.root is None else candidates.root
         to = None if self._is_plain() else True, root, self._drawn(), gains, found, left_sets
-        parts = min(self._parts(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
+        parts = min(self._team.worth(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(self._starts, parts).tolist()
         best = [-1] * parts
 
         def search(part: int) -> None:
-            if part < parts:
-                best[part] = stump.search_root(*asked, bounds[part], bounds[part + 1], *to)
+            best[part] = stump.search_root(*asked, bounds[part], bounds[part + 1], *to)
 
-        self._run(parts, search)
+        self._team.run_parts(parts, search)
         winner, lots = best[0], candidates.lots(self.output)
         if lots is not None:
             sums = np.array([self._totals])
@@ -221,14 +217,13 @@ class CpuStump:
                 return out
             codes = np.full(n, default, np.uint8)
             codes[row] = stored
-        parts = self._parts(n, ROUTED_PER_THREAD)
+        parts = self._team.worth(n, ROUTED_PER_THREAD)
         lefts, how = [0] * parts, (cut, missing, missing_left == 1, left_set, len(left_set) > 0)
 
         def route(part: int) -> None:
-            if part < parts:
-                lefts[part] = stump.route(codes, *how, *share(n, part, parts), out)
+            lefts[part] = stump.route(codes, *how, *share(n, part, parts), out)
 
-        self._run(parts, route)
+        self._team.run_parts(parts, route)
         self._lefts = sum(lefts)
         return out
 
@@ -268,12 +263,3 @@ class CpuStump:
             return np.array([total * unit])
         left = self._found[2][2 + which]
         return np.array([total * unit, left * unit, (total - left) * unit])
-
-    def _parts(self, size: int, per_thread: int) -> int:
-        return 1 if self._team.size == 1 else max(1, min(self._team.size, size // per_thread))
-
-    def _run(self, parts: int, work: Callable[[int], None]) -> None:
-        if parts == 1:
-            work(0)
-        else:
-            self._team.run(work)
