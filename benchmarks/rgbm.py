@@ -71,7 +71,7 @@ def colon(options: Options) -> Finding:
     """Where the best test loss lies, over random splits."""
     x, y = real.colon_cancer()
     splits = max(options.repeats, 2) if options.repeats else (2 if options.small else 10)
-    runs = [compared(options, "colon", shuffled(x, y, 40 + split), 40 + split) for split in range(splits)]
+    runs = [compared(options, "colon", shuffled(x, y, 40 + split), 40 + split, timed=1) for split in range(splits)]
     rows = []
     for i, curve in enumerate(runs[0]):
         best = [min(run[i].test) for run in runs]
@@ -127,7 +127,7 @@ def sparse(options: Options) -> Finding:
     lines = []
     for t in (47_000, 21_700, 2170, 217, 22):
         options.tell(f"sparse: t = {t}")
-        curves = [follow(data, dataset, t, rounds, options.threads, seed) for seed in range(repeats)]
+        curves = [follow(data, dataset, t, rounds, options.threads, seed, timed=1) for seed in range(repeats)]
         milliseconds = [1e3 * curve.cpu[-1] / (rounds - 1) for curve in curves]
         entries = data.X.nnz * t / 47_000
         lines.append((f"{t:,}", f"{entries:,.0f}", f"{statistics.median(milliseconds):.3f}", milliseconds))
@@ -148,7 +148,7 @@ def _memory(rows: int) -> list[str]:
         tracemalloc.start()
         dataset = gb.Dataset(data.X, data.y, max_bins=BINS, n_jobs=1)
         tracemalloc.reset_peak()
-        follow(data, dataset, 217, 3, 1, 0)
+        follow(data, dataset, 217, 3, 1, 0, timed=1)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         lines.append(f"memory of data and fit, t = 217, {data.X.nnz:,} entries: {peak / 2**20:.0f} MiB at most")

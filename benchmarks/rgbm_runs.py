@@ -9,7 +9,7 @@ tenth of the rounds; more than MOST_ROUNDS are never run (the paper's t = 1 on r
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from gpuboost.benchmarks.store import Array, Data
 RIDGE, BINS = 1e-4, 100
 MOST_ROUNDS = 25_000
 CHECKS = 240  # rounds at which losses are noted
+TIMED = 3  # fits of which times are the median
 
 GRIDS: dict[str, tuple[tuple[int, int], ...]] = {
     "a9a": ((123, 200), (36, 666), (24, 920), (11, 2217), (3, 7383), (1, 24587)),
@@ -35,7 +36,7 @@ GRIDS: dict[str, tuple[tuple[int, int], ...]] = {
 
 @dataclass(frozen=True)
 class Curve:
-    """One run at some of its rounds. Seconds are of training alone, by the wall and of this process."""
+    """One run at some of its rounds. Seconds are from the end of the first, by the wall and of this process."""
 
     t: int
     rounds: list[int]
@@ -53,33 +54,36 @@ class Curve:
         return self.train[max(i for i, here in enumerate(self.rounds) if here <= rounds)]
 
 
-class Stopwatch:
-    """A callback that notes when each round was done, and the training loss of some, the time of which is taken off."""
+class Notes:
+    """A callback that notes the training loss of some rounds."""
 
-    def __init__(self, checks: set[int]) -> None:
-        self._checks, self._off, self._off_cpu = checks, 0.0, 0.0
-        self.rounds: list[int] = []
-        self.seconds: list[float] = []
-        self.cpu: list[float] = []
+    def __init__(self, wanted: Collection[int]) -> None:
+        self._wanted = wanted
         self.train: list[float] = []
 
-    def start(self) -> Stopwatch:
-        self._began, self._began_cpu = time.perf_counter(), time.process_time()
-        return self
+    def __call__(self, record: Any) -> bool:
+        if record.round + 1 in self._wanted:
+            self.train.append(record.training_loss())
+        return False
+
+
+class Stopwatch:
+    """A callback that notes when some rounds were done, from the end of the first one on: binning lies before it."""
+
+    def __init__(self, wanted: Collection[int]) -> None:
+        self._wanted = wanted
+        self._times: list[tuple[float, float]] = []
 
     def __call__(self, record: Any) -> bool:
-        done = record.round + 1
-        if done == 1:  # binning lies before the first round
-            self.start()
-        if done in self._checks:
-            now, cpu = time.perf_counter(), time.process_time()
-            self.rounds.append(done)
-            self.seconds.append(now - self._began - self._off)
-            self.cpu.append(cpu - self._began_cpu - self._off_cpu)
-            self.train.append(record.training_loss())
-            self._off += time.perf_counter() - now
-            self._off_cpu += time.process_time() - cpu
+        if record.round + 1 in self._wanted:
+            self._times.append((time.perf_counter(), time.process_time()))
         return False
+
+    @property
+    def seconds(self) -> Array:
+        """(2, rounds) by the wall and of this process."""
+        times = np.array(self._times).T
+        return times - times[:, :1]
 
 
 def checks(rounds: int) -> list[int]:
@@ -87,18 +91,28 @@ def checks(rounds: int) -> list[int]:
     return sorted({round(x) for x in np.geomspace(1, rounds, min(CHECKS, rounds))})
 
 
-def follow(data: Data, dataset: gb.Dataset, t: int, rounds: int, threads: int, seed: int) -> Curve:
-    """One run: timed alone, and its held-out losses made afterwards, tree by tree."""
+def follow(
+    data: Data, dataset: gb.Dataset, t: int, rounds: int, threads: int, seed: int, *, timed: int = TIMED
+) -> Curve:
+    """One run, for its losses, and ``timed`` more, for the median of their times: to look at a loss of all rows takes
+    what a round needs out of the caches. Held-out losses are made afterwards, tree by tree."""
     loss = gb.losses.Logistic(RIDGE) if data.task == "binary" else gb.losses.SquaredError()
     kind = gb.GradientBoostingClassifier if data.task == "binary" else gb.GradientBoostingRegressor
-    watch = Stopwatch(set(checks(rounds)))
-    model = kind(
-        loss=loss, n_estimators=rounds, learning_rate=1.0, step="constant", max_depth=1, reg_lambda=0.0,
-        min_child_weight=0.0, max_bins=BINS, learners=None if t >= data.X.shape[1] else t, random_state=seed,
-        n_jobs=threads, device="cpu", callbacks=[watch],
-    )  # fmt: skip
-    model.fit(dataset)
-    return Curve(t, watch.rounds, watch.seconds, watch.cpu, watch.train, held_out(model, data, watch.rounds))
+    looked_at = checks(rounds)
+
+    def fitted(watch: Notes | Stopwatch) -> Any:
+        return kind(
+            loss=loss, n_estimators=rounds, learning_rate=1.0, step="constant", max_depth=1, reg_lambda=0.0,
+            min_child_weight=0.0, max_bins=BINS, learners=None if t >= data.X.shape[1] else t, random_state=seed,
+            n_jobs=threads, device="cpu", callbacks=[watch],
+        ).fit(dataset)  # fmt: skip
+
+    notes, watches = Notes(set(looked_at)), [Stopwatch(set(looked_at)) for _ in range(timed)]
+    model = fitted(notes)
+    for watch in watches:
+        fitted(watch)
+    seconds, cpu = np.median([watch.seconds for watch in watches], axis=0).tolist()
+    return Curve(t, looked_at, seconds, cpu, notes.train, held_out(model, data, looked_at))
 
 
 def held_out(model: Any, data: Data, rounds: Sequence[int]) -> list[float]:
@@ -119,12 +133,12 @@ def grid(name: str, features: int, options: Options) -> list[tuple[int, int]]:
     return [(min(t, features), max(2, min(int(n * scale), MOST_ROUNDS))) for t, n in GRIDS[name]]
 
 
-def compared(options: Options, name: str, data: Data, seed: int) -> list[Curve]:
+def compared(options: Options, name: str, data: Data, seed: int, *, timed: int = TIMED) -> list[Curve]:
     dataset = gb.Dataset(data.X, data.y, max_bins=BINS, n_jobs=options.threads)
     curves = []
     for t, rounds in grid(name, data.X.shape[1], options):
         options.tell(f"{name}: t = {t}, {rounds:,} rounds, seed {seed}")
-        curves.append(follow(data, dataset, t, rounds, options.threads, seed))
+        curves.append(follow(data, dataset, t, rounds, options.threads, seed, timed=timed))
     return curves
 
 

@@ -8,6 +8,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +42,8 @@ from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
 from gpuboost.theory import Guarantee
 from gpuboost.types import Array, DeviceMatrix, Ensemble
+
+import_module("gpuboost.backends.cpu")  # numba and its kernels are loaded with the estimators, not in their first fit
 
 FITTED = (
     "best_iteration_",
