@@ -33,7 +33,7 @@ def threads(options: Options) -> Finding:
                 rate, seconds = _turn(team)
                 found[name].append(rate)
                 spent[name].append(seconds)
-    if options.peers:
+    if options.beside("lightgbm"):
         for used in (1, cores):
             options.tell(f"{shape.title}: LightGBM, {used} threads")
             found[f"LightGBM, {used} threads, column-wise"] = _lightgbm(shape, used, repeats)

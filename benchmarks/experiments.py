@@ -12,6 +12,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from gpuboost.benchmarks import machine
+from gpuboost.benchmarks.peers import installed
 from gpuboost.errors import InputError
 
 _TIGHT = (",", ":")  # no blanks in lines of numbers
@@ -22,11 +23,15 @@ class Options:
     """What the command line says."""
 
     small: bool
-    peers: bool  # beside other libraries, where they are installed
+    peers: tuple[str, ...]  # libraries to run beside, by their names in ``peers``
     threads: int
     repeats: int  # 0: the part's own number
     tell: Callable[[str], None]
     scale: float = 1.0  # of the rounds, in parts whose length is a matter of patience
+
+    def beside(self, library: str) -> bool:
+        """Whether this one is asked for, and there."""
+        return library in self.peers and installed(library)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def models(data: Data, *, peers: bool) -> dict[str, Make]:
 
 def compared(options: Options, name: str, data: Data) -> Finding:
     """The models take turns."""
-    asked = models(data, peers=options.peers)
+    asked = models(data, peers=bool(options.peers))
     repeats = options.repeats or (1 if options.small else 5)
     seconds: dict[str, list[float]] = {label: [] for label in asked}
     scores: dict[str, list[float]] = {label: [] for label in asked}

@@ -159,8 +159,7 @@ def stumps(options: Options) -> Finding:
     """200 stumps of all features of a9a, all libraries."""
     data = real.a9a(3000 if options.small else None)
     setting = Setting(trees=20 if options.small else 200, depth=1)
-    named = [name for name in ("gpuboost", "xgboost", "lightgbm", "sklearn") if name == "gpuboost" or options.peers]
-    named = [name for name in named if peers.installed(name)]
+    named = ["gpuboost", *(name for name in ("xgboost", "lightgbm", "sklearn") if options.beside(name))]
     repeats = options.repeats or (1 if options.small else 7)
     wall: dict[str, list[float]] = {name: [] for name in named}
     cpu: dict[str, list[float]] = {name: [] for name in named}

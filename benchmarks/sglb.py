@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -139,7 +138,7 @@ PAPER = {"logistic GB": 0.482, PLAIN: 0.475, "smoothed SGB (rows 0.5)": 0.474, "
 def table_1(options: Options) -> Finding:
     """Mean 0-1 loss on the test rows after 1,000 rounds; nothing is chosen by them."""
     folds = options.repeats or (10 if options.small else 100)
-    methods = OURS | (THEIRS if options.peers and find_spec("catboost") else {})
+    methods = OURS | (THEIRS if options.beside("catboost") else {})
     errors: dict[str, list[float]] = {name: [] for name in methods}
     same = 0.0
     for number in range(folds):
@@ -201,7 +200,7 @@ def cost(options: Options) -> Finding:
             gb.GradientBoostingClassifier(**common, langevin=gb.Langevin(random_from=0)), bins
         ),
     }
-    if options.peers and find_spec("catboost"):
+    if options.beside("catboost"):
         models |= {
             "catboost": lambda: _train_catboost(data, trees, options.threads),
             "catboost: langevin": lambda: _train_catboost(data, trees, options.threads, langevin=True),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ def ood(options: Options) -> Finding:
     digits; each other pair was run once.
     """
     seeds = options.repeats or (1 if options.small else 3)
-    peers = options.peers and find_spec("catboost") is not None
+    peers = options.beside("catboost")
     found = {pair.name: _judged(pair, seeds, options, peers=peers) for pair in _pairs(small=options.small)}
     columns = ("known | asked", "pair", OURS, *((DEFAULTS, ALIKE, "ours less the better", "s.e.") if peers else ()))
     title = f"AUC of knowledge uncertainty, out of domain; mean of {seeds} seeds"

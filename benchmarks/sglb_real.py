@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -132,7 +131,7 @@ def tables_2_and_3(name: str, options: Options) -> Finding:
     parts = split(SETS[name](), 2000 if options.small else None)
     (_, _), (_, y_choose), (_, y_test) = parts.parts
     found: dict[str, dict[str, Any]] = {}
-    for method in methods(options.peers and find_spec("catboost") is not None):
+    for method in methods(options.beside("catboost")):
         rng, best, chosen = np.random.default_rng(1), np.inf, None
         for trial in range(trials):
             options.tell(f"{name}: {method.name} by {method.loss}, trial {trial + 1} of {trials}")

@@ -18,7 +18,7 @@ from gpuboost.langevin import Dynamics, Langevin, NoNoise
 from gpuboost.learner_findings import MOST_PAIRS_PER_FEATURE, is_stump, not_enumerable
 from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection
 from gpuboost.learners.partition import partition
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
@@ -36,6 +36,7 @@ STEPS: dict[str, Callable[[], Step]] = {
     "constant": ConstantStep,
     "line_search": LineSearchStep,
 }
+RIDGE, RIDGE_OF_LISTS = 3.0, 1.0  # reg_lambda, unless it is given
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -67,7 +68,7 @@ def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
     return options[value]
 
 
-def limits(params: Mapping[str, Any], n_rows: int, directions: tuple[int, ...] | None = None) -> Limits:
+def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple[int, ...] | None = None) -> Limits:
     """Where a tree stops. Without ``max_leaves`` the depth alone decides, and the other way round."""
     depth = None if params["max_depth"] is None else integer("max_depth", params["max_depth"], 1)
     leaves = None if params["max_leaves"] is None else integer("max_leaves", params["max_leaves"], 2)
@@ -90,7 +91,7 @@ def limits(params: Mapping[str, Any], n_rows: int, directions: tuple[int, ...] |
         max_depth=depth,
         min_samples_leaf=integer("min_samples_leaf", params["min_samples_leaf"], 1),
         min_child_weight=real("min_child_weight", params["min_child_weight"]),
-        reg_lambda=_reg_lambda(params["reg_lambda"], params.get("langevin")),
+        reg_lambda=_reg_lambda(params["reg_lambda"], loss, params.get("langevin")),
         min_split_gain=real("min_split_gain", params["min_split_gain"]),
         random_strength=real("random_strength", params.get("random_strength", 0.0)),
         directions=directions,
@@ -164,11 +165,13 @@ def _check_posterior_samples(params: Mapping[str, Any]) -> None:
         )
 
 
-def _reg_lambda(value: Any, policy: Any) -> float:
-    """What None stands for: 1, and 0 with Langevin, whose leaves are plain averages."""
-    if value is None:
-        return 0.0 if isinstance(policy, Langevin) else 1.0
-    return real("reg_lambda", value)
+def _reg_lambda(value: Any, loss: Loss, policy: Any) -> float:
+    """What None stands for: see docs/decisions/0010, and 0 with Langevin, whose leaves are plain averages."""
+    if value is not None:
+        return real("reg_lambda", value)
+    if isinstance(policy, Langevin):
+        return 0.0
+    return RIDGE_OF_LISTS if is_list_loss(loss) else RIDGE
 
 
 def step(value: Any, loss: Loss, dynamics: Dynamics) -> Step:
@@ -205,7 +208,7 @@ def recipe(
         Naming the first parameter that is out of its range, or the pieces that contradict each other.
     """
     dynamics = langevin(params.get("langevin"))
-    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, n_rows, directions))
+    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, loss, n_rows, directions))
     drawn = learners(params["learners"])
     if n_columns is not None and params.get("base_learner") is None:
         _check_learners(drawn, growth.limits, n_columns, params["max_bins"])

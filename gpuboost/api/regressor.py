@@ -43,7 +43,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     min_child_weight : float
         Sum of second derivatives that a leaf holds at least.
     reg_lambda : float or None
-        L2 term in the leaf value -G / (H + lambda) and in the gain. None: 1, and 0 with ``langevin``, whose leaves are
+        L2 term in the leaf value -G / (H + lambda) and in the gain. None: 3, and 0 with ``langevin``, whose leaves are
         plain averages.
     min_split_gain : float
         A split that gains less is not made.

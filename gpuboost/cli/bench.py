@@ -51,7 +51,7 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)
-    peers, threads = options.peers or "catboost" in options.peer, options.threads or machine.cores()
+    peers, threads = _peers(options), options.threads or machine.cores()
     findings: dict[str, Any] = {}
     with console.status(experiment.title) as status:
         of_size = options.size == "small", peers, threads, options.repeats

@@ -51,7 +51,7 @@ def test_many_workers_lose_little_to_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow  # three processes, each with data and kernels of its own
 def test_threads_and_processes_take_turns() -> None:
-    found = async_threads.threads(Options(True, False, 2, 2, lambda _: None))
+    found = async_threads.threads(Options(True, (), 2, 2, lambda _: None))
     assert set(found.numbers) == {"one process, one worker", "2 processes", "2 threads"}
     assert all(len(rates) == 2 and min(rates) > 0.0 for rates in found.numbers.values())
     assert [row[3] for row in found.rows][1] == "1.00"

@@ -27,7 +27,7 @@ def test_its_table_has_every_model_with_its_score_and_time(task: str, monkeypatc
     y = (y > 0.5).astype(float) if task == "binary" else y
     data = Data(task, frame[:500], y[:500], frame[500:], y[500:])  # type: ignore[arg-type]
     told: list[str] = []
-    found = functional.compared(Options(True, False, 1, 2, told.append), "two", data)
+    found = functional.compared(Options(True, (), 1, 2, told.append), "two", data)
     assert [row[0] for row in found.rows] == list(functional.models(data, peers=False))
     assert found.columns[1] == ("logloss" if task == "binary" else "rmse")
     assert found.rows[0][2] == "+0.00%"

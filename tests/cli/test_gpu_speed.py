@@ -17,7 +17,7 @@ from gpuboost.benchmarks import gpu_counted, gpu_kernels, gpu_micro, gpu_model, 
 from gpuboost.benchmarks.experiments import Options, drawn
 from gpuboost.cli import main
 
-QUIET = Options(small=False, peers=False, threads=1, repeats=1, tell=lambda line: None)
+QUIET = Options(small=False, peers=(), threads=1, repeats=1, tell=lambda line: None)
 
 
 def no_gpu():
@@ -67,7 +67,7 @@ def test_a_small_training_is_timed(monkeypatch):
 
 
 def test_streams_are_timed_against_one_tree_at_a_time():
-    small = Options(small=True, peers=False, threads=1, repeats=1, tell=lambda line: None)
+    small = Options(small=True, peers=(), threads=1, repeats=1, tell=lambda line: None)
     with emulated_gpu():
         found = gpu_workers.workers(small)
     assert [row[1] for row in found.rows] == ["none", "1", "2", "4"]

@@ -17,7 +17,7 @@ from gpuboost.cli import main
 
 
 def options(**more: object) -> Options:
-    return Options(False, False, 1, 0, lambda _: None, **more)
+    return Options(False, (), 1, 0, lambda _: None, **more)
 
 
 def test_the_grid_is_the_papers() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.benchmarks import sampling, smart
+from gpuboost.benchmarks import experiments, sampling, smart
 from gpuboost.benchmarks.synthetic import higgs_like
 from gpuboost.cli import main
 
@@ -44,7 +44,9 @@ def test_worse_is_worse_whichever_way_the_score_goes() -> None:
     scores = {"gpuboost: mvs": {"ndcg@10": 0.5, "logloss": 0.5}, "lightgbm: goss": {"ndcg@10": 0.4, "logloss": 0.4}}
     assert sampling._worse(scores, "lightgbm: goss", sampling.MVS, "ndcg@10") == pytest.approx(0.2)
     assert sampling._worse(scores, "lightgbm: goss", sampling.MVS, "logloss") == pytest.approx(-0.2)
-    told = sampling._beside(scores, {"gpuboost: mvs": 1.0, "lightgbm: goss": 4.0}, "lightgbm: goss", "ndcg@10")
+    told = sampling._beside(
+        scores, {"gpuboost: mvs": 1.0, "lightgbm: goss": 4.0}, sampling.MVS, "lightgbm: goss", "ndcg@10"
+    )
     assert told == "gpuboost: mvs takes 0.25 of the time of lightgbm: goss, and is 25.00% better"
 
 
@@ -61,10 +63,18 @@ def test_a_small_run_from_end_to_end(suite: str, tmp_path: Path, capsys: pytest.
         assert labels == list(sampling.OURS)  # no peers were asked for
 
 
+@pytest.mark.parametrize("there", [("xgboost", "lightgbm", "catboost"), ("lightgbm",), ()])
+def test_only_peers_that_are_asked_for_and_there_run(there: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "installed", lambda name: name in there)
+    options = experiments.Options(True, ("lightgbm", "catboost"), 1, 1, lambda _: None)
+    found = {library for library, _ in sampling._asked(options).values()}
+    assert found == {"gpuboost", *there} - {"xgboost"}
+
+
 def test_scores_by_number_of_trees(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     assert main(["bench", "sampling", "--case", "long", "--size", "small", "--threads", "1", "--json", str(path)]) == 0
     found = json.loads(path.read_text())["parts"]["long"]
-    assert [row[0] for row in found["rows"]] == list(sampling.OURS)
+    assert [row[0] for row in found["rows"]] == [label for label in sampling.OURS if label != sampling.TWICE]
     for two, four in found["numbers"]["log loss"].values():
         assert 0.3 < four < two < 0.7, "more trees of so few are better"

@@ -124,7 +124,7 @@ def test_rows_of_another_kind_are_told_beside_catboost(task: str, monkeypatch: p
     assert len(rows.x) == len(rows.inside) == 100
     np.testing.assert_allclose(rows.outside.mean(axis=0), rows.x.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(rows.outside.std(axis=0), rows.x.std(axis=0))
-    options = Options(True, True, 1, 2, lambda text: None)
+    options = Options(True, ("catboost",), 1, 2, lambda text: None)
     found = sglb_ood._judged(pair, 2, options, peers=True)
     assert list(found["auc"]) == [sglb_ood.OURS, sglb_ood.DEFAULTS, sglb_ood.ALIKE]
     assert all(len(one) == 2 and 0.0 <= min(one) <= max(one) <= 1.0 for one in found["auc"].values())

@@ -266,14 +266,16 @@ def test_the_automatic_step_is_the_gradients(loss: str, step: Step) -> None:
 
 
 def test_leaves_are_plain_averages_unless_told_otherwise() -> None:
-    def ridge(**params: Any) -> float:
+    def ridge(loss: Loss, **params: Any) -> float:
         made = gb.GradientBoostingRegressor(**params).get_params(deep=False)
-        return recipe_of(made, losses.SquaredError(), 100).growth.limits.reg_lambda
+        return recipe_of(made, loss, 100).growth.limits.reg_lambda
 
-    assert ridge() == 1.0
-    assert ridge(langevin=Langevin()) == 0.0
-    assert ridge(langevin=Langevin(), reg_lambda=1.0) == 1.0
-    assert ridge(reg_lambda=0.0) == 0.0
+    squared, lists = losses.SquaredError(), losses.get("lambdamart")
+    assert ridge(squared) == 3.0
+    assert ridge(lists) == 1.0
+    assert ridge(squared, langevin=Langevin()) == 0.0
+    assert ridge(squared, langevin=Langevin(), reg_lambda=1.0) == 1.0
+    assert ridge(squared, reg_lambda=0.0) == ridge(lists, reg_lambda=0.0) == 0.0
 
 
 @pytest.mark.parametrize("loss", ["logistic", losses.Logistic(0.1), "exponential"])
