@@ -135,7 +135,7 @@ def _all_rows(label: str) -> str:
 def _worse(scores: Mapping[str, Mapping[str, float]], label: str, than: str, decides: str) -> float:
     """By what share of the latter, whichever way the score goes."""
     change = scores[label][decides] / scores[than][decides] - 1.0
-    return -change if decides in HIGHER_IS_BETTER else change
+    return 0.0 + (-change if decides in HIGHER_IS_BETTER else change)  # 0.0 +: no negative zero
 
 
 def _beside(

@@ -43,6 +43,7 @@ def test_rounds_to_a_target_are_means_of_those_that_reach_it() -> None:
 def test_worse_is_worse_whichever_way_the_score_goes() -> None:
     scores = {"gpuboost: mvs": {"ndcg@10": 0.5, "logloss": 0.5}, "lightgbm: goss": {"ndcg@10": 0.4, "logloss": 0.4}}
     assert sampling._worse(scores, "lightgbm: goss", sampling.MVS, "ndcg@10") == pytest.approx(0.2)
+    assert f"{sampling._worse(scores, sampling.MVS, sampling.MVS, 'ndcg@10'):+.2%}" == "+0.00%"
     assert sampling._worse(scores, "lightgbm: goss", sampling.MVS, "logloss") == pytest.approx(-0.2)
     told = sampling._beside(
         scores, {"gpuboost: mvs": 1.0, "lightgbm: goss": 4.0}, sampling.MVS, "lightgbm: goss", "ndcg@10"
