@@ -32,28 +32,21 @@ static __device__ __forceinline__ void store(const Cells &cells, longlong2 *sums
     }
 }
 
-// cells += sign * the sums of one stretch of rows. size: cells of the feature.
-static __device__ __forceinline__ void add_partial(Cells &cells, const uint2 *sums, const u32 *counts, i32 size, i32 sign)
+// cells += the sums of one stretch of rows; beyond the feature's own cells anything may be added.
+static __device__ __forceinline__ void add_partial(Cells &cells, const uint2 *sums, const u32 *counts)
 {
     const i32 first = (threadIdx.x & 31) * PER_LANE;
-    if (first >= size)
-        return;
     const uint4 *both = (const uint4 *)(sums + first);
 #pragma unroll
     for (i32 k = 0; k < PER_LANE; k += 2) {
-        const uint4 pairs = both[k / 2]; // the second may lie beyond the feature's cells
-        const bool second = first + k + 1 < size;
-        if (first + k < size) {
-            cells.g[k] += sign * (i64)(i32)pairs.x;
-            cells.h[k] += sign * (i64)pairs.y;
-            if (COUNTS)
-                cells.n[COUNTS ? k : 0] += sign * (i32)counts[first + k];
-        }
-        if (second) {
-            cells.g[k + 1] += sign * (i64)(i32)pairs.z;
-            cells.h[k + 1] += sign * (i64)pairs.w;
-            if (COUNTS)
-                cells.n[COUNTS ? k + 1 : 0] += sign * (i32)counts[first + k + 1];
+        const uint4 pairs = both[k / 2];
+        cells.g[k] += (i32)pairs.x;
+        cells.h[k] += pairs.y;
+        cells.g[k + 1] += (i32)pairs.z;
+        cells.h[k + 1] += pairs.w;
+        if (COUNTS) {
+            cells.n[COUNTS ? k : 0] += (i32)counts[first + k];
+            cells.n[COUNTS ? k + 1 : 0] += (i32)counts[first + k + 1];
         }
     }
 }
@@ -67,39 +60,18 @@ struct Store {
     i32 columns, base; // base: stretch whose sums come first
 };
 
-// cells += sign * the sums of all shards (shards.cu). sums: of the line's cells, with its counts behind them.
-static __device__ __forceinline__ void add_line(Cells &cells, const i64 *sums, i32 in_line, i32 place, i32 size, i32 sign)
+// cells += the sums of all shards (shards.cu). sums: of the line's cells, with its counts behind them.
+static __device__ __forceinline__ void add_line(Cells &cells, const i64 *sums, i32 in_line, i32 place)
 {
     const i32 first = (threadIdx.x & 31) * PER_LANE;
 #pragma unroll
     for (i32 k = 0; k < PER_LANE; ++k) {
-        if (first + k >= size)
-            continue;
         const i32 cell = place * CELLS + first + k;
-        cells.g[k] += sign * sums[2 * cell];
-        cells.h[k] += sign * sums[2 * cell + 1];
+        cells.g[k] += sums[2 * cell];
+        cells.h[k] += sums[2 * cell + 1];
         if (COUNTS)
-            cells.n[COUNTS ? k : 0] += sign * (i32)sums[2 * in_line + cell];
+            cells.n[COUNTS ? k : 0] += (i32)sums[2 * in_line + cell];
     }
-}
-
-// The histogram of one feature at a child of ``line``: its own stretches, or its parent's less those of its sibling.
-// number: of the line, among those whose sums are there.
-static __device__ __forceinline__ void complete(Cells &cells, const Store &at, const Line &line, i32 number, i32 side,
-                                                i32 slot, i32 place, i32 size, i32 keep)
-{
-    const i64 tile = (i64)at.columns * CELLS, own = slot * tile + (i64)place * CELLS;
-    load(cells, at.sums + own, at.counts + own * COUNTS, side ? size : 0);
-    if (SHARDED) {
-        const i64 *sums = (const i64 *)at.partials + SHARED_HEAD + number * tile * (2 + COUNTS);
-        add_line(cells, sums, (i32)tile, place, size, side ? -1 : 1);
-    }
-    for (i32 t = line.first_tile; t < line.first_tile + line.n_tiles && !SHARDED; ++t) {
-        const i64 part = (t - at.base) * tile + (i64)place * CELLS;
-        add_partial(cells, at.partials + part, at.partial_counts + part * COUNTS, size, side ? -1 : 1);
-    }
-    if (keep)
-        store(cells, at.sums + own, at.counts + own * COUNTS, size);
 }
 
 static __device__ __forceinline__ Terms terms_of(const Node &node, const State *state, const Rule *rule, i32 missing)

@@ -124,13 +124,30 @@ static __device__ void split_node(Node *nodes, i32 v, i32 left, i32 new_slot, i3
     growth.routes[slot] = {parent.feature, (u32)parent.bin | (kind & 0xff) << 8 | flags, new_slot, line};
 }
 
+// block_scan as a call: it is asked for again and again, and to fetch its instructions takes longer than to execute them.
+static __device__ __noinline__ u64 scan_called(u32 value)
+{
+    u32 total;
+    const u32 before = block_scan(value, total);
+    return (u64)total << 32 | before;
+}
+
+static __device__ __forceinline__ u32 scan(u32 value, u32 &total)
+{
+    const u64 both = scan_called(value);
+    total = (u32)(both >> 32);
+    return (u32)both;
+}
+
 // How many of nodes begin .. end - 1 have a split to make.
 static __device__ u32 count_open(const Node *nodes, i32 begin, i32 end)
 {
     u32 open = 0;
     for (i32 v = begin + threadIdx.x; v < end; v += blockDim.x)
         open += nodes[v].state == OPEN;
-    return block_sum(open);
+    u32 total;
+    scan(open, total);
+    return total;
 }
 
 // Split the open nodes of begin .. end - 1 that are above ``least`` (0: all), in their order. What else is a leaf keeps
@@ -145,11 +162,11 @@ static __device__ void split_open(State *state, Node *nodes, i32 begin, Threshol
         const bool open = v < end && nodes[v].state == OPEN;
         const u64 key = open ? gain_key(nodes, v, next) : 0;
         u32 more_ties, more, more_rows, more_lines;
-        const u32 tie = ties + block_scan(open && key == least.key, more_ties);
+        const u32 tie = ties + scan(open && key == least.key, more_ties);
         const bool chosen = open && (least.key == 0 || key > least.key || (key == least.key && tie < least.ties));
-        const u32 place = taken + block_scan(chosen, more);
-        const u32 row = rows + block_scan(chosen ? rows_here(nodes, v, growth) : 0, more_rows);
-        const u32 line = lines + block_scan(chosen ? 1 + builds_both(nodes[v], growth) : 0, more_lines);
+        const u32 place = taken + scan(chosen, more);
+        const u32 row = rows + scan(chosen ? rows_here(nodes, v, growth) : 0, more_rows);
+        const u32 line = lines + scan(chosen ? 1 + builds_both(nodes[v], growth) : 0, more_lines);
         if (chosen)
             split_node(nodes, v, end + 2 * place, leaves + place, row, line, growth);
         else if (v < end && nodes[v].state != SPLIT) {

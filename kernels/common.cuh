@@ -41,22 +41,20 @@ static __device__ __forceinline__ u32 narrowed(f64 x)
 }
 
 // True in all threads of the block that arrives last of ``blocks``; what the others wrote before is then visible to it.
-// The counter is 0 before the launch and after it.
+// The counter is 0 before the launch and after it. One thread fences for all: barriers pass on what it has seen.
 static __device__ __forceinline__ bool last_block(u32 *counter, u32 blocks)
 {
     __shared__ u32 arrived;
-    __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
+        __threadfence();
         arrived = atomicAdd(counter, 1u);
-    __syncthreads();
-    const bool last = arrived == blocks - 1;
-    if (last) {
-        if (threadIdx.x == 0)
+        if (arrived == blocks - 1)
             *counter = 0;
         __threadfence();
     }
-    return last;
+    __syncthreads();
+    return arrived == blocks - 1;
 }
 
 static __device__ __forceinline__ bool last_block(u32 *counter)

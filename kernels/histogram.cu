@@ -22,19 +22,20 @@ constexpr int WARPS = THREADS / 32;
 #define PLANE (SPAN * 32)
 #define ALL_PLANES (2 * PLANE + COUNTS * PLANE / 2) // counts have 16 bits each: those of two bins share a word
 
-// Blocks that a multiprocessor should hold: as shared memory allows. sm_75 has room for 1,024 threads, and for sm_100 the
+// Blocks that a multiprocessor should hold: as shared memory allows, for lists. sm_75 has room for 1,024 threads, and for sm_100 the
 // compiler would spill registers.
 #if COUNTS || (defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ >= 1000))
-#define BLOCKS 2
+#define LIST_BLOCKS 2
 #else
-#define BLOCKS 3
+#define LIST_BLOCKS 3
 #endif
+#define ROOT_BLOCKS 2 // a third would leave no registers for what is on its way
 
 // 32 rows of one warp, on their way from memory to the planes.
 struct Stage {
-    i32 row[32]; // -1: none
-    i32 g[32];
-    u32 h[32];
+    uint2 pair[32];  // g and h; 0 where there is no row
+    i64 offset[32];  // of its bins, in bytes
+    i32 there[COUNTS ? 32 : 1];
 };
 
 // Of a tile whose features use ``cells`` of them, those from ``low`` on that a pass has room for.
@@ -53,34 +54,50 @@ static __device__ void clear_planes(u32 *plane, i32 cells)
     }
 }
 
-// tile: the bins of a tile of features, WORDS to a row; low: the first bin of the pass.
-static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage, const u32 *__restrict__ tile, u32 low)
+static __device__ __forceinline__ void put(Stage &stage, i32 row, bool there, uint2 pair)
+{
+    const i32 lane = threadIdx.x & 31;
+    stage.pair[lane] = pair;
+    stage.offset[lane] = there ? (i64)row * WIDTH : 0;
+    if (COUNTS)
+        stage.there[COUNTS ? lane : 0] = there;
+}
+
+// tile: the bins of a tile of features, WORDS to a row; low: the first bin of the pass; words: those that are of use, bit by
+// bit. What a lane adds to, and by how
+// much it turns its words so that byte i is the one of step i, is the same for all rows: two instructions to an addition.
+static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage, const u32 *__restrict__ tile, u32 low,
+                                                 i32 words)
 {
     const i32 lane = threadIdx.x & 31, r = lane / WORDS, w = lane % WORDS;
-    const i32 first_column = (r >> 2) * WIDTH + 4 * w;
+    if (!(words >> w & 1))
+        return;
+    const char *own = (const char *)(tile + w);
+    char *column[4];
     u32 word[WORDS];
 #pragma unroll
-    for (i32 s = 0; s < WORDS; ++s) {
-        const i32 row = stage.row[s * ROWS_AT_ONCE + r];
-        word[s] = row < 0 ? 0 : tile[(i64)row * WORDS + w];
-    }
+    for (i32 i = 0; i < 4; ++i)
+        column[i] = (char *)(plane + (r >> 2) * WIDTH + 4 * w + (i + r & 3));
+#pragma unroll
+    for (i32 s = 0; s < WORDS; ++s) // a row that is not there adds nothing to the bins of row 0
+        word[s] = *(const u32 *)(own + stage.offset[s * ROWS_AT_ONCE + r]);
 #pragma unroll
     for (i32 s = 0; s < WORDS; ++s) {
         const i32 k = s * ROWS_AT_ONCE + r;
-        if (stage.row[k] < 0)
+        if (COUNTS && !stage.there[COUNTS ? k : 0])
             continue;
-        const u32 g = (u32)stage.g[k], h = stage.h[k];
+        const uint2 pair = stage.pair[k];
+        const u32 turned = __funnelshift_r(word[s], word[s], 8 * (r & 3));
 #pragma unroll
         for (i32 i = 0; i < 4; ++i) {
-            const i32 byte = (i + r) & 3;
-            const u32 bin = (word[s] >> (8 * byte) & 255) - low;
+            const u32 bin = __byte_perm(turned, 0, 0x4440 + i) - low;
             if (PASSES > 1 && bin >= SPAN)
                 continue;
-            u32 *column = plane + first_column + byte;
-            atomicAdd(column + bin * 32, g);
-            atomicAdd(column + bin * 32 + PLANE, h);
+            u32 *cell = (u32 *)(column[i] + bin * 128);
+            atomicAdd(cell, pair.x);
+            atomicAdd(cell + PLANE, pair.y);
             if (COUNTS)
-                atomicAdd(column + bin / 2 * 32 + 2 * PLANE, bin & 1 ? 1u << 16 : 1u);
+                atomicAdd((u32 *)(column[i] + bin / 2 * 128) + 2 * PLANE, bin & 1 ? 1u << 16 : 1u);
         }
     }
 }
@@ -91,21 +108,22 @@ static __device__ void write_sums(const u32 *plane, i32 cells, uint2 *sums, u32 
 {
     const i32 lane = threadIdx.x & 31, feature = lane % WIDTH, part = lane / WIDTH;
     for (i32 at = (threadIdx.x >> 5) * COPIES + part; at * 4 < cells; at += WARPS * COPIES) {
+        u32 g[4] = {}, h[4] = {}, n[4] = {};
 #pragma unroll
-        for (i32 k = 0; k < 4; ++k) {
-            u32 g = 0, h = 0, n = 0;
+        for (i32 k = 0; k < 4; ++k)
 #pragma unroll
             for (i32 c = 0; c < COPIES; ++c) {
                 const u32 *column = plane + (c + part) % COPIES * WIDTH + feature;
-                g += column[(at * 4 + k) * 32];
-                h += column[(at * 4 + k) * 32 + PLANE];
+                g[k] += column[(at * 4 + k) * 32];
+                h[k] += column[(at * 4 + k) * 32 + PLANE];
                 if (COUNTS)
-                    n += column[(at * 2 + k / 2) * 32 + 2 * PLANE] >> 16 * (k & 1) & 0xffff;
+                    n[k] += column[(at * 2 + k / 2) * 32 + 2 * PLANE] >> 16 * (k & 1) & 0xffff;
             }
-            sums[feature * CELLS + at * 4 + k] = make_uint2(g, h);
-            if (COUNTS)
-                counts[feature * CELLS + at * 4 + k] = n;
-        }
+        uint4 *to = (uint4 *)(sums + feature * CELLS + at * 4);
+        to[0] = make_uint4(g[0], h[0], g[1], h[1]);
+        to[1] = make_uint4(g[2], h[2], g[3], h[3]);
+        if (COUNTS)
+            *(uint4 *)(counts + feature * CELLS + at * 4) = make_uint4(n[0], n[1], n[2], n[3]);
     }
 }
 
@@ -176,10 +194,22 @@ static __device__ void plant_root(const i64 *sums, i32 n_tiles, State *state, No
     node_of_slot[0] = 0;
 }
 
+// What a row adds at the root, before it is an integer: on its way while the row before it is added.
+struct Given {
+    f32 g, h;
+};
+
+static __device__ __forceinline__ Given given(const f32 *__restrict__ g, const f32 *__restrict__ h, i32 row, i32 end)
+{
+    if (row >= end)
+        return {0.0f, 0.0f};
+    return {g[row], h[row]};
+}
+
 // The root's histogram. Gradients are turned to integers on the way and kept as pairs.
 // contest: {candidate features, tiles that hold them, WIDTH}, at least one; tiles, tile_cells: of each such tile, its number and
-// how many bins its features have at most. sums: two for each stretch of rows.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+// how many bins its features have at most and, from bit 16 on, which of its words have any of them. sums: two for each stretch of rows.
+extern "C" __global__ void __launch_bounds__(THREADS, ROOT_BLOCKS)
 root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, const f32 *__restrict__ h,
                const i32 *__restrict__ multiplicity, i32 weighted, const i32 *__restrict__ contest,
                const i32 *__restrict__ tiles, const i32 *__restrict__ tile_cells, u32 *pairs, i64 *sums,
@@ -191,29 +221,32 @@ root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, c
     Stage &stage = ((Stage *)(shared + ALL_PLANES))[threadIdx.x >> 5];
     const i32 lane = threadIdx.x & 31, across = contest[1], m = state->m;
     const i32 stretch = rows_of_tile(m, across, least, items), down = (m + stretch - 1) / stretch;
+    const i32 busy = max(1, min((i32)gridDim.x, down * across));
+    if ((i32)blockIdx.x >= busy)
+        return;
     for (i32 item = blockIdx.x; item < down * across; item += gridDim.x) {
         const i32 at = item / across, place = item % across, begin = at * stretch, end = min(m, begin + stretch);
+        const i32 used = tile_cells[place] & 0xffff, words = tile_cells[place] >> 16;
         const u32 *tile = bins + (i64)tiles[place] * n * WORDS;
-        for (i32 low = 0; PASSES > 1 ? low < tile_cells[place] : low == 0; low += SPAN) {
-            const i32 cells = cells_of_pass(tile_cells[place], low);
+        for (i32 low = 0; PASSES > 1 ? low < used : low == 0; low += SPAN) {
+            const i32 cells = cells_of_pass(used, low);
             clear_planes(plane, cells);
             __syncthreads();
-            for (i32 first = begin + (threadIdx.x >> 5) * 32; first < end; first += THREADS) {
-                const i32 row = first + lane;
-                stage.row[lane] = -1;
-                if (row < end) {
-                    const i32 times = weighted ? multiplicity[row] : 1;
-                    const i32 qg = (i32)quantised(g[row], state->scale_g, times, state->error);
-                    const u32 qh = (u32)quantised(h[row], state->scale_h, times, state->error);
-                    if (place == 0 && low == 0)
-                        write_pair(pairs, state->wide, row, qg, qh);
-                    stage.row[lane] = row;
-                    stage.g[lane] = qg;
-                    stage.h[lane] = qh;
-                }
+            i32 row = begin + threadIdx.x;
+            Given next = given(g, h, row, end);
+            for (i32 first = row - lane; first < end; first += THREADS) {
+                const Given now = next;
+                next = given(g, h, row + THREADS, end);
+                const i32 times = weighted && row < end ? multiplicity[row] : 1;
+                const i32 qg = (i32)quantised(now.g, state->scale_g, times, state->error);
+                const u32 qh = (u32)quantised(now.h, state->scale_h, times, state->error);
+                if (place == 0 && low == 0 && row < end)
+                    write_pair(pairs, state->wide, row, qg, qh);
+                put(stage, row, row < end, make_uint2((u32)qg, qh));
                 __syncwarp();
-                add_stage(plane, stage, tile, low);
+                add_stage(plane, stage, tile, low, words);
                 __syncwarp();
+                row += THREADS;
             }
             __syncthreads();
             const i64 part = (i64)item * WIDTH * CELLS + low;
@@ -223,12 +256,29 @@ root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, c
             __syncthreads();
         }
     }
-    if (last_block(&state->arrived))
+    if (last_block(&state->arrived, busy))
         plant_root(sums, down, state, nodes, lines, node_of_slot, rule);
 }
 
+// A row of a list, likewise.
+struct Listed {
+    i32 row;
+    uint2 pair;
+};
+
+static __device__ __forceinline__ Listed listed(const i32 *__restrict__ list, const u32 *__restrict__ list_pairs,
+                                                i32 wide, const Tile &stretch, i32 k)
+{
+    if (k >= stretch.count)
+        return {0, {0, 0}};
+    i32 g;
+    u32 h;
+    read_pair(list_pairs, wide, stretch.begin + k, g, h);
+    return {list[stretch.begin + k], {(u32)g, h}};
+}
+
 // The histograms of the listed children first_line .. last_line - 1, one stretch of rows and tile of features at a time.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS, LIST_BLOCKS)
 list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list, const u32 *__restrict__ list_pairs,
                const i32 *__restrict__ contest, const i32 *__restrict__ tiles, const i32 *__restrict__ tile_cells,
                const Tile *__restrict__ stretches, const Line *__restrict__ lines, uint2 *partials,
@@ -245,21 +295,22 @@ list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list
     for (i32 item = blockIdx.x; item < items; item += gridDim.x) {
         const i32 place = item % across;
         const Tile stretch = stretches[first_tile + item / across];
+        const i32 used = tile_cells[place] & 0xffff, words = tile_cells[place] >> 16;
         const u32 *tile = bins + (i64)tiles[place] * n * WORDS;
-        for (i32 low = 0; PASSES > 1 ? low < tile_cells[place] : low == 0; low += SPAN) {
-            const i32 cells = cells_of_pass(tile_cells[place], low);
+        for (i32 low = 0; PASSES > 1 ? low < used : low == 0; low += SPAN) {
+            const i32 cells = cells_of_pass(used, low);
             clear_planes(plane, cells);
             __syncthreads();
-            for (i32 first = (threadIdx.x >> 5) * 32; first < stretch.count; first += THREADS) {
-                const i32 k = first + lane;
-                stage.row[lane] = -1;
-                if (k < stretch.count) {
-                    stage.row[lane] = list[stretch.begin + k];
-                    read_pair(list_pairs, wide, stretch.begin + k, stage.g[lane], stage.h[lane]);
-                }
+            i32 k = threadIdx.x;
+            Listed next = listed(list, list_pairs, wide, stretch, k);
+            for (i32 first = k - lane; first < stretch.count; first += THREADS) {
+                const Listed now = next;
+                next = listed(list, list_pairs, wide, stretch, k + THREADS);
+                put(stage, now.row, k < stretch.count, now.pair);
                 __syncwarp();
-                add_stage(plane, stage, tile, low);
+                add_stage(plane, stage, tile, low, words);
                 __syncwarp();
+                k += THREADS;
             }
             __syncthreads();
             const i64 part = (i64)item * WIDTH * CELLS + low;

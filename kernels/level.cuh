@@ -2,8 +2,6 @@
 // node of it. Candidates are numbered in the order in which they compete: 2 * bin + side for cuts, the bin for one against
 // the rest, 32 * end + i for sets of sorted categories.
 
-#define THREADS 256
-constexpr int WARPS = THREADS / 32;
 constexpr int CANDIDATES = 2 * CELLS;
 constexpr int EACH = (CANDIDATES + THREADS - 1) / THREADS; // of which a thread of the block adds up
 

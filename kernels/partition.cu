@@ -1,40 +1,83 @@
 // partition, second half: send the rows of split nodes to their children.
 //
 // Rows stay in their order, each with the slot of the leaf that it is in. Only the rows of the child that is built take
-// a new slot, and only they are listed. Compiled for one SLOT: the type that holds the number of slots. In front:
-// common.cuh, tree.cuh, blocks.cuh, record.cuh.
+// a new slot, and only they are listed. Compiled for one SLOT: the type that holds the number of slots, and SETS (1: some
+// feature is categorical). In front: common.cuh, tree.cuh, blocks.cuh, record.cuh.
 
 #define THREADS 512
 #define PER_THREAD 4
 #define CHUNK (THREADS * PER_THREAD)
 #define SHARED_LINES 512
 
-struct Step {
-    i32 line;  // whose row this is to be counted for, or -1
-    i32 place; // among those of the chunk, or of all
+constexpr bool NEAR_ROUTES = sizeof(SLOT) == 1; // few enough slots for their routes to lie in shared memory
+
+// Of the rows of one thread, which follow one another: one load and one store.
+struct alignas(PER_THREAD * sizeof(SLOT)) Slots {
+    SLOT of[PER_THREAD];
 };
 
-static __device__ __forceinline__ bool goes_left(const Route &route, i32 code, const u32 *left_set)
+// Where the rows of a chunk go that are counted for a line: at + step * place; step 0 where they are not listed.
+struct alignas(8) Target {
+    i32 at, step;
+};
+
+// Where a row of a slot goes on one side: which slot it then has, and the line that counts it, or -1.
+struct Turn {
+    i32 slot, line;
+};
+
+// A route as rows need it: rows that stay turn to the same on either side.
+struct alignas(16) Way {
+    i64 column; // where the feature's column begins, or -1
+    u32 rule, spare;
+    Turn turn[2]; // right, left
+};
+
+static __device__ __forceinline__ Way way_of(const Route &route, i32 slot, i32 n)
 {
-    if (code == (i32)(route.rule >> 8 & 255))
-        return route.rule & MISSING_LEFT;
-    if (route.rule & CATEGORICAL)
+    if (route.feature < 0)
+        return {-1, 0, 0, {{slot, -1}, {slot, -1}}};
+    const i32 counts_left = (route.rule & COUNT_LEFT) != 0, moves_left = (route.rule & MOVE_LEFT) != 0;
+    const i32 right = route.rule & COUNT_RIGHT ? route.line + counts_left : -1;
+    return {(i64)route.feature * n, route.rule, 0,
+            {{moves_left ? slot : route.slot, right}, {moves_left ? route.slot : slot, counts_left ? route.line : -1}}};
+}
+
+// The way of a slot, from shared memory or made anew. how: its rule.
+static __device__ __forceinline__ void look(const Way *near, const Route *routes, i32 slot, i32 n, i64 &column, u32 &how)
+{
+    if (NEAR_ROUTES) {
+        column = near[slot].column;
+        how = near[slot].rule;
+    } else {
+        const Way way = way_of(routes[slot], slot, n);
+        column = way.column;
+        how = way.rule;
+    }
+}
+
+static __device__ __forceinline__ Turn turn_of(const Way *near, const Route *routes, i32 slot, i32 n, bool left)
+{
+    if (NEAR_ROUTES)
+        return near[slot].turn[left];
+    const Way way = way_of(routes[slot], slot, n);
+    return left ? way.turn[1] : way.turn[0];
+}
+
+// left_set: that of the route, if it has one.
+static __device__ __forceinline__ bool goes_left(u32 rule, u32 code, const u32 *left_set)
+{
+    if (code == (rule >> 8 & 255))
+        return rule & MISSING_LEFT;
+    if (SETS && rule & CATEGORICAL)
         return left_set[code >> 5] >> (code & 31) & 1;
-    return code <= (i32)(route.rule & 255);
+    return code <= (rule & 255);
 }
 
 // Of the node that was just split, a child of which has the slot.
-static __device__ __forceinline__ const u32 *left_set_of(const Node *nodes, i32 child)
+static __device__ __forceinline__ const u32 *left_set_of(u32 rule, const Node *nodes, const i32 *node_of_slot, i32 slot)
 {
-    return nodes[nodes[child].parent].left_set;
-}
-
-// The line that counts the row, or -1.
-static __device__ __forceinline__ i32 line_of(const Route &route, bool left)
-{
-    if (left)
-        return route.rule & COUNT_LEFT ? route.line : -1;
-    return route.rule & COUNT_RIGHT ? route.line + (route.rule & COUNT_LEFT ? 1 : 0) : -1;
+    return SETS && rule & CATEGORICAL ? nodes[nodes[node_of_slot[slot]].parent].left_set : nullptr;
 }
 
 // counter[line] += 1 in every lane that has a line; the lanes of one line add at once. Returns the number before.
@@ -79,7 +122,8 @@ static __device__ void cut_lists(State *state, Node *nodes, Line *lines, const u
         lines[i].listed = line.listed = line.listed && some;
         listed += !line.listed ? 0 : SHARDED ? cursor[i] : node.count;
     }
-    const i32 stretch = rows_of_tile(block_sum(listed), contest[1], least, items);
+    const i32 rounded_up = min(n_lines * contest[1], items / 2); // every line has a last stretch that is not full
+    const i32 stretch = rows_of_tile(block_sum(listed), contest[1], least, items - rounded_up);
     u32 first_tile = 0;
     for (i32 first = 0; first < n_lines; first += THREADS) {
         const i32 i = first + threadIdx.x;
@@ -100,77 +144,104 @@ static __device__ void cut_lists(State *state, Node *nodes, Line *lines, const u
         state->n_tiles = first_tile;
 }
 
+// Blocks that have a chunk of the rows, at least one.
+static __device__ __forceinline__ u32 busy_blocks(i32 m)
+{
+    return max(1u, min(gridDim.x, (u32)(m / CHUNK + (m % CHUNK > 0))));
+}
+
+static __device__ __forceinline__ Target target_of(const Line &line, u32 before)
+{
+    return {line.begin + line.step * (i32)before, line.listed ? line.step : 0};
+}
+
+// The rows from ``row`` on, each for its line, and their pairs. targets: of all lines; null where lines are too many.
+static __device__ __forceinline__ void list_rows(const i32 *line, const i32 *place, i32 row, const Target *targets,
+                                                 const Line *lines, const u32 *pairs, i32 wide, i32 *list,
+                                                 u32 *list_pairs)
+{
+    uint4 own = {}, more = {};
+    if (wide) {
+        own = ((const uint4 *)pairs)[row / 2];
+        more = ((const uint4 *)pairs)[row / 2 + 1];
+    } else
+        own = ((const uint4 *)pairs)[row / PER_THREAD];
+    const uint2 both[PER_THREAD] = {{own.x, own.y}, {own.z, own.w}, {more.x, more.y}, {more.z, more.w}};
+    const u32 one[PER_THREAD] = {own.x, own.y, own.z, own.w};
+#pragma unroll
+    for (i32 u = 0; u < PER_THREAD; ++u) {
+        if (line[u] < 0)
+            continue;
+        const Target target = targets ? targets[line[u]] : target_of(lines[line[u]], 0);
+        if (target.step == 0)
+            continue;
+        const i32 at = target.at + target.step * place[u];
+        list[at] = row + u;
+        if (wide)
+            ((uint2 *)list_pairs)[at] = both[u];
+        else
+            list_pairs[at] = one[u];
+    }
+}
+
 // One pass over all rows. first: the root is split, and its rows have no slot yet. last: leaf_of_row gets the node of
 // every row (leaves: 1), and slots are not kept.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT *__restrict__ slot_of_row,
-      i32 *__restrict__ leaf_of_row,      const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot, i32 *list, u32 *list_pairs, u32 *cursor,
-      Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ contest,
+      i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot, i32 *list,
+      u32 *list_pairs, u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ contest,
       const Rule *__restrict__ rule, i32 first, i32 last, i32 leaves, i32 least, i32 items)
 {
-    __shared__ u32 count[SHARED_LINES], base[SHARED_LINES];
-    const i32 m = state->m, n_lines = state->n_lines;
+    __shared__ u32 count[SHARED_LINES];
+    __shared__ Target targets[SHARED_LINES];
+    __shared__ Way near[NEAR_ROUTES ? 256 : 1];
+    const i32 m = state->m, n_lines = state->n_lines, wide = state->wide;
     const bool shared = n_lines <= SHARED_LINES, idle = n_lines == 0 && !first && !(last && leaves);
+    const u32 busy = idle ? 1 : busy_blocks(m);
+    if (blockIdx.x >= busy)
+        return;
+    for (i32 slot = threadIdx.x; NEAR_ROUTES && slot < state->n_leaves; slot += THREADS)
+        near[NEAR_ROUTES ? slot : 0] = way_of(routes[slot], slot, n);
     for (i32 begin = blockIdx.x * CHUNK; begin < m && !idle; begin += gridDim.x * CHUNK) {
         for (i32 i = threadIdx.x; shared && i < n_lines; i += THREADS)
             count[i] = 0;
         __syncthreads();
-        Step step[PER_THREAD];
-        i32 slot[PER_THREAD], code[PER_THREAD];
-        Route own[PER_THREAD];
-        const i32 row = begin + threadIdx.x;
+        const i32 row = begin + threadIdx.x * PER_THREAD, rows = min((i32)PER_THREAD, m - row);
+        Slots slots = {};
+        if (!first && rows > 0)
+            slots = *(const Slots *)(slot_of_row + row);
+        i32 line[PER_THREAD], place[PER_THREAD];
+        u32 how[PER_THREAD], code[PER_THREAD];
 #pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u) // all loads of a kind before the first is needed
-            slot[u] = !first && row + u * THREADS < m ? slot_of_row[row + u * THREADS] : 0;
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u)
-            own[u] = routes[slot[u]];
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u)
-            code[u] = own[u].feature >= 0 && row + u * THREADS < m
-                ? columns[(i64)own[u].feature * n + row + u * THREADS] : 0;
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u) {
-            step[u].line = -1;
-            if (row + u * THREADS >= m)
-                continue;
-            bool moves = false;
-            if (own[u].feature >= 0) {
-                const bool sets = own[u].rule & CATEGORICAL;
-                const u32 *left_set = sets ? left_set_of(nodes, node_of_slot[slot[u]]) : nullptr;
-                const bool left = goes_left(own[u], code[u], left_set);
-                moves = left == ((own[u].rule & MOVE_LEFT) != 0);
-                slot[u] = moves ? own[u].slot : slot[u];
-                step[u].line = line_of(own[u], left);
-            }
-            if (last && leaves)
-                leaf_of_row[row + u * THREADS] = node_of_slot[slot[u]];
-            if (!last && (moves || first))
-                slot_of_row[row + u * THREADS] = (SLOT)slot[u];
+        for (i32 u = 0; u < PER_THREAD; ++u) { // all loads of a kind before the first is needed
+            const i32 slot = u < rows ? slots.of[u] : 0;
+            i64 column;
+            look(near, routes, slot, n, column, how[u]);
+            code[u] = column >= 0 && u < rows ? columns[column + row + u] : 0;
         }
 #pragma unroll
+        for (i32 u = 0; u < PER_THREAD; ++u) {
+            const i32 slot = u < rows ? slots.of[u] : 0;
+            const bool left = goes_left(how[u], code[u], left_set_of(how[u], nodes, node_of_slot, slot));
+            const Turn turn = turn_of(near, routes, slot, n, left);
+            slots.of[u] = (SLOT)turn.slot;
+            line[u] = u < rows ? turn.line : -1;
+        }
+        for (i32 u = 0; last && leaves && u < rows; ++u)
+            leaf_of_row[row + u] = node_of_slot[slots.of[u]];
+        if (!last && rows > 0)
+            *(Slots *)(slot_of_row + row) = slots;
+#pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u)
-            step[u].place = n_lines ? take_place(shared ? count : cursor, step[u].line) : 0;
+            place[u] = n_lines ? take_place(shared ? count : cursor, line[u]) : 0;
         __syncthreads();
         for (i32 i = threadIdx.x; shared && i < n_lines; i += THREADS)
-            base[i] = count[i] ? atomicAdd(cursor + i, count[i]) : 0;
+            targets[i] = target_of(lines[i], count[i] ? atomicAdd(cursor + i, count[i]) : 0);
         __syncthreads();
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u) {
-            if (step[u].line < 0)
-                continue;
-            const Line &line = lines[step[u].line];
-            if (!line.listed)
-                continue;
-            const i32 at = line.begin + line.step * (step[u].place + (i32)(shared ? base[step[u].line] : 0));
-            i32 g;
-            u32 h;
-            read_pair(pairs, state->wide, row + u * THREADS, g, h);
-            list[at] = row + u * THREADS;
-            write_pair(list_pairs, state->wide, at, g, h);
-        }
+        if (n_lines && rows > 0)
+            list_rows(line, place, row, shared ? targets : nullptr, lines, pairs, wide, list, list_pairs);
     }
-    if (last_block(&state->arrived) && !SHARDED)
+    if (last_block(&state->arrived, busy) && !SHARDED)
         cut_lists(state, nodes, lines, cursor, stretches, contest, rule, least, items);
 }
 
@@ -244,8 +315,12 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
 {
     __shared__ f64 worth[NEAR_NODES];
     __shared__ u32 count[SHARED_LINES];
+    __shared__ Way near[NEAR_ROUTES ? 256 : 1];
     const i32 m = state->m, n_lines = state->n_lines, n_nodes = state->n_nodes;
-    const f64 unit_g = state->unit_g, unit_h = state->unit_h;
+    const u32 busy = busy_blocks(m);
+    if (blockIdx.x >= busy)
+        return;
+    const f64 unit_g = state->unit_g, unit_h = state->unit_h, step = *factor;
     const bool one_value = rule->one_value && n_nodes == 3;
     for (i32 v = threadIdx.x; v < n_nodes; v += THREADS) {
         f64 g = (f64)nodes[v].sum_g * unit_g, h = (f64)nodes[v].sum_h * unit_h;
@@ -257,45 +332,41 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
     }
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
         count[i] = 0;
+    for (i32 slot = threadIdx.x; NEAR_ROUTES && slot < state->n_leaves; slot += THREADS)
+        near[NEAR_ROUTES ? slot : 0] = way_of(routes[slot], slot, n);
     __syncthreads();
     for (i32 begin = blockIdx.x * CHUNK; begin < m; begin += gridDim.x * CHUNK) {
-        i32 slot[PER_THREAD], code[PER_THREAD];
-        Route own[PER_THREAD];
-        const i32 row = begin + threadIdx.x;
+        i32 slot[PER_THREAD];
+        u32 how[PER_THREAD], code[PER_THREAD];
+        const i32 row = begin + threadIdx.x; // and others THREADS apart, so that a warp's scores lie side by side
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) // all loads of a kind before the first is needed
             slot[u] = !first && row + u * THREADS < m ? slot_of_row[row + u * THREADS] : 0;
 #pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u)
-            own[u] = routes[slot[u]];
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u)
-            code[u] = own[u].feature >= 0 && row + u * THREADS < m
-                ? columns[(i64)own[u].feature * n + row + u * THREADS] : 0;
+        for (i32 u = 0; u < PER_THREAD; ++u) {
+            i64 column;
+            look(near, routes, slot[u], n, column, how[u]);
+            code[u] = column >= 0 && row + u * THREADS < m ? columns[column + row + u * THREADS] : 0;
+        }
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
-            i32 line = -1;
-            if (row + u * THREADS < m) {
-                if (own[u].feature >= 0) {
-                    const bool sets = own[u].rule & CATEGORICAL;
-                    const u32 *left_set = sets ? left_set_of(nodes, node_of_slot[slot[u]]) : nullptr;
-                    const bool left = goes_left(own[u], code[u], left_set);
-                    slot[u] = left == ((own[u].rule & MOVE_LEFT) != 0) ? own[u].slot : slot[u];
-                    line = line_of(own[u], left);
-                }
-                const i32 leaf = node_of_slot[slot[u]];
+            const bool there = row + u * THREADS < m;
+            const bool left = goes_left(how[u], code[u], left_set_of(how[u], nodes, node_of_slot, slot[u]));
+            const Turn turn = turn_of(near, routes, slot[u], n, left);
+            if (there) {
+                const i32 leaf = node_of_slot[turn.slot];
                 leaf_of_row[row + u * THREADS] = leaf;
-                scores[row + u * THREADS] += *factor * worth[leaf];
+                scores[row + u * THREADS] += step * worth[leaf];
             }
             if (n_lines)
-                take_place(count, line);
+                take_place(count, there ? turn.line : -1);
         }
     }
     __syncthreads();
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
         if (count[i])
             atomicAdd(cursor + i, count[i]);
-    if (!last_block(&state->arrived))
+    if (!last_block(&state->arrived, busy))
         return;
     cut_lists(state, nodes, lines, cursor, stretches, contest, rule, least, items);
     __syncthreads();

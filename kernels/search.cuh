@@ -28,6 +28,12 @@ struct Cells {
     i32 n[COUNTS ? PER_LANE : 1];
 };
 
+// The same in shared memory: cell ``lane * PER_LANE + k`` at [k][lane].
+struct Laid {
+    const longlong2 (*sums)[32];
+    const i32 (*rows)[32];
+};
+
 // What a search knows of its node and of the tree.
 struct Terms {
     Sums total;
@@ -52,6 +58,12 @@ static __device__ __forceinline__ Sums operator-(Sums a, Sums b) { return {a.g -
 static __device__ __forceinline__ Sums cell(const Cells &cells, i32 k)
 {
     return {cells.g[k], cells.h[k], COUNTS ? cells.n[COUNTS ? k : 0] : 0};
+}
+
+static __device__ __forceinline__ Sums cell(const Laid &cells, i32 k, i32 lane)
+{
+    const longlong2 sums = cells.sums[k][lane];
+    return {sums.x, sums.y, COUNTS ? cells.rows[COUNTS ? k : 0][lane] : 0};
 }
 
 static __device__ __forceinline__ Sums from_lane(Sums a, i32 lane)
@@ -161,28 +173,27 @@ static __device__ __forceinline__ bool competes(const u32 *bits, i32 bin)
 
 // Every cut that competes, missing values right and then left, if there are any. Key: 2 * bin, one more with missing
 // values left.
-static __device__ Found search_cuts(const Cells &cells, const Terms &terms, const u32 *bits)
+static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const u32 *bits)
 {
     const i32 lane = threadIdx.x & 31;
-    const Sums missing = missing_sums(cells, terms.missing);
+    const Sums missing = cell(cells, terms.missing % PER_LANE, terms.missing / PER_LANE);
     const bool some_missing = seen(missing);
     const i32 cuts = some_missing ? terms.missing : terms.missing - 1;
     Sums own = {0, 0, 0};
-#pragma unroll
     for (i32 k = 0; k < PER_LANE; ++k)
         if (lane * PER_LANE + k < terms.missing)
-            own = own + cell(cells, k);
+            own = own + cell(cells, k, lane);
     Sums left = before_lane(own), best_left = {0, 0, 0};
     const f64 parent = score(terms.total, terms);
     f64 gain = least_gain(parent, terms);
     i32 key = NO_KEY;
-#pragma unroll
+#pragma unroll 1 // divisions are long, and a launch fetches every instruction anew
     for (i32 k = 0; k < PER_LANE; ++k) {
         const i32 bin = lane * PER_LANE + k;
-        left = left + cell(cells, k);
-#pragma unroll
-        for (i32 side = 0; side < 2; ++side) {
-            if (side ? !some_missing || bin >= terms.missing - 1 : bin >= cuts)
+        left = left + cell(cells, k, lane);
+#pragma unroll 1
+        for (i32 side = 0; side < (some_missing ? 2 : 1); ++side) {
+            if (bin >= (side ? terms.missing - 1 : cuts))
                 continue;
             const Sums a = side ? left + missing : left;
             if (!allowed(a, terms.total - a, terms) || !competes(bits, bin))

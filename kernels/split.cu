@@ -1,9 +1,8 @@
-// best_splits: complete the histograms of the last level's children and find the best split of each. One warp to a node
-// and feature; the last warp of a node takes the best feature, the last block of all chooses which nodes are split.
+// best_splits: complete the histograms of the last level's children and find the best split of each. A team of warps to
+// a line and feature (teams.cuh), of which one searches the child's cells and one its sibling's; the last warp of a node
+// takes the best feature, the last block of all chooses which nodes are split.
 //
 // Compiled for one CELLS and COUNTS (as histogram.cu) and SETS (1: some feature is categorical).
-
-#define THREADS 256
 
 // What is told besides where there are constraints.
 #if MONOTONE
@@ -11,8 +10,6 @@
 #else
 #define WITHIN
 #endif
-
-constexpr int WARPS = THREADS / 32;
 
 // Over the features: the first of the largest gains becomes the node's split, or the node is closed. By one warp.
 static __device__ void take_best(Node *node, const Candidate *candidates, const i32 *features, const i32 *kinds,
@@ -90,48 +87,57 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
          const u32 *__restrict__ chosen, i32 words WITHIN ROWS_HERE)
 {
     const Lots lots = {deviation, {seed_low, seed_high, *iteration, name}, table};
-#if SETS
-    __shared__ Ends ends[WARPS];
-#endif
-    const i32 t = contest[0], lane = threadIdx.x & 31, stop = min(last_line, state->n_lines);
+    __shared__ Room rooms[WARPS];
+    const i32 t = contest[0], lane = threadIdx.x & 31, warp = threadIdx.x >> 5, stop = min(last_line, state->n_lines);
     const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
     const Store at = {partials, partial_counts, sums, counts, contest[1] * contest[2], base};
-    const i32 jobs = (stop - first_line) * 2 * t;
-    for (i32 job = blockIdx.x * WARPS + (threadIdx.x >> 5); job < jobs; job += gridDim.x * WARPS) {
-        const i32 j = job % t, which = job / t, side = which & 1;
-        const Line line = lines[first_line + (which >> 1)];
-        const i32 v = side ? line.sibling : line.node;
-        if (v < 0 || nodes[v].state != FRESH)
-            continue;
-        const Node node = nodes[v];
+    const Teams teams = teams_for(lines, first_line, stop, t);
+    for (i32 first = teams.first; first < teams.jobs; first += teams.step) {
+        const i32 job = first + warp / teams.size, part = warp % teams.size;
+        const bool some = job < teams.jobs;
+        const i32 which = some ? job / t : 0, j = some ? job % t : 0;
+        const Line line = lines[first_line + which];
+        const bool built = some && nodes[line.node].state == FRESH;
+        const bool other = some && line.sibling >= 0 && nodes[line.sibling].state == FRESH;
+        const i32 v = part == 0 && built ? line.node : part == 1 && other ? line.sibling : -1;
+        const Node node = nodes[max(v, 0)];
         const i32 kind = kinds[features[j]], missing = kind & 0xffff;
         Cells cells;
-        complete(cells, at, line, which >> 1, side, node.slot, places[j], missing + 1,
-                 node.slot < slots && node.depth + 1 < rule->max_depth);
-        Terms terms = terms_of(node, state, rule, missing);
-        bool may = true;
+        complete(cells, rooms, at, line, which, teams.size, built || other, v < 0 ? -1 : node.slot, places[j],
+                 missing + 1, node.slot < slots && node.depth + 1 < rule->max_depth);
+        __syncthreads(); // from here on a warp's room is its own
+        if (v >= 0) {
+            Terms terms = terms_of(node, state, rule, missing);
+            bool may = true;
 #if MONOTONE
-        terms.within = bounds_of(nodes, v, bounds, directions, state, rule->reg_lambda);
-        terms.direction = directions[features[j]];
-        may = terms.within.low < terms.within.high; // else all leaves below have one value
-        if (j == 0 && lane == 0)
-            bounds[v] = terms.within;
+            terms.within = bounds_of(nodes, v, bounds, directions, state, rule->reg_lambda);
+            terms.direction = directions[features[j]];
+            may = terms.within.low < terms.within.high; // else all leaves below have one value
+            if (j == 0 && lane == 0)
+                bounds[v] = terms.within;
 #endif
-        const u32 *bits = contest[3] && v == 0 ? (const u32 *)contest + contest[3] + 8 * j : nullptr;
-        Candidate *candidate = candidates + job;
-        Found found = {0.0, 0, 0, 0, 0};
-        if (may && (!words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1))) {
+            const u32 *bits = contest[3] && v == 0 ? (const u32 *)contest + contest[3] + 8 * j : nullptr;
+            const i64 child = 2 * which + part;
+            Candidate *candidate = candidates + child * t + j;
+            Found found = {0.0, 0, 0, 0, 0};
+            if (may && (!words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1))) {
 #if SETS
-            if (kind >> 16)
-                found = best_set(cells, terms, bits, ends[threadIdx.x >> 5], candidate);
-            else
+                if (kind >> 16)
+                    found = best_set(cells, terms, bits, rooms[warp].ends, candidate);
+                else
 #endif
-                found = search_cuts(cells, terms, bits);
+                {
+                    Handed &own = rooms[warp].handed;
+                    lay(own, cells, missing + 1);
+                    __syncwarp();
+                    found = search_cuts({own.sums, own.rows}, terms, bits);
+                }
+            }
+            if (lane == 0)
+                candidate->found = found;
+            if (last_warp(arrived + child, t))
+                take_best(nodes + v, candidates + child * t, features, kinds, t, lots);
         }
-        if (lane == 0)
-            candidate->found = found;
-        if (last_warp(arrived + which, t))
-            take_best(nodes + v, candidates + (i64)which * t, features, kinds, t, lots);
     }
     if (choose && last_block(&state->arrived)) {
         const Growth growth = {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots, HERE};

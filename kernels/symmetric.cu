@@ -16,15 +16,20 @@ complete_histograms(const uint2 *partials, const u32 *partial_counts, longlong2 
     const i32 t = contest[0], stop = min(last_line, state->n_lines);
     const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
     const Store at = {partials, partial_counts, sums, counts, contest[1] * contest[2], base};
-    const i32 jobs = (stop - first_line) * 2 * t;
-    for (i32 job = blockIdx.x * WARPS + (threadIdx.x >> 5); job < jobs; job += gridDim.x * WARPS) {
-        const i32 j = job % t, which = job / t, side = which & 1;
-        const Line line = lines[first_line + (which >> 1)];
-        const i32 v = side ? line.sibling : line.node;
-        if (v < 0 || nodes[v].state != FRESH)
-            continue;
+    const Teams teams = teams_for(lines, first_line, stop, t);
+    __shared__ Room rooms[WARPS];
+    for (i32 first = teams.first; first < teams.jobs; first += teams.step) {
+        const i32 job = first + (threadIdx.x >> 5) / teams.size, part = (threadIdx.x >> 5) % teams.size;
+        const bool some = job < teams.jobs;
+        const i32 which = some ? job / t : 0, j = some ? job % t : 0;
+        const Line line = lines[first_line + which];
+        const bool built = some && nodes[line.node].state == FRESH;
+        const bool other = some && line.sibling >= 0 && nodes[line.sibling].state == FRESH;
+        const i32 slot = part == 0 && built ? nodes[line.node].slot : part == 1 && other ? nodes[line.sibling].slot : -1;
         Cells cells;
-        complete(cells, at, line, which >> 1, side, nodes[v].slot, places[j], (kinds[features[j]] & 0xffff) + 1, 1);
+        complete(cells, rooms, at, line, which, teams.size, built || other, slot, places[j],
+                 (kinds[features[j]] & 0xffff) + 1, true);
+        __syncthreads();
     }
 }
 

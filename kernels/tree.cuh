@@ -50,7 +50,7 @@ struct Line {
 };
 
 // What becomes of the rows of a slot. feature is -1 where they stay.
-struct Route {
+struct alignas(16) Route {
     i32 feature;
     u32 rule;               // bin | missing code << 8 | flags
     i32 slot;               // where the rows of the side that moves go

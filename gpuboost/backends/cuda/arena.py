@@ -18,7 +18,7 @@ HEAD = 4  # numbers in front of ``contest``
 NO_CUTS = np.empty((0, 8), np.uint32)
 UPLOADS = 16  # sets of candidates that may be on their way
 WARPS = 16  # of a block that builds histograms
-STAGE_BYTES = 384  # of each of its warps
+STAGE_BYTES = 520, 640  # of each of its warps, where rows are not counted and where they are
 STATIC_BYTES = 512  # at least what these kernels have of shared memory besides
 
 
@@ -66,10 +66,10 @@ class Arena:
         shared = "" if self.shared_tree is None else SHARDED
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
         tree = ("common.cuh", "tree.cuh", "blocks.cuh")
-        search = ("choose.cuh", "bounds.cuh", "search.cuh", "categories.cuh", "cells.cuh")
+        search = ("choose.cuh", "bounds.cuh", "search.cuh", "categories.cuh", "cells.cuh", "teams.cuh")
         lots = ("philox.cuh", "normal.cuh", "contest.cuh")
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
-        planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES
+        planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES[plan.counts]
         passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
         self.shared = planes // passes + stages
         macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
@@ -84,7 +84,9 @@ class Arena:
             sets += "#define MONOTONE 1\n" * (plan.limits.directions is not None)
             self.evaluate = kernel(source(*tree, *search, *lots, "split.cu", before=shape + sets), "evaluate")
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
-        partition = source(*tree, "record.cuh", "partition.cu", before=f"{shared}#define SLOT {slot}\n")
+        partition = source(
+            *tree, "record.cuh", "partition.cu", before=f"{shared}#define SLOT {slot}\n#define SETS {int(plan.sets)}\n"
+        )
         self.root_histogram = kernel(histogram, "root_histogram", shared_limit=self.shared)
         self.list_histogram = kernel(histogram, "list_histogram", shared_limit=self.shared)
         self.route = kernel(partition, "route")
@@ -93,6 +95,11 @@ class Arena:
         self.finish_tree = kernel(partition, "finish_tree")
         if self.shared_tree is not None:
             self.cut_shared_lists = kernel(partition, "cut_shared_lists")
+
+    @property
+    def n_candidates(self) -> int:
+        """Features that compete."""
+        return len(self._features)
 
     @property
     def sums(self) -> Array:
@@ -135,7 +142,8 @@ def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: Plan) 
     """(4 + 2d + 2 tiles,) int32.
 
     How many features and tiles, the width of a tile, and 0; the features; where the cells of each begin in a histogram,
-    in units of ``cells``; the tiles that hold them; the cells that each of those uses.
+    in units of ``cells``; the tiles that hold them; the cells that each of those uses and, from bit 16 on, which of its words
+    of 4 features do: always the first, as sums of rows are made of it.
     """
     d, width = plan.d, plan.width
     tiles, tile_of = np.unique(features // width, return_inverse=True)
@@ -147,7 +155,8 @@ def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: Plan) 
     out[at : at + len(tiles)] = tiles
     for i, tile in enumerate(tiles):
         used = int(n_bins[tile * width : (tile + 1) * width].max()) + 1
-        out[at + plan.tiles + i] = -(-used // 4) * 4
+        words = np.unique(features[tile_of == i] % width // 4)
+        out[at + plan.tiles + i] = -(-used // 4) * 4 | (int((1 << words).sum()) | 1) << 16
     return out
 
 

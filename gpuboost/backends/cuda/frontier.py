@@ -29,7 +29,7 @@ from gpuboost.types import Array, Limits
 
 STATIC_LEVELS = 12  # up to here a level is launched without asking whether it has nodes
 LEVEL, BEST_FIRST = 1, 2  # how ``evaluate`` chooses
-HISTOGRAM_BLOCKS, EVALUATE_BLOCKS, ROUTE_BLOCKS = 3, 4, 3  # for each multiprocessor
+ROOT_BLOCKS, LIST_BLOCKS, EVALUATE_BLOCKS, ROUTE_BLOCKS = 2, 3, 2, 3  # for each multiprocessor
 
 
 class Tiles(Protocol):
@@ -189,12 +189,13 @@ class CudaFrontier:
         arena, target, plan, a = self._arena, self._target, self._arena.plan, self._arena.array
         weighted, self._planted = target.multiplicity is not None, True
         arena.root_histogram(
-            (HISTOGRAM_BLOCKS * self._grid,), (512,),
+            (ROOT_BLOCKS * self._grid,), (512,),
             (
                 self._bins, _int(target.bins.n), target.g, target.h,
                 target.multiplicity if weighted else arena.no_rows, _int(weighted), arena.contest, arena.tiles,
                 arena.tile_cells, a["pairs"], a["tile_sums"], a["partials"], a["partial_counts"], self.state,
-                self.nodes, a["lines"], a["node_of_slot"], arena.rule, _int(plan.least_rows), _int(plan.stretches),
+                self.nodes, a["lines"], a["node_of_slot"], arena.rule, _int(plan.least_rows),
+                _int(-(-plan.stretches * ROOT_BLOCKS // LIST_BLOCKS)),
             ),
             arena.shared,
         )  # fmt: skip
@@ -205,7 +206,7 @@ class CudaFrontier:
         """Histograms of the lines from ``first`` on, one batch of so many."""
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
         arena.list_histogram(
-            (HISTOGRAM_BLOCKS * self._grid,), (512,),
+            (LIST_BLOCKS * self._grid,), (512,),
             (
                 self._bins, _int(self._target.bins.n), a["list"], a["list_pairs"], arena.contest, arena.tiles,
                 arena.tile_cells, a["stretches"], a["lines"], a["partials"], a["partial_counts"], self.state,
@@ -222,14 +223,14 @@ class CudaFrontier:
         for first in range(0, lines, batch):
             if first:
                 self._build(first, lines)
-            self._evaluate(first, choose if first + batch >= lines else 0)
+            self._evaluate(first, min(batch, lines - first), choose if first + batch >= lines else 0)
 
-    def _evaluate(self, first: int, choose: int) -> None:
+    def _evaluate(self, first: int, lines: int, choose: int) -> None:
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
         histograms = arena.sums, a["partial_counts"], a["histograms"], a["counts"]
         features = arena.contest, arena.features, arena.places, arena.kinds
         some = _int(first), _int(first + plan.batch)
-        grid = (EVALUATE_BLOCKS * self._grid,)
+        grid = (max(1, min(EVALUATE_BLOCKS * self._grid, lines * arena.n_candidates)),)  # a team has a block at most
         if plan.limits.symmetric:
             tree = self.state, self.nodes, a["lines"]
             arena.complete_histograms(grid, (256,), (*histograms, *features, *tree, *some))

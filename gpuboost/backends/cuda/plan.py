@@ -18,8 +18,9 @@ from gpuboost.types import Cuts, Limits
 HISTOGRAM_BYTES = 2 << 30
 PARTIAL_BYTES = 1 << 30
 MOST_ROWS = 65_535  # of one stretch: see backends/fixed_point.py
-LEAST_ROWS = 8_192  # of one stretch: fewer would cost more to write than to add up
+LEAST_ROWS = 4_096  # of one stretch: with fewer, sums would take longer to write and read than to make
 CANDIDATE_BYTES = 64
+ROWS_OF_THREAD = 4  # rows that a thread of ``route`` reads at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,10 @@ class Plan:
     def sizes(self) -> dict[str, tuple[int, np.dtype[np.generic]]]:
         """Length and dtype of every array that all outputs share."""
         tile, u32, i32, i64 = self.width * self.cells, np.dtype(np.uint32), np.dtype(np.int32), np.dtype(np.int64)
-        counted = 1 if self.counts else 0
+        counted, rows = 1 if self.counts else 0, -(-self.n // ROWS_OF_THREAD) * ROWS_OF_THREAD
         return {
-            "pairs": (2 * self.n, u32),
-            "slot_of_row": (self.n, self.slot_type),
+            "pairs": (2 * rows, u32),
+            "slot_of_row": (rows, self.slot_type),
             "list": (self.n, i32),
             "list_pairs": (2 * self.n, u32),
             "partials": (2 * self.partials * tile, u32),
