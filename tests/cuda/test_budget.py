@@ -76,9 +76,9 @@ def test_bytes_per_row_and_tree():
 
 
 def test_shared_atomics_per_row_and_tree():
-    """Two for each column of a tile: for the root of every row, for children of at most half of them a level."""
-    assert per_row("shared_atomics", "root_histogram") == pytest.approx(2 * 32, abs=0.5)
-    assert per_row("shared_atomics", "list_histogram") <= 0.5 * (DEPTH - 1) * 2 * 32
+    """Two for each feature, 28 of a tile of 32: at the root of every row, at a level of half of them at most."""
+    assert per_row("shared_atomics", "root_histogram") == pytest.approx(2 * 28, abs=0.5)
+    assert per_row("shared_atomics", "list_histogram") <= 0.5 * (DEPTH - 1) * 2 * 28
     assert per_row("shared_atomics", "route") <= DEPTH
 
 

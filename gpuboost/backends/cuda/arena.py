@@ -142,8 +142,8 @@ def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: Plan) 
     """(4 + 2d + 2 tiles,) int32.
 
     How many features and tiles, the width of a tile, and 0; the features; where the cells of each begin in a histogram,
-    in units of ``cells``; the tiles that hold them; the cells that each of those uses and, from bit 16 on, which of its words
-    of 4 features do: always the first, as sums of rows are made of it.
+    in units of ``cells``; the tiles that hold them; the cells that each of those uses and, from bit 16 on, which of its
+    words of 4 features do: always the first, as sums of rows are made of it.
     """
     d, width = plan.d, plan.width
     tiles, tile_of = np.unique(features // width, return_inverse=True)
