@@ -1,7 +1,11 @@
-"""Other libraries' GPU modes, told the same as ours; those that are not installed, or built without CUDA, say so."""
+"""Other libraries' GPU modes, told the same as ours; those that are not installed, or built without CUDA, say so.
+
+Each is measured in a process of its own: one that hangs, or leaves memory on the GPU, costs no other its figures.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -21,6 +25,28 @@ def peers(depth: int, rate: float, threads: int) -> dict[str, Library]:
         "py-boost": ("py_boost", _py_boost(depth, rate)),
     }
     return {name: library for name, (module, library) in known.items() if find_spec(module) is not None}
+
+
+def apart(work: Callable[..., dict[str, Any]], *arguments: Any, seconds: float) -> dict[str, Any]:
+    """What ``work(*arguments)`` returns, done in a process that is ended after so many seconds; else {"error": why}."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(there, work, arguments), daemon=True)
+    process.start()
+    there.close()
+    try:
+        found: dict[str, Any] = here.recv() if here.poll(seconds) else {"error": f"not done after {seconds:.0f} s"}
+    except EOFError:
+        process.join()
+        found = {"error": f"its process ended with status {process.exitcode}"}
+    finally:
+        process.kill()
+        process.join()
+    return found
+
+
+def _answer(there: Any, work: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> None:
+    there.send(work(*arguments))
 
 
 def _xgboost(depth: int, rate: float, threads: int) -> Library:

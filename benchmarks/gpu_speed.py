@@ -18,13 +18,15 @@ from gpuboost.benchmarks.gpu_counted import counted, counted_noise, counted_samp
 from gpuboost.benchmarks.gpu_kernels import kernels
 from gpuboost.benchmarks.gpu_micro import copy_bandwidth, micro
 from gpuboost.benchmarks.gpu_model import bytes_per_row, gpu_or_reason, sampled_bytes_per_row, skipped
-from gpuboost.benchmarks.gpu_peers import peers
+from gpuboost.benchmarks.gpu_peers import apart, peers
 from gpuboost.benchmarks.gpu_workers import workers
+from gpuboost.benchmarks.peers import NAMES
 from gpuboost.benchmarks.store import Array
 from gpuboost.benchmarks.synthetic import higgs_like
 
 FEW_TREES = 10
 RATE = 0.1
+PEER_SECONDS = 180.0  # that another library may take for all of its fits; on an unknown GPU some compile for minutes
 COLUMNS = ("library", "ms per tree", "of ours", "trees/s", "GB/s of the budget", "of a copy", "first fit s", "note")
 
 
@@ -70,8 +72,8 @@ def _of_a_million(title: str, depth: int, **params: Any) -> Shape:
 
 
 SHAPES = {
-    "higgs-11m": Shape("11,000,000 x 28, depth 8", 11_000_000, 28, 8, higgs, target=1.2),
-    "higgs-11m-mvs": Shape("11,000,000 x 28, depth 8, MVS(0.1)", 11_000_000, 28, 8, higgs, rate=0.1),
+    "higgs-11m": Shape("11,000,000 x 28, depth 8", 11_000_000, 28, 8, higgs, trees=210, target=1.2),
+    "higgs-11m-mvs": Shape("11,000,000 x 28, depth 8, MVS(0.1)", 11_000_000, 28, 8, higgs, trees=510, rate=0.1),
     "higgs-1m": Shape("1,000,000 x 28, depth 6", 1_000_000, 28, 6, higgs, trees=510, target=0.2),
     "higgs-1m-by-node": _of_a_million("5 features for every node", 6, learners=gb.RandomByNode(5)),
     "higgs-1m-search": _of_a_million("line search", 6, step="line_search"),
@@ -99,11 +101,15 @@ def timed(shape: Shape, options: Options) -> Finding:
     x, y = shape.make(n, shape.d)
     ceiling = copy_bandwidth(gpu)
     found: list[dict[str, Any]] = []
+    repeats = options.repeats or 3
+    options.tell(f"{shape.title}: gpuboost")
+    found.append({"library": "gpuboost", **_measured(_ours(own), x, y, trees, repeats)})
     asked = options.peers and sampling is None and not shape.params
-    libraries = peers(shape.depth, RATE, options.threads) if asked else {}
-    for name, library in {"gpuboost": _ours(own), **libraries}.items():
-        options.tell(f"{shape.title}: {name}")
-        found.append({"library": name, **_measured(library, x, y, trees, options.repeats or 3)})
+    for name in peers(shape.depth, RATE, options.threads) if asked else ():
+        if name in options.peers or (name not in NAMES and options.peers == NAMES):
+            options.tell(f"{shape.title}: {name}")
+            task = name, shape, n, trees, repeats, options.threads
+            found.append({"library": name, **apart(_of_peer, *task, seconds=PEER_SECONDS)})
     moved = shape.bytes_per_row * n
     rows = tuple(_row(one, found[0], moved, ceiling) for one in found)
     notes = [f"{about}; copy {ceiling / 1e9:.0f} GB/s; {shape.bytes_per_row:.0f} bytes a row budgeted"]
@@ -134,6 +140,11 @@ def _ours(params: Mapping[str, Any]) -> Callable[[Array, Array], Fit]:
     return bind
 
 
+def _of_peer(name: str, shape: Shape, n: int, trees: int, repeats: int, threads: int) -> dict[str, Any]:
+    x, y = shape.make(n, shape.d)
+    return _measured(peers(shape.depth, RATE, threads)[name], x, y, trees, repeats)
+
+
 def _measured(library: Callable[[Array, Array], Fit], x: Array, y: Array, trees: int, repeats: int) -> dict[str, Any]:
     try:
         begun = time.perf_counter()
@@ -143,6 +154,8 @@ def _measured(library: Callable[[Array, Array], Fit], x: Array, y: Array, trees:
         few, many = (min(_seconds(fit, count) for _ in range(repeats)) for count in (FEW_TREES, trees))
     except Exception as error:  # of many libraries' own kinds; the others go on
         return {"error": f"{type(error).__name__}: {error}"[:300]}
+    if many <= few:
+        return {"error": f"{trees} trees in {many:.3f} s, {FEW_TREES} in {few:.3f} s: the machine was busy with others"}
     return {"ms": 1e3 * (many - few) / (trees - FEW_TREES), "first": first, "few": few, "many": many, "trees": trees}
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +15,7 @@ from emulator import emulated_gpu
 
 from gpuboost.backends.cuda.gpus import use
 from gpuboost.backends.cuda.runtime import source
-from gpuboost.benchmarks import gpu_counted, gpu_kernels, gpu_micro, gpu_model, gpu_speed, gpu_workers
+from gpuboost.benchmarks import gpu_counted, gpu_kernels, gpu_micro, gpu_model, gpu_peers, gpu_speed, gpu_workers
 from gpuboost.benchmarks.experiments import Options, drawn
 from gpuboost.cli import main
 
@@ -43,7 +45,7 @@ def test_without_a_gpu_every_part_but_one_says_why(tmp_path, capsys):
 
 
 def test_time_per_tree_is_a_difference():
-    library = gpu_speed._measured(lambda x, y: lambda trees: None, None, None, 30, 1)
+    library = gpu_speed._measured(lambda x, y: lambda trees: time.sleep(1e-3 * trees), None, None, 30, 1)
     assert set(library) == {"ms", "first", "few", "many", "trees"}
     assert library["ms"] == pytest.approx(1e3 * (library["many"] - library["few"]) / 20)
 
@@ -51,6 +53,25 @@ def test_time_per_tree_is_a_difference():
         raise RuntimeError("no CUDA in this build")
 
     assert gpu_speed._measured(broken, None, None, 30, 1) == {"error": "RuntimeError: no CUDA in this build"}
+    busy = gpu_speed._measured(lambda x, y: lambda trees: time.sleep(1e-2 / trees), None, None, 30, 1)
+    assert "the machine was busy" in busy["error"]
+
+
+def test_a_library_that_hangs_or_dies_costs_no_other_its_figures():
+    assert gpu_peers.apart(dict, (("ms", 2.0),), seconds=60.0) == {"ms": 2.0}
+    assert gpu_peers.apart(time.sleep, 600.0, seconds=0.5) == {"error": "not done after 0 s"}
+    assert gpu_peers.apart(os._exit, 3, seconds=60.0) == {"error": "its process ended with status 3"}
+
+
+def test_another_library_is_timed_in_a_process_of_its_own(monkeypatch):
+    """On the machine's own terms: without a GPU it says why it cannot."""
+    monkeypatch.setattr(gpu_micro, "HBM_BYTES", 1 << 16)
+    shape = gpu_speed.Shape("tiny", 400, 4, 2, gpu_speed.plain, trees=14)
+    asked = Options(small=False, peers=("xgboost",), threads=1, repeats=1, tell=lambda line: None)
+    with emulated_gpu():
+        rows = gpu_speed.timed(shape, asked).rows
+    assert [row[0] for row in rows] == ["gpuboost", "xgboost"]
+    assert rows[1][-1]  # the library's own words, or that it is built without CUDA
 
 
 def test_a_small_training_is_timed(monkeypatch):
