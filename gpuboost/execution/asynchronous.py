@@ -28,8 +28,8 @@ class Asynchronous(Rules):
     ``fit_report_.log`` keeps it, and ``gb.Replay(log)`` gives the same bytes again.
 
     With ``device="cuda"`` a worker is a stream of that GPU, with memory of its own to grow trees in, and the data are
-    there once. The log of a run on either machine gives the same bytes on the other. Held to that by an emulator;
-    whether it is faster than one tree at a time has not been measured on a GPU.
+    there once. The log of a run on either machine gives the same bytes on the other. It is not faster: on an H100, 1 to
+    4 workers made 0.24 to 0.70 of the trees a second that one tree at a time makes.
 
     Parameters
     ----------
