@@ -9,7 +9,7 @@ from gpuboost.types import Component, Ensemble
 
 
 class Growing:
-    """An ensemble that rounds are added to: F <- scale F, then F <- F + factor h."""
+    """An ensemble that rounds are added to: F <- scale F, then F <- F + factor h. A round is in it once counted."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.scale, self.n_rounds = ensemble.scale, ensemble.n_rounds
@@ -36,15 +36,17 @@ class Growing:
         self.n_rounds += 1
 
     def ensemble(self, rounds: int | None = None) -> Ensemble:
-        """What it has become, or what it was after so many rounds."""
+        """What it has become, or what it was after so many rounds. Whole ones, even where a signal interrupted one."""
         if self._last is None:
+            stop, scales = self.n_rounds * self._start.n_outputs, self._scales[: self.n_rounds]
+            before = self.scale if self.n_rounds else self._start.scale  # a scale that never changed
             self._last = replace(
                 self._start,
-                trees=tuple(self._trees),
-                factors=tuple(self._factors),
-                scale=self.scale,
-                scales=tuple(self._scales),
-                components=tuple(self._components),
+                trees=tuple(self._trees[:stop]),
+                factors=tuple(self._factors[:stop]),
+                scale=scales[-1] if scales else before,
+                scales=tuple(scales),
+                components=tuple(self._components[:stop]),
             )
         return self._last if rounds is None or rounds == self.n_rounds else self._last.first(rounds)
 
