@@ -22,8 +22,8 @@ constexpr int WARPS = THREADS / 32;
 #define PLANE (SPAN * 32)
 #define ALL_PLANES (2 * PLANE + COUNTS * PLANE / 2) // counts have 16 bits each: those of two bins share a word
 
-// Blocks that a multiprocessor should hold: as shared memory allows, for lists. sm_75 has room for 1,024 threads, and for sm_100 the
-// compiler would spill registers.
+// Blocks that a multiprocessor should hold. Of lists as many as shared memory allows; but sm_75 has room for 1,024 threads,
+// and for sm_100 the compiler would spill registers.
 #if COUNTS || (defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ >= 1000))
 #define LIST_BLOCKS 2
 #else
@@ -63,9 +63,9 @@ static __device__ __forceinline__ void put(Stage &stage, i32 row, bool there, ui
         stage.there[COUNTS ? lane : 0] = there;
 }
 
-// tile: the bins of a tile of features, WORDS to a row; low: the first bin of the pass; words: those that are of use, bit by
-// bit. What a lane adds to, and by how
-// much it turns its words so that byte i is the one of step i, is the same for all rows: two instructions to an addition.
+// tile: the bins of a tile of features, WORDS to a row; low: the first bin of the pass; words: those that are of use, bit
+// by bit. What a lane adds to, and by how much it turns its words so that byte i is the one of step i, is the same for all
+// rows: two instructions to an addition.
 static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage, const u32 *__restrict__ tile, u32 low,
                                                  i32 words)
 {
@@ -207,8 +207,9 @@ static __device__ __forceinline__ Given given(const f32 *__restrict__ g, const f
 }
 
 // The root's histogram. Gradients are turned to integers on the way and kept as pairs.
-// contest: {candidate features, tiles that hold them, WIDTH}, at least one; tiles, tile_cells: of each such tile, its number and
-// how many bins its features have at most and, from bit 16 on, which of its words have any of them. sums: two for each stretch of rows.
+// contest: {candidate features, tiles that hold them, WIDTH}, at least one; tiles, tile_cells: of each such tile, its
+// number and how many bins its features have at most and, from bit 16 on, which of its words have any of them. sums: two
+// for each stretch of rows.
 extern "C" __global__ void __launch_bounds__(THREADS, ROOT_BLOCKS)
 root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, const f32 *__restrict__ h,
                const i32 *__restrict__ multiplicity, i32 weighted, const i32 *__restrict__ contest,

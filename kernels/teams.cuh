@@ -74,8 +74,7 @@ static __device__ __forceinline__ void add_share(Cells &cells, const Store &at, 
 // second. number: of the line, among those whose sums are there. needed: whether one of the two is asked for; slot: of
 // this warp's child, if it is; else -1. size: cells of the feature. All threads of the block.
 static __device__ __forceinline__ void complete(Cells &cells, Room *rooms, const Store &at, const Line &line, i32 number,
-                                                i32 team, bool needed, i32 slot, i32 place, i32 size,
-                                                bool keep)
+                                                i32 team, bool needed, i32 slot, i32 place, i32 size, bool keep)
 {
     const i32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, part = warp % team;
     const i64 own = (i64)slot * at.columns * CELLS + (i64)place * CELLS;
