@@ -23,8 +23,8 @@ constexpr int WARPS = THREADS / 32;
 #define ALL_PLANES (2 * PLANE + COUNTS * PLANE / 2) // counts have 16 bits each: those of two bins share a word
 
 // Blocks that a multiprocessor should hold. Of lists as many as shared memory allows; but sm_75 has room for 1,024 threads,
-// and for sm_100 the compiler would spill registers.
-#if COUNTS || (defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ >= 1000))
+// and for sm_100, or tiles of 16 features, the compiler would spill registers.
+#if COUNTS || WIDTH == 16 || (defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ >= 1000))
 #define LIST_BLOCKS 2
 #else
 #define LIST_BLOCKS 3
@@ -261,23 +261,6 @@ root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, c
         plant_root(sums, down, state, nodes, lines, node_of_slot, rule);
 }
 
-// A row of a list, likewise.
-struct Listed {
-    i32 row;
-    uint2 pair;
-};
-
-static __device__ __forceinline__ Listed listed(const i32 *__restrict__ list, const u32 *__restrict__ list_pairs,
-                                                i32 wide, const Tile &stretch, i32 k)
-{
-    if (k >= stretch.count)
-        return {0, {0, 0}};
-    i32 g;
-    u32 h;
-    read_pair(list_pairs, wide, stretch.begin + k, g, h);
-    return {list[stretch.begin + k], {(u32)g, h}};
-}
-
 // The histograms of the listed children first_line .. last_line - 1, one stretch of rows and tile of features at a time.
 extern "C" __global__ void __launch_bounds__(THREADS, LIST_BLOCKS)
 list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list, const u32 *__restrict__ list_pairs,
@@ -302,16 +285,18 @@ list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list
             const i32 cells = cells_of_pass(used, low);
             clear_planes(plane, cells);
             __syncthreads();
-            i32 k = threadIdx.x;
-            Listed next = listed(list, list_pairs, wide, stretch, k);
-            for (i32 first = k - lane; first < stretch.count; first += THREADS) {
-                const Listed now = next;
-                next = listed(list, list_pairs, wide, stretch, k + THREADS);
-                put(stage, now.row, k < stretch.count, now.pair);
+            for (i32 first = (threadIdx.x >> 5) * 32; first < stretch.count; first += THREADS) {
+                const i32 k = first + lane;
+                i32 row = 0, g = 0;
+                u32 h = 0;
+                if (k < stretch.count) {
+                    row = list[stretch.begin + k];
+                    read_pair(list_pairs, wide, stretch.begin + k, g, h);
+                }
+                put(stage, row, k < stretch.count, make_uint2((u32)g, h));
                 __syncwarp();
                 add_stage(plane, stage, tile, low, words);
                 __syncwarp();
-                k += THREADS;
             }
             __syncthreads();
             const i64 part = (i64)item * WIDTH * CELLS + low;

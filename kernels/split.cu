@@ -70,6 +70,13 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 }
 #endif
 
+// Blocks that a multiprocessor should hold: of the largest variants two would spill registers.
+#if CELLS == 256 && SETS && (COUNTS || MONOTONE || DISTURBED)
+#define BLOCKS 1
+#else
+#define BLOCKS 2
+#endif
+
 // Lines first_line .. last_line - 1, each of a child that was built and, if it has one, its sibling. slots: histograms
 // are kept of nodes in slots below this. choose: after these lines, splits are chosen; 1: of the level, 2: best first.
 // kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
@@ -78,7 +85,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // Of shards, partials are what all of them have (shards.cu), and a last argument tells the rows that are here.
 // chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (subsets.cu); 0: all do.
 // Under constraints, bounds are those of every node that was searched, and directions those of all features.
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
          const i32 *__restrict__ contest, const i32 *__restrict__ features, const i32 *__restrict__ places,
          const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
