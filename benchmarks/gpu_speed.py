@@ -79,7 +79,7 @@ SHAPES = {
     "higgs-1m-search": _of_a_million("line search", 6, step="line_search"),
     "higgs-1m-stumps": _of_a_million("stumps of one value", 1, growth="sign_stump"),
     "wide": Shape("400,000 x 2,000, depth 8", 400_000, 2_000, 8, plain, trees=60),
-    "airline": Shape("115,000,000 x 13, depth 8", 115_000_000, 13, 8, plain, trees=40),
+    "airline": Shape("115,000,000 x 13, depth 8", 115_000_000, 13, 8, plain, trees=110),
     "small": Shape("10,000 x 20, depth 6", 10_000, 20, 6, plain, trees=510),
 }
 

@@ -17,11 +17,16 @@ _FOLDER = usable_folder()
 def kernel(function):
     """Compiled once for each machine and version of the library. numba reads the folder when it wraps a function.
 
-    Without the entry for callers in C, which nobody is and which takes a sixteenth of the time to compile.
+    Without the entry for callers in C, which nobody is and which takes a sixteenth of the time to compile. A function
+    whose name begins with ``_`` is called by other kernels alone, which hold its code: it has no entry for Python
+    either, and is not kept by itself.
     """
+    inner = function.__name__.startswith("_")
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
     try:
-        return numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+        return numba.njit(
+            nogil=True, cache=not inner, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=inner
+        )(function)
     finally:
         numba.config.CACHE_DIR = before
 

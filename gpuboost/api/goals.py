@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from gpuboost import losses
 from gpuboost.api.rows import Labelled
+from gpuboost.data.labels import whole_labels
 from gpuboost.data.queries import check_query_weight
 from gpuboost.data.targets import as_numbers
 from gpuboost.errors import InputError, RecipeError
@@ -99,11 +100,7 @@ def classification(loss: Any, class_weight: Any, rows: Labelled) -> Goal:
     InputError
         If the target is continuous, or holds fewer than two classes.
     """
-    try:
-        check_classification_targets(rows.y)
-    except ValueError as error:  # scikit-learn's words, which its own checks look for
-        raise InputError(f"y: {error}") from None
-    classes, codes = np.unique(rows.y, return_inverse=True)
+    classes, codes = _coded(rows.y)
     totals = np.bincount(codes, rows.weight, len(classes))
     if (totals > 0.0).sum() < 2:
         raise InputError(
@@ -127,6 +124,18 @@ def classification(loss: Any, class_weight: Any, rows: Labelled) -> Goal:
 
     weight = _weighted(rows.weight, class_weight, classes, codes)
     return Goal(found, codes.astype(np.float64), weight, classes, encode)
+
+
+def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """(K,) the classes, sorted, and (n,) the place of each label among them."""
+    found = whole_labels(y)
+    if found is not None and 2 * len(found[0]) <= len(y):  # of more classes than that, scikit-learn has a warning
+        return found
+    try:
+        check_classification_targets(y)
+    except ValueError as error:  # scikit-learn's words, which its own checks look for
+        raise InputError(f"y: {error}") from None
+    return np.unique(y, return_inverse=True) if found is None else found
 
 
 def _regression_loss(loss: Any) -> Loss:

@@ -145,7 +145,7 @@ class Diary:
 
 def fingerprint(n_features: int, y: NDArray[Any], weight: NDArray[Any] | None) -> tuple[int, int, int]:
     """What ``Run.data`` is."""
-    found = crc32(np.asarray(y, np.float64).tobytes())
+    found = crc32(np.ascontiguousarray(y, np.float64).data)
     if weight is not None:
-        found = crc32(np.asarray(weight, np.float64).tobytes(), found)
+        found = crc32(np.ascontiguousarray(weight, np.float64).data, found)
     return len(y), n_features, found

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 _BITS = 31  # per piece of a number: a sum of 2**32 pieces fits in int64
 _SAFE = 1e290  # below it Dekker's product cannot overflow
 _BLOCK = 8192  # numbers per pass, so that scratch arrays stay in the cache
+_EXACT = float(1 << 53)  # below it a sum of whole numbers is exact in any order
 
 
 def exact_sum(x: Any) -> float:
@@ -21,7 +22,10 @@ def exact_sum(x: Any) -> float:
     below the largest number, or below 1e-318, is dropped.
     """
     x = np.asarray(x, dtype=np.float64)
-    return _sum(_blocks(x), float(np.max(np.abs(x), initial=0.0)))
+    largest = float(max(np.max(x, initial=0.0), -np.min(x, initial=0.0)))
+    if largest * len(x) < _EXACT and all(np.array_equal(part, np.rint(part)) for part in _blocks(x)):
+        return float(np.add.reduce(x)) + 0.0  # for classes and counts; no negative zero
+    return _sum(_blocks(x), largest)
 
 
 def weighted_mean(y: Any, weight: Any) -> float:

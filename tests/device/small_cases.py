@@ -1,6 +1,12 @@
-"""Every kernel on little data, for compute-sanitizer to watch: see test_sanitizer.py."""
+"""Every kernel on little data, for compute-sanitizer to watch: see test_sanitizer.py.
+
+As a program: the parts of the numbers that it is given, or all.
+"""
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -31,26 +37,36 @@ CASES = (
 )
 
 
-def main() -> None:
-    rng = np.random.default_rng(0)
-    for d in (3, 37):
-        x = rng.normal(size=(700, d)).astype(np.float32)
+FEATURES = (3, 37)
+PARTS = len(FEATURES) * (len(CASES) + 1)
+
+
+def main(parts: Iterable[int] = range(PARTS)) -> None:
+    """The parts of those numbers: of either number of features each of CASES, and what takes another estimator."""
+    for part in parts:
+        which, case = divmod(part, len(CASES) + 1)
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(700, FEATURES[which])).astype(np.float32)
         y = x[:, 0] + x[:, 1] * x[:, 2]
         x[rng.random(x.shape) < 0.05] = np.nan
-        for params in CASES:
-            model = gb.GradientBoostingRegressor(n_estimators=4, max_depth=4, device="cuda", random_state=0, **params)
-            model.fit(x, y, sample_weight=rng.integers(1, 4, 700), eval_set=(x[:50], y[:50]))
-            model.predict(x)
-            if "base_learner" not in params:
-                model.apply(x)
-        gb.GradientBoostingClassifier(n_estimators=4, device="cuda").fit(x, np.digitize(y, [-1, 1])).predict_proba(x)
-        for loss in ("lambdamart", "pairwise_logistic"):
-            ranker = gb.GradientBoostingRanker(loss, n_estimators=4, device="cuda")
-            ranker.fit(x, np.digitize(y, [-1, 1]), group=[1, 600, 4, 95])
-        gb.GradientBoostingRegressor(n_estimators=2, device="cuda", categorical_features=[0]).fit(
-            np.abs(np.round(x)), y
-        )
+        if case == len(CASES):
+            _other_estimators(x, y)
+            continue
+        params = CASES[case]
+        model = gb.GradientBoostingRegressor(n_estimators=4, max_depth=4, device="cuda", random_state=0, **params)
+        model.fit(x, y, sample_weight=rng.integers(1, 4, 700), eval_set=(x[:50], y[:50]))
+        model.predict(x)
+        if "base_learner" not in params:
+            model.apply(x)
+
+
+def _other_estimators(x: np.ndarray, y: np.ndarray) -> None:
+    gb.GradientBoostingClassifier(n_estimators=4, device="cuda").fit(x, np.digitize(y, [-1, 1])).predict_proba(x)
+    for loss in ("lambdamart", "pairwise_logistic"):
+        ranker = gb.GradientBoostingRanker(loss, n_estimators=4, device="cuda")
+        ranker.fit(x, np.digitize(y, [-1, 1]), group=[1, 600, 4, 95])
+    gb.GradientBoostingRegressor(n_estimators=2, device="cuda", categorical_features=[0]).fit(np.abs(np.round(x)), y)
 
 
 if __name__ == "__main__":
-    main()
+    main([int(part) for part in sys.argv[1:]] or range(PARTS))

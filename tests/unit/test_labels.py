@@ -1,0 +1,73 @@
+"""Labels as codes: what numpy.unique says, however the labels are stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuboost as gb
+from gpuboost.data.labels import whole_labels
+
+DTYPES = (np.bool_, np.int8, np.uint8, np.int16, np.int64, np.uint64, np.float16, np.float32, np.float64)
+
+
+@given(st.lists(st.integers(-200, 200), min_size=1, max_size=60), st.sampled_from(DTYPES))
+def test_whole_labels_are_those_of_unique(numbers, dtype):
+    y = np.array(numbers, np.int64).astype(dtype)
+    classes, codes = np.unique(y, return_inverse=True)
+    found = whole_labels(y)
+    if int(y.max()) > 1_000_000:  # of negative numbers as unsigned ones
+        assert found is None
+        return
+    assert found is not None
+    np.testing.assert_array_equal(found[0], classes)
+    assert found[0].dtype == classes.dtype
+    np.testing.assert_array_equal(found[1], codes)
+    assert found[1].dtype == codes.dtype
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
+def test_other_numbers_are_left_to_unique_or_coded_like_it(numbers):
+    y = np.array(numbers)
+    found = whole_labels(y)
+    if found is None:
+        assert (y != np.floor(y)).any() or y.max() / 2 - y.min() / 2 >= 511 or np.abs(y).max() >= 2.0**53
+    else:
+        classes, codes = np.unique(y, return_inverse=True)
+        np.testing.assert_array_equal(found[0], classes)
+        np.testing.assert_array_equal(found[1], codes)
+
+
+def test_blocks_agree_at_their_borders():
+    y = np.random.default_rng(0).integers(3, 900, 70_001).astype(np.float32)
+    y[40_000] = 5.0
+    found = whole_labels(y)
+    assert found is not None
+    classes, codes = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(found[0], classes)
+    np.testing.assert_array_equal(found[1], codes)
+    y[-1] = 5.5
+    assert whole_labels(y) is None
+
+
+@pytest.mark.parametrize("y", [np.array(["a", "b"]), np.array([1, 2], object), np.empty(0), np.array([1j, 2.0])])
+def test_what_is_no_number_is_left_to_unique(y):
+    assert whole_labels(y) is None
+
+
+def test_codes_do_not_depend_on_how_labels_are_stored():
+    x = np.arange(60.0).reshape(-1, 1)
+    y = np.arange(60) // 20
+    stored = (y, y.astype(np.float32), y + 0.5, np.array(["a", "b", "c"])[y], y * 2_000)
+    plain = gb.GradientBoostingClassifier(n_estimators=3).fit(x, y).predict_proba(x)
+    for labels in stored:
+        with np.errstate(all="raise"):
+            if labels.dtype.kind == "f" and (labels % 1).any():
+                with pytest.raises(gb.InputError, match="continuous"):
+                    gb.GradientBoostingClassifier(n_estimators=3).fit(x, labels)
+                continue
+            found = gb.GradientBoostingClassifier(n_estimators=3).fit(x, labels)
+        np.testing.assert_array_equal(found.predict_proba(x), plain)
+        np.testing.assert_array_equal(found.classes_, np.unique(labels))
