@@ -25,12 +25,12 @@ def by_score(f, order, ranked, spare, step, counts):
 
     f (n,) float64; scratch: spare (n,) int32, step (``room_of(n)``,) int32, counts (``steps_of(n)``,) int32, or longer.
     """
-    almost = _by_ranks(f, order, step) if f.size <= FEW else _by_steps(f, order, step, counts)
+    almost = by_ranks(f, order, step) if f.size <= FEW else by_steps(f, order, step, counts)
     if almost:
         _gathered(f, order, ranked)
         if _falls(ranked):
             return
-    if not (almost and _exchanged(f, order)):
+    if not (almost and exchanged(f, order)):
         _merged(f, order, spare)
     _gathered(f, order, ranked)
 
@@ -90,7 +90,7 @@ def _steps_a_score(f, steps):
 
 
 @kernel
-def _by_ranks(f, order, step):
+def by_ranks(f, order, step):
     """order = documents by fine steps from the highest score down. False where they have no finite range."""
     n = f.size
     top, each = _steps_a_score(f, 1 << 16)
@@ -111,7 +111,7 @@ def _by_ranks(f, order, step):
 
 
 @kernel
-def _by_steps(f, order, step, counts):
+def by_steps(f, order, step, counts):
     """order = documents by steps of equal width from the highest score down. False where they have no finite range."""
     n = f.size
     steps = steps_of(n)
@@ -136,7 +136,7 @@ def _by_steps(f, order, step, counts):
 
 
 @kernel
-def _exchanged(f, order):
+def exchanged(f, order):
     """Puts an order that is almost right right. False, and not done, if that takes too many exchanges."""
     left = PATIENCE * order.size
     for place in range(1, order.size):

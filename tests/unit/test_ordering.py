@@ -90,7 +90,7 @@ def test_documents_on_one_of_the_finest_steps(n: int) -> None:
     f = nearly_equal(np.random.default_rng(n), n)
     np.testing.assert_array_equal(ordered(f), by_definition(f))
     order, step = np.empty(n, np.int32), np.empty(ordering.room_of(n), np.int32)
-    assert ordering._by_ranks(f, order, step)
+    assert ordering.by_ranks(f, order, step)
     assert sorted(order) == list(range(n))
     if n > 100:
         assert not (order == by_definition(f)).all()  # what the exchange of neighbours is for
@@ -99,10 +99,10 @@ def test_documents_on_one_of_the_finest_steps(n: int) -> None:
 def test_many_exchanges_are_given_up() -> None:
     f = with_a_far_one(np.random.default_rng(0), 300)
     order, step, counts = np.empty(300, np.int32), np.empty(300, np.int32), np.empty(512, np.int32)
-    assert ordering._by_steps(f, order, step, counts)
-    assert not ordering._exchanged(f, order)
-    assert ordering._by_steps(f[:299], order[:299], step, counts)
-    assert ordering._exchanged(f[:299], order[:299])
+    assert ordering.by_steps(f, order, step, counts)
+    assert not ordering.exchanged(f, order)
+    assert ordering.by_steps(f[:299], order[:299], step, counts)
+    assert ordering.exchanged(f[:299], order[:299])
 
 
 def test_as_many_steps_as_documents_within_bounds() -> None:

@@ -94,3 +94,36 @@ PAGES = sorted(
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!http)([^)#]+)", page.read_text())
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def is_kernel(node: ast.AST) -> bool:
+    marks = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any(isinstance(mark, ast.Name) and mark.id in ("kernel", "jit") for mark in marks)
+
+
+def outside_of_kernels(tree: ast.AST) -> list[ast.AST]:
+    """What Python itself runs of a file."""
+    found = [tree]
+    for node in ast.iter_child_nodes(tree):
+        found += [] if is_kernel(node) else outside_of_kernels(node)
+    return found
+
+
+def test_inner_kernels_are_called_by_kernels_alone() -> None:
+    """Those with ``_`` have no entry for Python (see kernels/jit.py), from where a call would end the process."""
+    trees = {path: ast.parse(path.read_text()) for path in (ROOT / "kernels").glob("*.py")}
+    inner = {node.name for tree in trees.values() for node in tree.body if is_kernel(node) and node.name[0] == "_"}
+    assert len(inner) > 50
+    for folder in ("gpuboost", "benchmarks", "tests"):
+        trees |= {path: ast.parse(path.read_text()) for path in (ROOT / folder).rglob("*.py")}
+    modules = {path.stem for path in (ROOT / "kernels").glob("*.py")} | {"kernels"}
+    for path, tree in trees.items():
+        of_kernels = path.parent.name == "kernels"
+        for node in outside_of_kernels(tree):
+            where = f"{path}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Name) and of_kernels:
+                assert node.id not in inner, where
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+                assert node.attr not in inner, where
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpuboost.kernels"):
+                assert not {alias.name for alias in node.names} & inner or of_kernels, where
