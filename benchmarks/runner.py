@@ -55,6 +55,9 @@ def run(plan: Plan, tell: Callable[[str], None]) -> Iterator[Row]:
         tell(f"{case.name}: data")
         folder = store.prepared(case)
         failed: set[str] = set()
+        if case.setting.warm_up:
+            tell(f"{case.name}: kernels")
+            _process({**_job(plan, case, OURS, folder), "trees": 2}, _environment(plan), plan.timeout)
         with tempfile.TemporaryDirectory() as by_row:
             for repeat in range(plan.used_repeats):
                 names = plan.libraries(case)
@@ -85,16 +88,10 @@ def _load() -> float:
 
 
 def _one(plan: Plan, case: Case, peer: str, folder: Path, by_row: Path) -> Row:
-    job = {
-        "suite": plan.suite.name,
-        "case": case.name,
-        "size": plan.size,
-        "peer": peer,
-        "threads": plan.used_threads,
-        "folder": str(folder.resolve()),
-        "by_row": str(by_row / f"{peer}.npy") if plan.suite.kind == "quality" else None,
-    }
-    environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(plan.used_threads)), "PYTHONWARNINGS": "ignore"}
+    job = _job(plan, case, peer, folder)
+    if plan.suite.kind == "quality":
+        job["by_row"] = str(by_row / f"{peer}.npy")
+    environment = _environment(plan)
     if case.kernels == "shared":
         return _process(job, environment, plan.timeout)
     with tempfile.TemporaryDirectory() as empty:
@@ -104,6 +101,15 @@ def _one(plan: Plan, case: Case, peer: str, folder: Path, by_row: Path) -> Row:
             if "error" in first:
                 return first
         return _process(job, environment, plan.timeout)
+
+
+def _job(plan: Plan, case: Case, peer: str, folder: Path) -> Row:
+    asked = {"suite": plan.suite.name, "case": case.name, "size": plan.size, "peer": peer}
+    return {**asked, "threads": plan.used_threads, "folder": str(folder.resolve()), "by_row": None}
+
+
+def _environment(plan: Plan) -> dict[str, str]:
+    return {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(plan.used_threads)), "PYTHONWARNINGS": "ignore"}
 
 
 def _process(job: Row, environment: dict[str, str], timeout: float) -> Row:

@@ -63,7 +63,7 @@ def run(case: Case, data: Data, peer_name: str, threads: int, by_row_to: str | N
 
 def _warm_up(case: Case, data: Data, peer_name: str, threads: int) -> None:
     """Two trees on the first rows: threads are started and kernels loaded, for every library alike."""
-    few = slice(0, 5000)  # enough that the kernels for large data are loaded, too
+    few = slice(0, 5000)
     peer = open_peer(peer_name, data.task, replace(case.setting, trees=2), threads, data.y)
     weight, group = (None if one is None else one[few] for one in (data.weight, data.group))
     x = peer.prepare(data.X[few])
@@ -73,6 +73,8 @@ def _warm_up(case: Case, data: Data, peer_name: str, threads: int) -> None:
 def main(job: dict[str, Any]) -> None:
     warnings.simplefilter("ignore")  # what other libraries deprecate is not measured
     case = suites()[job["suite"]].chosen((job["case"],))[0].sized(job["size"])
+    if "trees" in job:
+        case = replace(case, setting=replace(case.setting, trees=job["trees"]))
     result = run(case, load(Path(job["folder"])), job["peer"], job["threads"], job["by_row"])
     print(MARK + json.dumps(result), flush=True)
 
