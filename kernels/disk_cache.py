@@ -23,9 +23,22 @@ def cache_folder():
     """
     if numba.config.CACHE_DIR:
         return Path(numba.config.CACHE_DIR)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuboost" / f"kernels-{_digest()}"
+
+
+def _digest():
     texts = sorted((path.name, path.read_bytes()) for path in Path(__file__).parent.glob("*.py"))
-    digest = sha256(b"".join(name.encode() + text for name, text in texts)).hexdigest()[:16]
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuboost" / f"kernels-{digest}"
+    return sha256(b"".join(name.encode() + text for name, text in texts)).hexdigest()[:16]
+
+
+def note(what):
+    """Remember in the folder that this version's kernels for ``what`` are there."""
+    (cache_folder() / f"{what}-{_digest()}").touch()
+
+
+def is_noted(what):
+    """Whether they are. Only a hint: another processor, or another numba, may need its own."""
+    return (cache_folder() / f"{what}-{_digest()}").exists()
 
 
 def usable_folder():

@@ -25,10 +25,12 @@ from gpuboost.backends import (
 from gpuboost.backends.bounds import bound_leaves
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_entries import drawn_columns
+from gpuboost.backends.cpu_first_fit import HELPER
 from gpuboost.backends.cpu_frontier import CpuFrontier
 from gpuboost.backends.cpu_leaves import with_values
 from gpuboost.backends.cpu_lone_stump import CpuLoneStump, LoneStumps
 from gpuboost.backends.cpu_partition import RowsByNode, rows_of_target
+from gpuboost.backends.cpu_rehearsal import is_usual
 from gpuboost.backends.cpu_smoothing import CpuSmoothing
 from gpuboost.backends.cpu_stump import CpuStump
 from gpuboost.backends.last import Last
@@ -91,6 +93,7 @@ class Cpu:
     # the data, once
 
     def quantise(self, x: Any, cuts: Cuts) -> Bins:
+        HELPER.start(x.shape[0], self._team.size, categorical=bool(cuts.is_categorical.any()))
         if hasattr(x, "tocsr"):
             return cpu_binning.of_sparse(x.tocsr(), cuts, self._team)
         return cpu_binning.of_dense(x, cuts, self._team if x.shape[0] >= SMALL else Team(1))
@@ -331,6 +334,7 @@ class Cpu:
         by_column: Columns | None,
     ) -> CpuFrontier:  # fmt: skip
         """by_column: the columns to search without histograms, if that is the way."""
+        HELPER.meet(usual=is_usual(limits, candidates, by_column, data.n_rows))
         workspace, in_parts = self._free_workspace(), partial(self._in_parts, times=ROUNDING)
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, in_parts, workspace)
         m = target.gradients.multiplicity

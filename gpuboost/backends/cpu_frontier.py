@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends import cpu_histograms
 from gpuboost.backends.cpu_ahead import Ahead
+from gpuboost.backends.cpu_first_fit import HELPER
 from gpuboost.backends.cpu_histograms import Histograms, free_slots
 from gpuboost.backends.cpu_levels import Levels
 from gpuboost.backends.cpu_nodes import NodeTable
@@ -127,6 +128,7 @@ class CpuFrontier:
             return False
         else:
             self._waiting = False
+            HELPER.wait()
             made, self._fresh = levels.grow(self._fresh)
             if not made:
                 return False

@@ -1,0 +1,233 @@
+"""The process that helps to compile: when there is one, what it is told, and that nothing depends on it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from gpuboost.backends import cpu_first_fit
+from gpuboost.backends.cpu_first_fit import Helper
+from gpuboost.backends.cpu_histograms import NARROW_ROWS
+from gpuboost.backends.cpu_rehearsal import is_usual
+from gpuboost.backends.layout import Columns
+from gpuboost.kernels import disk_cache
+from gpuboost.types import Candidates, Limits
+
+ECHO = "import os, pathlib, sys; pathlib.Path(sys.argv[2] + '-told').write_bytes(os.read(0, 1) or b'nothing')"
+"""Writes what it is told into the folder it runs in: a file by the name of what is wanted."""
+
+
+class Steps:
+    """In place of a rehearsal."""
+
+    taken: ClassVar[list[str]] = []
+    failing = False
+
+    def __init__(self, **_: bool) -> None: ...
+
+    def search(self) -> None:
+        self.taken.append("search")
+        if self.failing:
+            raise KeyboardInterrupt
+
+    def settle(self) -> None:
+        self.taken.append("settle")
+
+
+@pytest.fixture
+def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Helper]:
+    """One whose process only writes down what it is told; nothing is on disk."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cpu_first_fit, "_RUN", ECHO)
+    monkeypatch.setattr(cpu_first_fit, "Rehearsal", Steps)
+    monkeypatch.setattr(disk_cache.numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Steps, "taken", [])
+    made = Helper()
+    yield made
+    made.wait()
+
+
+def told(kind: str = "small") -> str:
+    return Path(f"{kind}-told").read_text()
+
+
+def started(helper: Helper) -> bool:
+    return helper._process is not None
+
+
+def test_it_goes_on_once_this_process_has_compiled_its_share(helper: Helper) -> None:
+    helper.start(1_000, 2, categorical=False)
+    helper.meet(usual=True)
+    helper.meet(usual=True)  # the next tree
+    helper.wait()
+    assert Steps.taken == ["search", "settle"]
+    assert told() == "+"
+    assert not started(helper)
+
+
+def test_for_a_tree_of_another_kind_it_stops(helper: Helper) -> None:
+    helper.start(NARROW_ROWS + 1, 2, categorical=True)
+    helper.meet(usual=False)
+    helper.wait()
+    assert Steps.taken == ["settle"]
+    assert told("large") == "-"
+
+
+def test_an_interrupt_stops_it(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Steps, "failing", True)
+    helper.start(1_000, 2, categorical=False)
+    with pytest.raises(KeyboardInterrupt):
+        helper.meet(usual=True)
+    helper.wait()
+    assert told() == "-"
+
+
+def test_where_no_tree_is_met_it_is_stopped_by_whoever_waits(helper: Helper) -> None:
+    helper.start(1_000, 2, categorical=False)
+    helper.wait()
+    assert told() == "-"
+
+
+def test_one_at_a_time_and_once_for_each_kind_of_data(helper: Helper) -> None:
+    helper.start(1_000, 2, categorical=False)
+    first = helper._process
+    helper.start(1_000, 2, categorical=True)  # while the first is busy
+    assert helper._process is first
+    helper.wait()
+    helper.start(2_000, 2, categorical=False)
+    assert not started(helper)
+    helper.start(1_000, 2, categorical=True)
+    assert started(helper)
+
+
+def test_one_that_came_to_an_end_early_is_replaced_and_not_met(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_first_fit, "_RUN", "raise SystemExit(1)")
+    for kind in (False, True):
+        helper.start(1_000, 2, categorical=kind)
+        process = helper._process
+        assert process is not None
+        process.wait(60)
+        helper.meet(usual=True)
+    assert Steps.taken == []
+
+
+def test_a_hung_one_is_killed(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_first_fit, "_RUN", "import time; time.sleep(600)")
+    monkeypatch.setattr(cpu_first_fit, "PATIENCE", 0.1)
+    helper.start(1_000, 2, categorical=False)
+    process = helper._process
+    assert process is not None
+    helper.wait()
+    assert process.returncode != 0
+
+
+def test_one_thread_means_one_process(helper: Helper) -> None:
+    helper.start(1_000, 1, categorical=False)
+    assert not started(helper)
+
+
+def test_there_is_none_where_the_kernels_are_on_disk(helper: Helper) -> None:
+    disk_cache.note("small-numeric")
+    helper.start(1_000, 2, categorical=False)
+    assert not started(helper)
+    helper.start(1_000, 2, categorical=True)
+    assert started(helper)
+
+
+@pytest.mark.parametrize("executable", ["", None, "/usr/bin/blender", "/opt/uwsgi"])
+def test_there_is_none_where_python_is_not_the_program(
+    helper: Helper, monkeypatch: pytest.MonkeyPatch, executable: str | None
+) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    helper.start(1_000, 2, categorical=False)
+    assert not started(helper)
+
+
+def test_there_is_none_in_a_frozen_program(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    helper.start(1_000, 2, categorical=False)
+    assert not started(helper)
+
+
+def test_there_is_none_where_nothing_can_be_kept(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_first_fit, "usable_folder", lambda: "")
+    helper.start(1_000, 2, categorical=False)
+    assert not started(helper)
+
+
+def test_there_is_none_where_processes_are_not_allowed(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("no processes here")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    helper.start(1_000, 2, categorical=False)
+    assert not started(helper)
+    helper.meet(usual=True)
+    helper.wait()
+    assert Steps.taken == []
+
+
+def test_whether_a_tree_is_of_the_usual_kind() -> None:
+    every = Candidates(np.arange(3, dtype=np.int32))
+    columns = Columns(*(np.empty(0, np.int64),) * 4)
+    usual = Limits(max_leaves=8)
+    assert is_usual(usual, every, None, 1_000)
+    assert not is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, 1_000)
+    assert is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, NARROW_ROWS + 1)
+    assert not is_usual(Limits(max_leaves=8, symmetric=True), every, None, NARROW_ROWS + 1)
+    assert not is_usual(Limits(max_leaves=8, directions=(1, 0, 0)), every, None, 1_000)
+    assert not is_usual(usual, every, columns, 1_000)
+    assert not is_usual(usual, Candidates(every.features, np.zeros((3, 8), np.uint32)), None, 1_000)
+
+
+FIT = """
+import sys
+import numpy as np
+import gpuboost as gb
+from gpuboost.backends.cpu_first_fit import HELPER
+from gpuboost.kernels import finished, fixed_point, histogram, levels, partition, split
+
+n, categorical = int(sys.argv[1]), sys.argv[2] == "categorical"
+random = np.random.default_rng(0)
+x = random.integers(0, 50, (n, 5)).astype(np.float32)
+y = x[:, 0] + random.normal(size=n)
+some = [1] if categorical else None
+gb.GradientBoostingRegressor(n_estimators=2, n_jobs=2, device="cpu", categorical_features=some).fit(x, y)
+HELPER.wait()
+kernels = (
+    levels.grow, split.search, split.pick, histogram.build, fixed_point.scale, fixed_point.extents, fixed_point.pack,
+    partition.choose, partition.count_above, partition.rows_in, partition.split_alone, partition.bear,
+    partition.sort_stretches, partition.copy_stretches, partition.settle_rows, partition.to_settle,
+    partition.bound_last_level, finished.take_apart,
+)
+for kernel in kernels:
+    print(kernel.py_func.__name__, sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
+"""
+
+OWN = {"search", "pick", "settle_rows", "to_settle", "bound_last_level", "take_apart"}
+"""What the first process compiles itself."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [500, 80_000])
+@pytest.mark.parametrize("kind", ["numeric", "categorical"])
+def test_the_other_process_compiles_what_a_fit_asks_for(tmp_path: Path, rows: int, kind: str) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", FIT, str(rows), kind], env=environment, capture_output=True, text=True, check=True
+    )
+    found = {name: (int(hits), int(misses)) for name, hits, misses in map(str.split, done.stdout.splitlines())}
+    assert {name for name, (_, misses) in found.items() if misses} <= OWN, found
+    assert all(hits + misses <= 1 for hits, misses in found.values()), found  # one signature each
+    from_disk = {"build", "pack", "split_alone", "choose"} if rows > NARROW_ROWS else {"grow", "pack"}
+    assert all(found[name][0] == 1 for name in from_disk), found
+    assert [path.name.rsplit("-", 1)[0] for path in tmp_path.glob("*-*-*")] == [
+        f"{'large' if rows > NARROW_ROWS else 'small'}-{kind}"
+    ]
