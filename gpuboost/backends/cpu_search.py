@@ -22,7 +22,7 @@ from gpuboost.kernels.narrow_split import MOST_RIDGE
 from gpuboost.kernels.normal_table import TABLE
 from gpuboost.types import Array, Candidates, Cuts, Limits
 
-CELLS_PER_THREAD = 8_192  # below so many cells to search a thread is not worth waking
+CELLS_PER_THREAD = 32_768  # below so many cells to search a thread is not worth waking
 NO_WORDS = np.empty(0, np.uint32)
 NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
 
