@@ -25,7 +25,7 @@ from gpuboost.backends import (
 from gpuboost.backends.bounds import bound_leaves
 from gpuboost.backends.contributions import Explainer, contributions
 from gpuboost.backends.cpu_entries import drawn_columns
-from gpuboost.backends.cpu_first_fit import HELPER
+from gpuboost.backends.cpu_first_fit import HELPER, load_numba
 from gpuboost.backends.cpu_frontier import CpuFrontier
 from gpuboost.backends.cpu_leaves import with_values
 from gpuboost.backends.cpu_lone_stump import CpuLoneStump, LoneStumps
@@ -94,6 +94,7 @@ class Cpu:
 
     def quantise(self, x: Any, cuts: Cuts) -> Bins:
         HELPER.start(x.shape[0], self._team.size, categorical=bool(cuts.is_categorical.any()))
+        load_numba()
         if hasattr(x, "tocsr"):
             return cpu_binning.of_sparse(x.tocsr(), cuts, self._team)
         return cpu_binning.of_dense(x, cuts, self._team if x.shape[0] >= SMALL else Team(1))

@@ -10,16 +10,22 @@ depends on the other one.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from gpuboost.backends.cpu_histograms import NARROW_ROWS
 from gpuboost.backends.cpu_rehearsal import Rehearsal
+from gpuboost.kernels import pointwise
 from gpuboost.kernels.disk_cache import is_noted, note, usable_folder
 
 PATIENCE = 60.0  # seconds that either waits for the other; both are done in a fifth of that
@@ -65,13 +71,14 @@ class Helper:
             if process is None or wanted is None or process.poll() is not None:
                 return  # another thread has met it, or it has come to an end
             rehearsal, word = _rehearsal(*wanted), STOP
-            try:
-                if usual:
-                    rehearsal.search()
-                    word = GO_ON
-            finally:
-                _tell(process, word)
-            rehearsal.settle()
+            with _no_collection():
+                try:
+                    if usual:
+                        rehearsal.search()
+                        word = GO_ON
+                finally:
+                    _tell(process, word)
+                rehearsal.settle()
 
     def wait(self) -> None:
         """Until it is done."""
@@ -91,18 +98,41 @@ HELPER = Helper()
 """That of this process."""
 
 
+@cache
+def load_numba() -> None:
+    """Have numba load what it needs for its first kernel, which every fit needs."""
+    with _no_collection():
+        pointwise.add_leaves(np.empty(0), np.empty(0), np.empty(0, np.int32), 0, 0)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """numba makes a thousand classes as it is loaded, and more as it compiles, which live as long as it does.
+
+    Looking for garbage among them, time and again, takes a third of loading, and a twentieth of compiling.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 def compile_share(*wanted: str) -> None:
     """What the other process does. It is told when this one has compiled its share."""
     rehearsal, told = _rehearsal(*wanted), list[bytes]()
-    rehearsal.pack()
-    rehearsal.sum()
-    rehearsal.split()
-    listener = threading.Thread(target=lambda: told.append(os.read(0, 1)), daemon=True)
-    listener.start()
-    listener.join(PATIENCE)
-    if told == [GO_ON]:  # else there is no tree to grow, or one of another kind
-        rehearsal.levels()
-        note("-".join(wanted))
+    with _no_collection():
+        rehearsal.pack()
+        rehearsal.sum()
+        rehearsal.split()
+        listener = threading.Thread(target=lambda: told.append(os.read(0, 1)), daemon=True)
+        listener.start()
+        listener.join(PATIENCE)
+        if told == [GO_ON]:  # else there is no tree to grow, or one of another kind
+            rehearsal.levels()
+            note("-".join(wanted))
 
 
 def _rehearsal(size: str, kind: str) -> Rehearsal:

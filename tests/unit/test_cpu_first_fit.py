@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from gpuboost.backends.cpu_first_fit import Helper
 from gpuboost.backends.cpu_histograms import NARROW_ROWS
 from gpuboost.backends.cpu_rehearsal import is_usual
 from gpuboost.backends.layout import Columns
-from gpuboost.kernels import disk_cache
+from gpuboost.kernels import disk_cache, pointwise
 from gpuboost.types import Candidates, Limits
 
 ECHO = "import os, pathlib, sys; pathlib.Path(sys.argv[2] + '-told').write_bytes(os.read(0, 1) or b'nothing')"
@@ -172,6 +173,27 @@ def test_there_is_none_where_processes_are_not_allowed(helper: Helper, monkeypat
     helper.meet(usual=True)
     helper.wait()
     assert Steps.taken == []
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_is_collected_again_once_numba_is_loaded(monkeypatch: pytest.MonkeyPatch, collecting: bool) -> None:
+    seen: list[bool] = []
+
+    def kernel(*_: object) -> None:
+        seen.append(gc.isenabled())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pointwise, "add_leaves", kernel)
+    cpu_first_fit.load_numba.cache_clear()
+    was = gc.isenabled()
+    try:
+        (gc.enable if collecting else gc.disable)()
+        with pytest.raises(KeyboardInterrupt):
+            cpu_first_fit.load_numba()
+        assert gc.isenabled() is collecting
+    finally:
+        (gc.enable if was else gc.disable)()
+    assert seen == [False]
 
 
 def test_whether_a_tree_is_of_the_usual_kind() -> None:
