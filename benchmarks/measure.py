@@ -46,10 +46,11 @@ def own_seconds() -> float:
     """CPU seconds of this process and of those it has started, such as the one that compiles in a first fit."""
     ended, tick = os.times(), os.sysconf("SC_CLK_TCK") if _STAT.exists() else 1
     seconds = time.process_time() + ended.children_user + ended.children_system
-    for child in {pid for found in Path("/proc/self/task").glob("*/children") for pid in found.read_text().split()}:
-        with suppress(OSError):  # it has come to an end meanwhile
-            fields = Path("/proc", child, "stat").read_text().rpartition(")")[2].split()
-            seconds += (int(fields[11]) + int(fields[12])) / tick
+    for children in Path("/proc/self/task").glob("*/children"):  # each is listed with the thread that started it
+        with suppress(OSError):  # a thread or a process has come to an end meanwhile
+            for child in children.read_text().split():
+                fields = Path("/proc", child, "stat").read_text().rpartition(")")[2].split()
+                seconds += (int(fields[11]) + int(fields[12])) / tick
     return seconds
 
 

@@ -121,7 +121,10 @@ def _no_collection() -> Iterator[None]:
 
 
 def compile_share(*wanted: str) -> None:
-    """What the other process does. It is told when this one has compiled its share."""
+    """What the other process does. It is told when this one has compiled its share.
+
+    It notes that it was here whatever it is told: who never grows such trees is helped once, not in every new process.
+    """
     rehearsal, told = _rehearsal(*wanted), list[bytes]()
     with _no_collection():
         rehearsal.pack()
@@ -132,7 +135,7 @@ def compile_share(*wanted: str) -> None:
         listener.join(PATIENCE)
         if told == [GO_ON]:  # else there is no tree to grow, or one of another kind
             rehearsal.levels()
-            note("-".join(wanted))
+    note("-".join(wanted))
 
 
 def _rehearsal(size: str, kind: str) -> Rehearsal:

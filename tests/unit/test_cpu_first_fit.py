@@ -41,6 +41,18 @@ class Steps:
     def settle(self) -> None:
         self.taken.append("settle")
 
+    def pack(self) -> None:
+        self.taken.append("pack")
+
+    def sum(self) -> None:
+        self.taken.append("sum")
+
+    def split(self) -> None:
+        self.taken.append("split")
+
+    def levels(self) -> None:
+        self.taken.append("levels")
+
 
 @pytest.fixture
 def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Helper]:
@@ -173,6 +185,17 @@ def test_there_is_none_where_processes_are_not_allowed(helper: Helper, monkeypat
     helper.meet(usual=True)
     helper.wait()
     assert Steps.taken == []
+
+
+@pytest.mark.parametrize(("word", "last"), [(b"+", ["levels"]), (b"-", []), (b"", [])])
+def test_it_does_its_share_and_notes_it_whatever_it_is_told(
+    helper: Helper, monkeypatch: pytest.MonkeyPatch, word: bytes, last: list[str]
+) -> None:
+    monkeypatch.setattr(os, "read", lambda *_: word)
+    cpu_first_fit.compile_share("small", "numeric")
+    assert Steps.taken == ["pack", "sum", "split", *last]
+    helper.start(1_000, 2, categorical=False)
+    assert not started(helper)
 
 
 @pytest.mark.parametrize("collecting", [True, False])
