@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.runtime import source
+from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.benchmarks.experiments import Finding, Options
 from gpuboost.benchmarks.gpu_model import gpu_or_reason, skipped
 
@@ -95,7 +95,7 @@ class Bench:
 
     def __init__(self, runtime: Any, scale: float = 1.0) -> None:
         self.runtime, self.scale = runtime, scale
-        self._text = source("common.cuh", before="") + TEXT
+        self._text = source("common/common.cuh", before="") + TEXT
         self.grid = (4 * runtime.sm_count,)
 
     def kernel(self, name: str, shared: int | None = None) -> Any:
@@ -164,7 +164,9 @@ class Bench:
     def compile_seconds(self) -> float:
         """Of the histogram's module, which no cache has seen."""
         shape = f"// {time.time_ns()}\n#define WIDTH 32\n#define PASSES 1\n#define CELLS 256\n#define COUNTS 0\n"
-        text = source("common.cuh", "tree.cuh", "blocks.cuh", "histogram.cu", before=shape)
+        text = source(
+            "common/common.cuh", "common/tree.cuh", "common/blocks.cuh", "histograms/histogram.cu", before=shape
+        )
         start = time.perf_counter()
         self.runtime.kernel(text, "root_histogram")
         return time.perf_counter() - start

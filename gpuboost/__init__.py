@@ -8,15 +8,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gpuboost import _moved
 from gpuboost._version import __version__
 
 if TYPE_CHECKING:
     from gpuboost import export, learners, losses, metrics, plot, posterior, theory
     from gpuboost.api import GradientBoostingClassifier, GradientBoostingRanker, GradientBoostingRegressor, load_model
-    from gpuboost.api.chains import chains
-    from gpuboost.api.cv import cv
     from gpuboost.api.memory import estimate_memory
-    from gpuboost.api.posterior_fit import PosteriorFit, fit_posterior
     from gpuboost.backends.devices import devices
     from gpuboost.data.dataset import Dataset
     from gpuboost.errors import DeviceError, GpuBoostError, InputError, OutsideTheoryWarning, RecipeError
@@ -30,6 +28,9 @@ if TYPE_CHECKING:
         RandomLearners,
         WeightedGroups,
     )
+    from gpuboost.model_selection.chains import chains
+    from gpuboost.model_selection.cv import cv
+    from gpuboost.model_selection.posterior_fit import PosteriorFit, fit_posterior
     from gpuboost.sampling import (
         GOSS,
         MVS,
@@ -63,7 +64,7 @@ _HOME = {
     "LineSearchStep": "gpuboost.steps",
     "NewtonStep": "gpuboost.steps",
     "OutsideTheoryWarning": "gpuboost.errors",
-    "PosteriorFit": "gpuboost.api.posterior_fit",
+    "PosteriorFit": "gpuboost.model_selection.posterior_fit",
     "RandomByNode": "gpuboost.learners",
     "RandomGroup": "gpuboost.learners",
     "RandomGroups": "gpuboost.learners",
@@ -77,12 +78,12 @@ _HOME = {
     "WorkerError": "gpuboost.errors",
     "WeightedGroups": "gpuboost.learners",
     "callbacks": "gpuboost.watch",
-    "chains": "gpuboost.api.chains",
-    "cv": "gpuboost.api.cv",
+    "chains": "gpuboost.model_selection.chains",
+    "cv": "gpuboost.model_selection.cv",
     "devices": "gpuboost.backends.devices",
     "estimate_memory": "gpuboost.api.memory",
     "export": "gpuboost",
-    "fit_posterior": "gpuboost.api.posterior_fit",
+    "fit_posterior": "gpuboost.model_selection.posterior_fit",
     "learners": "gpuboost",
     "load_model": "gpuboost.api",
     "losses": "gpuboost",
@@ -149,6 +150,9 @@ __all__ = [
     "theory",
     "times",
 ]
+
+
+_moved.install()
 
 
 def __getattr__(name: str) -> Any:

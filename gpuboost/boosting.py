@@ -20,8 +20,8 @@ from functools import partial
 from typing import Any
 
 from gpuboost.backends.protocol import Backend
+from gpuboost.base_learners import Now
 from gpuboost.execution import Past
-from gpuboost.fitting import Now
 from gpuboost.growing import Growing
 from gpuboost.keys import Key
 from gpuboost.langevin import Chain, Running

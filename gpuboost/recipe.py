@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.base_learner_findings import base_learner_findings
-from gpuboost.composition import Finding, langevin_findings
+from gpuboost.base_learners import BaseLearner, Trees
+from gpuboost.composition.base_learner import base_learner_findings
+from gpuboost.composition.execution import execution_findings
+from gpuboost.composition.findings import Finding, langevin_findings
+from gpuboost.composition.learners import learner_findings
+from gpuboost.composition.monotone import monotone_findings
+from gpuboost.composition.sampling import sampling_findings
 from gpuboost.errors import RecipeError, UnprovenError
 from gpuboost.execution import Execution, Serial
-from gpuboost.execution_findings import execution_findings
-from gpuboost.fitting import BaseLearner, Trees
 from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
-from gpuboost.learner_findings import learner_findings
 from gpuboost.learners import AllLearners, Selection, prepared
 from gpuboost.losses.protocol import Loss
-from gpuboost.monotone_findings import monotone_findings
 from gpuboost.sampling import EveryRow, Sampling
-from gpuboost.sampling_findings import sampling_findings
 from gpuboost.steps import NewtonStep, Step
 from gpuboost.types import Ensemble, Limits, TrainingSet
 

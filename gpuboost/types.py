@@ -212,7 +212,7 @@ class Candidates:
     features: NDArray[np.int32]  # (t,) increasing; at least one
     root: NDArray[np.uint32] | None = None  # (t, 8); None: by every cut of every feature
     by_node: tuple[int, Key] | None = None  # how many, and from which stream: see ``node_key``
-    noise: Noise | None = None  # on what each feature gains in a node: ``backends.contest``
+    noise: Noise | None = None  # on what each feature gains in a node: ``backends.numerics.random_strength``
 
     def node_key(self, v: int) -> Key:
         """The stream that node v draws its features from: for the root, what a tree's would be drawn from."""

@@ -1,1 +1,1 @@
-"""The inner loops: one file per verb of the backend protocol, and nothing that imports gpuboost."""
+"""Kernels by primitive: ``.py`` for CPUs (numba) beside ``.cu`` for GPUs (CUDA C). Nothing here imports gpuboost."""

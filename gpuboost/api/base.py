@@ -16,20 +16,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpuboost.api import files, parameters, preparation
-from gpuboost.api.continuing import checkpoint, starting_point
-from gpuboost.api.directions import directions, directions_for
 from gpuboost.api.drawing import Drawing
-from gpuboost.api.goals import Goal
-from gpuboost.api.guarantee import guarantee_of
 from gpuboost.api.html import summary
-from gpuboost.api.machines import adopted, answered, machine_of, on_host
 from gpuboost.api.policies import fields_of, replaced
-from gpuboost.api.report import FitReport, Verdict, refused, verdict
-from gpuboost.api.rows import Labelled, labelled, labelled_dataset, numbers
-from gpuboost.api.sharding import on_its_machine
-from gpuboost.api.training import train
-from gpuboost.backends.cuda.gpus import gpu_of
+from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.protocol import Backend
 from gpuboost.components import fit_for_gpus
@@ -40,10 +30,23 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
+from gpuboost.reports.guarantee import guarantee_of
+from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
+from gpuboost.training import files, parameters
+from gpuboost.training import job as preparation
+from gpuboost.training.devices import adopted, answered, machine_of, on_host
+from gpuboost.training.init_model import checkpoint, starting_point
+from gpuboost.training.monotone import directions, directions_for
+from gpuboost.training.rows import Labelled, labelled, labelled_dataset, numbers
+from gpuboost.training.sharding import on_its_machine
+from gpuboost.training.targets import Goal
+from gpuboost.training.train import train
 from gpuboost.types import Array, DeviceMatrix, Ensemble
 
-import_module("gpuboost.backends.cpu")  # numba and its kernels are loaded with the estimators, not in their first fit
+import_module(
+    "gpuboost.backends.cpu.backend"
+)  # numba and its kernels are loaded with the estimators, not in their first fit
 
 FITTED = (
     "best_iteration_",

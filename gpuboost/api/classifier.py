@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from gpuboost.api.base import GradientBoosting
-from gpuboost.api.goals import Goal, classification
-from gpuboost.api.machines import on_host
-from gpuboost.api.rows import Labelled
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
+from gpuboost.training.devices import on_host
+from gpuboost.training.rows import Labelled
+from gpuboost.training.targets import Goal, classification
 from gpuboost.types import Array
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gpuboost.api.parameters import integer
 from gpuboost.errors import OutsideTheoryWarning, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.posterior import Uncertainty, interval, member_rounds, uncertainty
+from gpuboost.training.parameters import integer
 from gpuboost.types import Array, Ensemble
 
 MEMBERS = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from gpuboost.api.report import FitReport
+from gpuboost.reports.report import FitReport
 
 ROW = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{}</td></tr>'
 

@@ -6,11 +6,11 @@ import inspect
 import os
 from typing import Any
 
-from gpuboost.api import files
 from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.errors import InputError
+from gpuboost.training import files
 
 KINDS: dict[str, Any] = {
     files.CLASSIFIER: GradientBoostingClassifier,

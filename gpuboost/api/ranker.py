@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.api.base import GradientBoosting
-from gpuboost.api.following import metrics_of
-from gpuboost.api.goals import Goal, queries_of, ranking
-from gpuboost.api.machines import on_host
-from gpuboost.api.report import Verdict
-from gpuboost.api.rows import Labelled, labelled
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.queries import query_start
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
+from gpuboost.reports.report import Verdict
+from gpuboost.training.callbacks import metrics_of
+from gpuboost.training.devices import on_host
+from gpuboost.training.rows import Labelled, labelled
+from gpuboost.training.targets import Goal, queries_of, ranking
 from gpuboost.types import Array
 
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from gpuboost.api.base import GradientBoosting
-from gpuboost.api.goals import Goal, regression
-from gpuboost.api.machines import on_host
-from gpuboost.api.rows import Labelled
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
+from gpuboost.training.devices import on_host
+from gpuboost.training.rows import Labelled
+from gpuboost.training.targets import Goal, regression
 from gpuboost.types import Array
 
 

@@ -14,14 +14,14 @@ def get(name: str, threads: int = 1) -> Backend:
         DeviceError: if that GPU cannot be used.
     """
     if name == "reference":
-        from gpuboost.backends.reference import Reference
+        from gpuboost.backends.reference.backend import Reference
 
         return Reference()
     if name.startswith("cuda:"):
         from gpuboost.backends.cuda.backend import Cuda
-        from gpuboost.backends.cuda.gpus import open_gpu
+        from gpuboost.backends.cuda.device.gpus import open_gpu
 
         return Cuda(open_gpu(name), threads=threads)
-    from gpuboost.backends.cpu import Cpu
+    from gpuboost.backends.cpu.backend import Cpu
 
     return Cpu(threads)

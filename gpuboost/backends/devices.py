@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from gpuboost.backends.cuda.gpus import Gpu, gpus
+from gpuboost.backends.cuda.device.gpus import Gpu, gpus
 from gpuboost.errors import DeviceError, RecipeError
 
 AUTO_CELLS = 5_000_000
@@ -52,7 +52,7 @@ def usable_threads() -> int:
 
 def kernel_cache() -> str:
     """The folder that compiled kernels are kept in."""
-    from gpuboost.kernels.disk_cache import cache_folder
+    from gpuboost.kernels.common.disk_cache import cache_folder
 
     return str(cache_folder())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
-from gpuboost.backends.odds import Odds
+from gpuboost.backends.numerics.probabilities import Odds
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
@@ -176,7 +176,7 @@ class Backend(Protocol):
         self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
     ) -> Tree:
         """The tree with its values times a length >= 0, or each leaf's times one of its own, that lowers the loss of
-        all rows most (``backends.line_search``)."""
+        all rows most (``backends.numerics.line_search``)."""
         ...
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
@@ -186,7 +186,7 @@ class Backend(Protocol):
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
-        """The tree with leaf values in the order that ``limits.directions`` ask for (``backends.bounds``).
+        """The tree with leaf values in the order that ``limits.directions`` ask for (``backends.numerics.monotone``).
 
         refined: its values took a step each by itself; those that are in order already stay as they are.
         """
@@ -226,5 +226,8 @@ class Backend(Protocol):
         ...
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        """(n, k, columns + 1) float64: what each column adds to each score (``backends.paths``), and the mean score."""
+        """(n, k, columns + 1) float64: contribution of each column to each score, and the mean score.
+
+        Definition: ``backends.prediction.tree_shap``.
+        """
         ...

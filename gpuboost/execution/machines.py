@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from gpuboost import backends
-from gpuboost.backends.bench import Bench, benches_of
 from gpuboost.backends.protocol import Backend
+from gpuboost.backends.workers import Bench, benches_of
 from gpuboost.errors import DeviceError
 
 

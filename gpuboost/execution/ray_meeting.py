@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.collective import combined
+from gpuboost.backends.cuda.device.collective import combined
 
 
 @dataclass(slots=True)

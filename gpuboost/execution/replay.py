@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from gpuboost.backends.bench import Bench, benches_of
 from gpuboost.backends.protocol import Backend
+from gpuboost.backends.workers import Bench, benches_of
 from gpuboost.errors import RecipeError
 from gpuboost.execution.log import Log
 from gpuboost.execution.messages import Answer, Fit

@@ -13,8 +13,8 @@ from itertools import count
 from time import thread_time
 from typing import Any, ClassVar
 
-from gpuboost.backends.bench import Bench
 from gpuboost.backends.protocol import Backend
+from gpuboost.backends.workers import Bench
 from gpuboost.errors import DeviceError, RecipeError
 from gpuboost.execution.machines import Machine
 from gpuboost.execution.messages import Failure, Fit, Pull, Push

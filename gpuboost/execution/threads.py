@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import ClassVar, TypeAlias
 
-from gpuboost.backends.bench import Bench
+from gpuboost.backends.workers import Bench
 from gpuboost.execution.machines import Machine
 from gpuboost.execution.messages import Failure, Fit, Pull, Push
 from gpuboost.execution.patience import silent

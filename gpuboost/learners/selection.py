@@ -63,6 +63,8 @@ def count_of(t: Any, of: int) -> int:
 
 def subset(count: int, of: int, key: Key) -> NDArray[np.int32]:
     """(count,) int32: so many of 0 .. of - 1, increasing; every set of them is as likely as any other."""
-    from gpuboost.backends import subsets  # compiled code, which a policy that is only described does not need
+    from gpuboost.backends.numerics import (
+        feature_subsets as subsets,  # compiled code, which a policy that is only described does not need
+    )
 
     return subsets.subset(count, of, key)

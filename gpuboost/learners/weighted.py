@@ -70,7 +70,7 @@ class WeightedDraw:
     weights: NDArray[np.float64]  # theirs
 
     def draw(self, n_groups: int, key: Key) -> Candidates:
-        from gpuboost.backends.subsets import fractions  # compiled code
+        from gpuboost.backends.numerics.feature_subsets import fractions  # compiled code
 
         lots = log_array(1.0 - fractions(len(self.weights), key)) / self.weights
         order = np.argsort(-lots, kind="stable")[: count_of(self.rule.t, self.of.count)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 
-from gpuboost.backends.odds import Heaviest
+from gpuboost.backends.numerics.probabilities import Heaviest
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key

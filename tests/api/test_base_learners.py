@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 import gpuboost as gb
-from gpuboost.api.base_learners import not_on_gpus
-from gpuboost.backends.cuda.gpus import open_gpu
+from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.learners import CategoricalRidge, Linear, LinearTree, Spline, TensorSpline, Tree
+from gpuboost.training.base_learners import not_on_gpus
 
 EVERY = [
     Linear(),

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.api.parameters import threads
-from gpuboost.backends.cuda import gpus
-from gpuboost.backends.cuda.gpus import driver_version, gpu_of, use
+from gpuboost.backends.cuda.device import gpus
+from gpuboost.backends.cuda.device.gpus import driver_version, gpu_of, use
 from gpuboost.backends.devices import AUTO_CELLS, Device, choose, usable_threads
+from gpuboost.training.parameters import threads
 
 H100, OLD = (b"NVIDIA H100", 80 << 30, 9, 0), (b"GeForce GTX 1080", 8 << 30, 6, 1)
 
@@ -205,5 +205,5 @@ def test_threads_can_be_limited_from_outside(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_n_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuboost.api.parameters.usable_threads", lambda: 8)
+    monkeypatch.setattr("gpuboost.training.parameters.usable_threads", lambda: 8)
     assert [threads(n) for n in (None, -1, -2, -8, -20, 1, 12)] == [8, 8, 7, 1, 1, 1, 12]

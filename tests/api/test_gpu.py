@@ -15,7 +15,7 @@ from emulator import FakeCupy, emulated_gpu
 from scipy import sparse
 
 import gpuboost as gb
-from gpuboost.backends.cuda.gpus import open_gpu, use
+from gpuboost.backends.cuda.device.gpus import open_gpu, use
 from gpuboost.cli import main
 
 FEW = {"n_estimators": 4, "max_depth": 3, "random_state": 0}

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emulator.nccl import World
-from gpu_sharding import gpus
+from support.gpu_shards import gpus
 
 import gpuboost as gb
-from gpuboost.api.sharding import STRETCH, ends_of
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.backends.sharded import gpu_shard
 from gpuboost.backends.sharded.crew import LocalCrew, Message
 from gpuboost.backends.sharded.gpu_shard import Offer
 from gpuboost.backends.sharded.gpus import _way
 from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.training.sharding import STRETCH, ends_of
 
 Data = tuple[np.ndarray, np.ndarray]
 

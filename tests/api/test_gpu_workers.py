@@ -12,7 +12,7 @@ from emulator import FakeCupy, emulated_gpu
 from sklearn.base import clone
 
 import gpuboost as gb
-from gpuboost.backends.cuda.gpus import open_gpu
+from gpuboost.backends.cuda.device.gpus import open_gpu
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(700, 6))

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 import gpuboost as gb
-from gpuboost.backends.bounds import held, in_order
+from gpuboost.backends.numerics.monotone import held, in_order
 
 Array = np.ndarray
 GRID = np.linspace(-1.3, 1.3, 60)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.errors import WorkerError
 from gpuboost.execution.machines import Machine
 from gpuboost.execution.messages import Failure, Pull, Push

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_compiler import ptx
 from emulator import emulated_gpu
+from support.cuda_compiler import ptx
 
-from gpuboost.backends.cuda.gpus import use
-from gpuboost.backends.cuda.runtime import source
+from gpuboost.backends.cuda.device.gpus import use
+from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.benchmarks import gpu_counted, gpu_kernels, gpu_micro, gpu_model, gpu_peers, gpu_speed, gpu_workers
 from gpuboost.benchmarks.experiments import Options, drawn
 from gpuboost.cli import main
@@ -145,7 +145,7 @@ def test_a_tree_is_within_its_budget(count):
 
 def test_what_is_measured_is_what_the_device_compiles():
     """The adds are native ones that return nothing, and reads are not optimised away."""
-    made = ptx(source("common.cuh") + gpu_micro.TEXT)
+    made = ptx(source("common/common.cuh") + gpu_micro.TEXT)
     adds = made.split("adds(")[1].split(".entry")[0]
     assert len(re.findall(r"\b(?:atom|red)\.shared\.add\.u32", adds)) >= 2
     assert "ld.global" in made.split("read_all(")[1].split(".entry")[0]

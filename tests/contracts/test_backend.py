@@ -6,14 +6,14 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from builders import grow, random_case, random_gradients, sparse
 from scipy import sparse as scipy_sparse
+from support.builders import grow, random_case, random_gradients, sparse
 
 from gpuboost import losses
 from gpuboost.backends import get
+from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import dense_rows
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
 from gpuboost.losses import Loss

@@ -8,12 +8,12 @@ from operator import add
 
 import numpy as np
 import pytest
-from builders import as_sparse, random_case
+from support.builders import as_sparse, random_case
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
-from builders import random_case
 from emulator import FakeCupy, emulated_runtime
+from support.builders import random_case
 
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from cuda_compiler import ARCHITECTURES, CompilerError, device_compiler, ptx, resources
-from cuda_modules import TABLE, name_of, others, rows, usual
+from support.cuda_compiler import ARCHITECTURES, CompilerError, device_compiler, ptx, resources
+from support.cuda_modules import TABLE, name_of, others, rows, usual
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 PLANTED = (Path(__file__).parent / "planted.cu").read_text()
@@ -65,11 +65,13 @@ def test_every_loss_and_every_shape_of_a_tree():
 
 
 def test_every_file_is_reached():
-    assert {name_of(text)[0] for text in usual()} == {path.name for path in KERNELS.glob("*.cu")}
+    assert {name_of(text)[0] for text in usual()} == {
+        path.relative_to(KERNELS).as_posix() for path in KERNELS.glob("*/*.cu")
+    }
 
 
 def test_the_table_names_every_kernel():
-    """``python tests/cuda_modules.py`` writes it anew."""
+    """``python tests/support/cuda_modules.py`` writes it anew."""
     device_compiler()
     written = re.findall(r"^\| (\S+\.cu) \| (.*?) ?\| `(\w+)` \|", TABLE.read_text(), re.MULTILINE)
     assert {(file, variant.strip(), kernel) for file, variant, kernel in written} == set(rows())

@@ -10,14 +10,14 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from builders import random_case
 from emulator import FakeCupy, emulated_runtime
+from support.builders import random_case
 
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.components import HEAD, MOST_TOGETHER
+from gpuboost.base_learners.competition import Competition
 from gpuboost.boosting import boost
-from gpuboost.fitting.competition import Competition
 from gpuboost.learners import Linear, Spline
 from gpuboost.recipe import Recipe
 from gpuboost.types import TrainingSet

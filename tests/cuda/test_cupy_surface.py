@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from gpuboost.backends.cuda import device
+from gpuboost.backends.cuda.device import device
 from gpuboost.errors import DeviceError
 
 cupy = pytest.importorskip("cupy")

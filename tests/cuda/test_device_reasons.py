@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuboost.backends.cuda import device
+from gpuboost.backends.cuda.device import device
 from gpuboost.errors import DeviceError
 
 
@@ -91,6 +91,7 @@ def test_a_cupy_that_does_not_start(monkeypatch, error, words):
 
 
 def test_the_seam_imports_no_cupy():
-    code = "import sys, gpuboost.backends.cuda.runtime, gpuboost.backends.cuda.device; print('cupy' in sys.modules)"
+    modules = "gpuboost.backends.cuda.device.runtime, gpuboost.backends.cuda.device.device"
+    code = f"import sys, {modules}; print('cupy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -12,8 +12,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from builders import random_case
 from emulator import FakeCupy, emulated_runtime
+from support.builders import random_case
 
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.boosting import boost

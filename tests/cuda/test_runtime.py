@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulator import FakeCudaError, FakeCupy, Schedule, emulated_runtime
 
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.errors import DeviceError
 
 ADD = 'extern "C" __global__ void add(float *x, float v, int n) { if (threadIdx.x < n) x[threadIdx.x] += v; }'

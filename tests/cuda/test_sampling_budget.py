@@ -13,12 +13,12 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from builders import random_case
 from emulator import FakeCupy, emulated_runtime
+from support.builders import random_case
 
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.threshold import STEPS
+from gpuboost.backends.numerics.threshold import STEPS
 from gpuboost.benchmarks.gpu_model import sampled_bytes_per_row
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import model_bytes, random_case
-from cuda_compiler import resources
-from cuda_modules import name_of
 from emulator import FakeCupy, require_compiler
+from support.builders import model_bytes, random_case
+from support.cuda_compiler import resources
+from support.cuda_modules import name_of
 
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.runtime import CupyRuntime
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.losses import SquaredError
@@ -65,7 +65,7 @@ def test_the_same_model(runtime: Noting, growth: str, most_cuts: int, passes: in
     split = [tree.nodes.bin[~tree.nodes.is_leaf] for tree in expected.trees]
     assert (np.concatenate(split) >= 128).any() == (passes == 2)  # bins of the second pass decide
     names = {name_of(text) for text, _ in runtime.most}
-    assert {f"PASSES {passes}" in macros for file, macros in names if file == "histogram.cu"} == {True}
+    assert {f"PASSES {passes}" in macros for file, macros in names if file == "histograms/histogram.cu"} == {True}
 
 
 def test_every_kernel_fits_into_a_block(runtime: Noting) -> None:

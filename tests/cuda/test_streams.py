@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulator import FakeCudaError, FakeCupy, emulated_runtime, require_compiler
 
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 
 ADD = 'extern "C" __global__ void add(float *x, float v, int n) { if (threadIdx.x < n) x[threadIdx.x] += v; }'
 F32, I32 = np.float32, np.int32

@@ -13,8 +13,8 @@ import pytest
 from emulator import emulated_gpu
 
 import gpuboost as gb
-from gpuboost.backends.cuda.gpus import open_gpu
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.gpus import open_gpu
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 
 EMULATED = os.environ.get("GPUBOOST_DEVICE_TESTS") == "emulated"
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import model_bytes, random_case
+from support.builders import model_bytes, random_case
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise

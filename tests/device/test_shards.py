@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.backends.cuda.collective import nccl_of
+from gpuboost.backends.cuda.device.collective import nccl_of
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("real_gpu")]
 

@@ -1,7 +1,7 @@
 """A CUDA device for tests on machines without one: the kernels' own text, compiled by g++ and run on the CPU.
 
     runtime = emulated_runtime(order="reverse")
-    add = runtime.kernel(source("common.cuh", "pointwise.cu"), "add_leaves")
+    add = runtime.kernel(source("common/common.cuh", "gradients/pointwise.cu"), "add_leaves")
     add((4,), (256,), (scores, leaves, np.int32(n)))
     runtime.wait()
 
@@ -23,8 +23,8 @@ from emulator.counts import Traffic
 from emulator.fake_cupy import FakeCupy
 from emulator.launch import ORDERS, Kernel, KernelError, Module, Schedule
 from emulator.memory import OutOfBoundsError
-from gpuboost.backends.cuda.gpus import use
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.gpus import use
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 
 __all__ = [
     "ORDERS",

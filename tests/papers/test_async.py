@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import model_bytes, random_case
+from support.builders import model_bytes, random_case
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import DeviceError, RecipeError, WorkerError
 from gpuboost.execution import Asynchronous, Execution, Log, Replay, SimulatedWorkers, log_of, times

@@ -9,10 +9,10 @@ import pytest
 
 import gpuboost as gb
 from gpuboost.backends import get
-from gpuboost.backends.line_search import pinball
+from gpuboost.backends.numerics.line_search import pinball
+from gpuboost.base_learners import line
+from gpuboost.base_learners.spaces import b_splines, spaces_of
 from gpuboost.components import Estimated, Smooth
-from gpuboost.fitting import line
-from gpuboost.fitting.spaces import b_splines, spaces_of
 from gpuboost.learners import CategoricalRidge, Linear, Spline, TensorSpline
 from gpuboost.types import Cuts, TrainingSet
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from builders import TEAMS, grow, model_bytes, random_case, random_gradients, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, grow, model_bytes, random_case, random_gradients, sparse
 
 from gpuboost import losses
+from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import dense_rows
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.keys import Key

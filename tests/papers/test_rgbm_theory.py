@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import TEAMS, model_bytes, random_case, sparse
 from scipy import stats
 from scipy.linalg import hadamard
 from scipy.optimize import brentq
+from support.builders import TEAMS, model_bytes, random_case, sparse
 
 from gpuboost import losses, theory
+from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import dense_rows
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, SignStump
 from gpuboost.keys import Key

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import TEAMS, eager_threads, model_bytes, random_case, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.builders import TEAMS, eager_threads, model_bytes, random_case, sparse
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.keys import Key

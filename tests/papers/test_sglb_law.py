@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import dense_rows
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.prediction.routing import dense_rows
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key

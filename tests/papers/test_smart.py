@@ -13,18 +13,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import TEAMS, eager_threads, model_bytes, random_case, random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, eager_threads, model_bytes, random_case, random_gradients
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.leaf_values import newton_values
-from gpuboost.backends.odds import Odds, Proportional, TopAndOthers
-from gpuboost.backends.random_numbers import uniform_bits
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.reference_sampling import probabilities, scores_of
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.numerics.leaf_values import newton_values
+from gpuboost.backends.numerics.probabilities import Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.random_numbers import uniform_bits
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.backends.reference.sampling import probabilities, scores_of
 from gpuboost.benchmarks import real, smart
 from gpuboost.benchmarks.store import Data
 from gpuboost.boosting import boost

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import GRADIENT_KINDS, TEAMS, assert_same_tree, grow, node_bytes, random_case, random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import GRADIENT_KINDS, TEAMS, assert_same_tree, grow, node_bytes, random_case, random_gradients
 
-from gpuboost.backends import cpu_ahead
-from gpuboost.backends.cpu_ahead import Ahead
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.cpu import best_first as cpu_ahead
+from gpuboost.backends.cpu.best_first import Ahead
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import LeafWise
-from gpuboost.kernels import nodes as table
+from gpuboost.kernels.common import nodes as table
 from gpuboost.keys import Key
 from gpuboost.types import Candidates, Limits, Target
 

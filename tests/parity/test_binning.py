@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuboost.backends.team import Team
-from gpuboost.kernels import binning
-from gpuboost.kernels.binning import dense_bins, rounded_down
-from gpuboost.kernels.binning_sparse import sparse_bins
+from gpuboost.backends.host.threads import Team
+from gpuboost.kernels.binning import binning
+from gpuboost.kernels.binning.binning import dense_bins, rounded_down
+from gpuboost.kernels.binning.binning_sparse import sparse_bins
 
 Arrays = tuple[np.ndarray, ...]
 QUICK = settings(max_examples=50)

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import TEAMS, Case, eager_threads, model_bytes, random_case, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, Case, eager_threads, model_bytes, random_case, sparse
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious

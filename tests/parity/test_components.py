@@ -15,9 +15,9 @@ import gpuboost as gb
 from gpuboost import boosting, losses
 from gpuboost.backends import get
 from gpuboost.backends.protocol import Backend
+from gpuboost.base_learners.competition import Competition
 from gpuboost.components import Nothing, Smooth
 from gpuboost.data.weights import split_weights
-from gpuboost.fitting.competition import Competition
 from gpuboost.learners import CategoricalRidge, Linear, LinearTree, RandomGroups, Spline, TensorSpline, Tree
 from gpuboost.model import file
 from gpuboost.recipe import Recipe

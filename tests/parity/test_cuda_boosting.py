@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import model_bytes, random_case, sparse
 from emulator import emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import model_bytes, random_case, sparse
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda import store
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.backends.cuda.store import DeviceTree
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious

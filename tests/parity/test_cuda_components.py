@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import GRADIENT_KINDS, random_case, random_gradients, sparse
 from emulator import emulated_runtime
 from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import GRADIENT_KINDS, random_case, random_gradients, sparse
 
 import gpuboost as gb
 from gpuboost import boosting, losses
 from gpuboost.backends import get
 from gpuboost.backends.cuda import components
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.backends.cuda.store import PLACES
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.smoothing import Plan
+from gpuboost.base_learners.competition import Competition
 from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
 from gpuboost.data.weights import split_weights
 from gpuboost.errors import DeviceError, InputError
-from gpuboost.fitting.competition import Competition
 from gpuboost.learners import CategoricalRidge, Linear, LinearTree, RandomGroups, Spline, TensorSpline, Tree
 from gpuboost.model import file
 from gpuboost.recipe import Recipe

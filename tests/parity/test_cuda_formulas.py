@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from numba import njit
 
 from gpuboost import elementary, losses
-from gpuboost.backends.cuda.formulas import formulas
-from gpuboost.backends.cuda.functions import Library
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.codegen.formulas import formulas
+from gpuboost.backends.cuda.codegen.functions import Library
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.errors import DeviceError
 
 Array = np.ndarray

@@ -9,19 +9,19 @@ from importlib import resources
 
 import numpy as np
 import pytest
-from builders import GRADIENT_KINDS, TEAMS, grow, random_case, random_gradients, structure_bytes, weighted
 from emulator import emulated_runtime
 from emulator.sanitizer import sanitized
-from growing_on_device import Device, scales_of
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from support.builders import GRADIENT_KINDS, TEAMS, grow, random_case, random_gradients, structure_bytes, weighted
+from support.growing_on_device import Device, scales_of
 
 from gpuboost.backends.cuda import frontier, tree
-from gpuboost.backends.cuda.plan import Plan, Tuning
-from gpuboost.backends.cuda.runtime import Runtime, source
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import dense_rows, route
+from gpuboost.backends.cuda.device.plan import Plan, Tuning
+from gpuboost.backends.cuda.device.runtime import Runtime, source
+from gpuboost.backends.prediction.routing import dense_rows, route
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
 
@@ -253,10 +253,10 @@ def test_numpy_and_the_compiler_agree_on_a_record(name: str) -> None:
     }}"""
     runtime = runtime_of("forward")
     out = runtime.zeros(1 + len(record.names), np.int32)
-    runtime.kernel(source("common.cuh", "tree.cuh") + text, "measure")((1,), (1,), (out,))
+    runtime.kernel(source("common/common.cuh", "common/tree.cuh") + text, "measure")((1,), (1,), (out,))
     measured = runtime.download(out).tolist()
     assert measured == [record.itemsize, *(record.fields[field][1] for field in record.names)]
-    header = resources.files("gpuboost.kernels").joinpath("tree.cuh").read_text()
+    header = resources.files("gpuboost.kernels").joinpath("common/tree.cuh").read_text()
     body = re.search(rf"struct (?:alignas\(16\) )?{name} {{(.*?)\n}};", header, re.DOTALL)
     declared = re.findall(r"^ +(?:f64|i64|i32|u32) ([^;]+);", body[1], re.MULTILINE)
     names = [re.sub(r"\[.*", "", part.strip()) for line in declared for part in line.split(",")]

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import model_bytes, random_case
 from emulator import emulated_runtime
 from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rules import FOR_STUMPS, FOR_TREES, STUMP
+from support.builders import model_bytes, random_case
+from support.rules import FOR_STUMPS, FOR_TREES, STUMP
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.runtime import CupyRuntime
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.subsets import subset
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
+from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.keys import Key

@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from builders import constrained, model_bytes, random_case
 from emulator import emulated_runtime
 from emulator.nccl import World
-from gpu_sharding import place, whole_stretches
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import constrained, model_bytes, random_case
+from support.gpu_shards import place, whole_stretches
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise
 from gpuboost.langevin import Langevin

@@ -6,13 +6,13 @@ from functools import cache
 
 import numpy as np
 import pytest
-from builders import grow, structure_bytes
 from emulator import emulated_runtime
-from growing_on_device import Device
+from support.builders import grow, structure_bytes
+from support.growing_on_device import Device
 
-from gpuboost.backends.cuda.plan import Tuning
-from gpuboost.backends.exact_sums import integers
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.cuda.device.plan import Tuning
+from gpuboost.backends.numerics.exact_sums import integers
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, TrainingSet
 

@@ -7,14 +7,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from builders import TEAMS, model_bytes, random_case
 from emulator import emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, model_bytes, random_case
 
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise

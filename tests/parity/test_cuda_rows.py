@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import GRADIENT_KINDS, random_case, random_gradients
 from emulator import emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import probing_rows, random_cuts, random_ensemble
+from support.builders import GRADIENT_KINDS, random_case, random_gradients
+from support.strategies import probing_rows, random_cuts, random_ensemble
 
 from gpuboost import losses
 from gpuboost.backends.cuda import target as cuda_target
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.bins import DeviceBins
-from gpuboost.backends.cuda.runtime import CupyRuntime, source
+from gpuboost.backends.cuda.device.runtime import CupyRuntime, source
 from gpuboost.backends.cuda.store import HEAD
 from gpuboost.backends.cuda.tree import NODE, STATE, as_records
-from gpuboost.backends.exact_sums import extent
-from gpuboost.backends.fixed_point import fixed_point_scale
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.numerics.exact_sums import extent
+from gpuboost.backends.numerics.fixed_point import fixed_point_scale
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.keys import Key
 from gpuboost.types import Cuts, Ensemble, Gradients, Noise
@@ -272,7 +272,15 @@ def test_trees_of_the_host_are_added_to_scores_of_the_device() -> None:
 
 
 def test_records_have_the_sizes_that_the_kernels_give_them() -> None:
-    text = source("common.cuh", "philox.cuh", "normal.cuh", "tree.cuh", "record.cuh", "walk.cuh", "leaves.cu") + (
+    text = source(
+        "common/common.cuh",
+        "common/philox.cuh",
+        "common/normal.cuh",
+        "common/tree.cuh",
+        "growth/record.cuh",
+        "prediction/walk.cuh",
+        "leaves/leaves.cu",
+    ) + (
         'extern "C" __global__ void sizes(int *out)\n{\n    out[0] = sizeof(Head);\n    out[1] = sizeof(Step);\n'
         "    out[2] = __builtin_offsetof(Head, n_nodes);\n    out[3] = __builtin_offsetof(Head, error);\n}\n"
     )

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import GRADIENT_KINDS, model_bytes, random_case, random_gradients
 from emulator import ORDERS, emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rules import KAPPAS, KEY, ODDS
+from support.builders import GRADIENT_KINDS, model_bytes, random_case, random_gradients
+from support.rules import KAPPAS, KEY, ODDS
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda import draws, importance
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.runtime import CupyRuntime, source
+from gpuboost.backends.cuda.device.runtime import CupyRuntime, source
 from gpuboost.backends.cuda.tree import STATE, as_records
-from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import GRADIENT_KINDS, TEAMS, Case, eager_threads, model_bytes, random_case, random_gradients, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rules import KAPPAS, KEY, ODDS
+from support.builders import (
+    GRADIENT_KINDS,
+    TEAMS,
+    Case,
+    eager_threads,
+    model_bytes,
+    random_case,
+    random_gradients,
+    sparse,
+)
+from support.rules import KAPPAS, KEY, ODDS
 
 from gpuboost import losses
-from gpuboost.backends import cpu_sampling, threshold
-from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.reference_sampling import counts_of, probabilities, scores_of
+from gpuboost.backends.cpu import sampling as cpu_sampling
+from gpuboost.backends.numerics import threshold
+from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.backends.reference.sampling import counts_of, probabilities, scores_of
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
-from gpuboost.kernels import sampling
+from gpuboost.kernels.sampling import importance as sampling
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import (

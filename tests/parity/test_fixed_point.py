@@ -6,16 +6,16 @@ import math
 
 import numpy as np
 import pytest
-from builders import TEAMS, eager_threads, grow, random_gradients, sparse, structure_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, eager_threads, grow, random_gradients, sparse, structure_bytes
 
-from gpuboost.backends.exact_sums import integers
-from gpuboost.backends.fixed_point import fixed_point_scale
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.numerics.exact_sums import integers
+from gpuboost.backends.numerics.fixed_point import fixed_point_scale
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise
-from gpuboost.kernels import fixed_point as kernels
+from gpuboost.kernels.common import fixed_point as kernels
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, Structure, TrainingSet
 
 Array = np.ndarray

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import Case, model_bytes, random_case
 from emulator.nccl import World
-from gpu_sharding import place, whole_stretches
+from support.builders import Case, model_bytes, random_case
+from support.gpu_shards import place, whole_stretches
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError

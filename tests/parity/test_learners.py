@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import TEAMS, as_sparse, eager_threads, model_bytes, random_case, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rules import FOR_STUMPS, FOR_TREES, STUMP
+from support.builders import TEAMS, as_sparse, eager_threads, model_bytes, random_case, sparse
+from support.rules import FOR_STUMPS, FOR_TREES, STUMP
 
 from gpuboost import losses
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, SignStump
 from gpuboost.learners import (

@@ -5,15 +5,23 @@ from __future__ import annotations
 import numba
 import numpy as np
 import pytest
-from builders import TEAMS, assert_same_tree, eager_threads, random_case, random_gradients, sparse, structure_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import (
+    TEAMS,
+    assert_same_tree,
+    eager_threads,
+    random_case,
+    random_gradients,
+    sparse,
+    structure_bytes,
+)
 
 import gpuboost as gb
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise
-from gpuboost.kernels import levels as kernel
+from gpuboost.kernels.growth import small_trees as kernel
 from gpuboost.types import Candidates, Gradients, Limits, Structure, Target, TrainingSet
 
 SIZES = st.sampled_from([1, 8, 50, 200, 10**9])

@@ -7,7 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from builders import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.builders import (
     GRADIENT_KINDS,
     TEAMS,
     assert_same_tree,
@@ -20,13 +22,11 @@ from builders import (
     random_gradients,
     sparse,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sharding import even, place
+from support.cpu_shards import even, place
 
 from gpuboost import losses
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import dense_rows
+from gpuboost.backends.prediction.routing import dense_rows
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise
 from gpuboost.learners import AllLearners, RandomByNode, RandomGroups, RandomLearners, Selection

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import TEAMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.builders import TEAMS
 
-from gpuboost.backends.random_numbers import uniform_bits
-from gpuboost.backends.reference import Reference
-from gpuboost.kernels import philox as kernels
+from gpuboost.backends.numerics.random_numbers import uniform_bits
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.kernels.common import philox as kernels
 from gpuboost.keys import Key
 
 LOW = 0xFFFF_FFFF
@@ -40,7 +40,7 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
 
 
 def kernel(counter: list[int], key: list[int]) -> list[int]:
-    return [int(word) for word in kernels.philox(*(np.uint64(word) for word in counter + key))]
+    return [int(word) for word in kernels.common.philox(*(np.uint64(word) for word in counter + key))]
 
 
 @pytest.mark.parametrize(("counter", "key", "answer"), KNOWN)

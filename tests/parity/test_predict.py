@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import Array, probing_rows, random_cuts, random_ensemble, random_nodes
+from support.builders import random_gradients
+from support.strategies import Array, probing_rows, random_cuts, random_ensemble, random_nodes
 
-from gpuboost.backends import forest
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.exact_sums import integers
-from gpuboost.backends.forest import Forest
-from gpuboost.backends.programme import Programme
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.rows import rows_of
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.numerics.exact_sums import integers
+from gpuboost.backends.prediction import forest
+from gpuboost.backends.prediction.flat_trees import Programme
+from gpuboost.backends.prediction.forest import Forest
+from gpuboost.backends.prediction.raw_values import rows_of
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import InputError
 from gpuboost.types import Cuts, DenseBins, Ensemble, Nodes, SparseBins, Tree
 

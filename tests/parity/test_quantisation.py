@@ -14,15 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import TEAMS
 from emulator import emulated_runtime
+from support.builders import TEAMS
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.backends import reference, reference_growth
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.tree import STATE, as_records
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference import backend as reference
+from gpuboost.backends.reference import growth as reference_growth
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.data.tables import as_table
 from gpuboost.growth import DepthWise

@@ -8,14 +8,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from builders import TEAMS, eager_threads, model_bytes, random_case, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, eager_threads, model_bytes, random_case, sparse
 
-from gpuboost.backends import cpu_lists
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.reference_lists import Places, by_score, gains_of, worth_of
+from gpuboost.backends.cpu import ranking as cpu_lists
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.backends.reference.ranking import Places, by_score, gains_of, worth_of
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.keys import Key

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ray_workers import actors, all_gone, ray_here
+from support.ray_workers import actors, all_gone, ray_here
 
 import gpuboost as gb
 from gpuboost import losses

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emulator import require_compiler
-from ray_workers import all_gone, ray_here
+from support.ray_workers import all_gone, ray_here
 
 import gpuboost as gb
 from gpuboost.backends.sharded import gpu_shard
@@ -98,7 +98,7 @@ def emulated() -> Any:
     sys.path.insert(0, TESTS)
     from emulator import FakeCupy
 
-    from gpuboost.backends.cuda.runtime import CupyRuntime
+    from gpuboost.backends.cuda.device.runtime import CupyRuntime
 
     assert os.environ["CUDA_VISIBLE_DEVICES"] in ("0", "1")
     return CupyRuntime(FakeCupy())

@@ -7,15 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from builders import Case, eager_threads, model_bytes, random_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sharding import csr, even, place
+from support.builders import Case, eager_threads, model_bytes, random_case
+from support.cpu_shards import csr, even, place
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.exact_sums import fixed_order_sum
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.numerics.exact_sums import fixed_order_sum
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.sharded import ordered
 from gpuboost.backends.sharded.crew import LocalCrew

@@ -8,17 +8,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from builders import (
-    TEAMS,
-    assert_same_tree,
-    grow,
-    random_case,
-)
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, assert_same_tree, grow, random_case
 
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import dense_rows
+from gpuboost.backends.prediction.routing import dense_rows
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, Structure, TrainingSet
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import model_bytes, random_case
 from emulator import FakeCupy, Schedule, require_compiler
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import model_bytes, random_case
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.bench import CudaBench
-from gpuboost.backends.cuda.recorder import Recorder
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.recorder import Recorder
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.streams import CudaBench
 from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import DeviceError, InputError

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.builders import (
     GRADIENT_KINDS,
     TEAMS,
     assert_same_tree,
@@ -20,14 +22,12 @@ from builders import (
     take,
     weighted,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.exact_sums import integers
-from gpuboost.backends.layout import columns_of
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import dense_rows, route
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.layout import columns_of
+from gpuboost.backends.numerics.exact_sums import integers
+from gpuboost.backends.prediction.routing import dense_rows, route
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, TrainingSet
 

@@ -10,13 +10,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from builders import TEAMS, eager_threads, model_bytes, random_case, sparse, take
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, eager_threads, model_bytes, random_case, sparse, take
 
 from gpuboost import losses
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.execution import Arrival, Fit, Past
 from gpuboost.execution.messages import Answer

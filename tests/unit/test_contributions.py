@@ -9,12 +9,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy import sparse
-from strategies import Array, probing_rows, random_ensemble
+from support.strategies import Array, probing_rows, random_ensemble
 
-from gpuboost.backends import forest
-from gpuboost.backends.contributions import Explainer, contributions
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.paths import Paths, contributions_by_definition
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.prediction import forest
+from gpuboost.backends.prediction.contributions import Explainer, contributions
+from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition
 from gpuboost.errors import InputError
 from gpuboost.types import Cuts, Ensemble, Nodes, Tree
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuboost.backends.cpu_border import Border
-from gpuboost.backends.reference_sampling import counts_of
-from gpuboost.backends.team import Team
-from gpuboost.kernels import sampling
+from gpuboost.backends.cpu.threshold_search import Border
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.reference.sampling import counts_of
+from gpuboost.kernels.sampling import importance as sampling
 
 Array = np.ndarray
 TEAMS = [Team(1), Team(3)]

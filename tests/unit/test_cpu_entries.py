@@ -9,11 +9,11 @@ import pytest
 from scipy.sparse import random_array
 
 import gpuboost as gb
-from gpuboost.backends import cpu
-from gpuboost.backends.cpu_entries import drawn_columns
-from gpuboost.backends.layout import Columns
-from gpuboost.backends.team import Team
-from gpuboost.backends.workspace import Workspace
+from gpuboost.backends.cpu import backend as cpu
+from gpuboost.backends.cpu.layout import Columns
+from gpuboost.backends.cpu.sampled_columns import drawn_columns
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.workspace import Workspace
 
 Array = np.ndarray
 

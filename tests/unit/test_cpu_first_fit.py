@@ -13,12 +13,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from gpuboost.backends import cpu_first_fit
-from gpuboost.backends.cpu_first_fit import Helper
-from gpuboost.backends.cpu_histograms import NARROW_ROWS
-from gpuboost.backends.cpu_rehearsal import is_usual
-from gpuboost.backends.layout import Columns
-from gpuboost.kernels import disk_cache, pointwise
+from gpuboost.backends.cpu import warm_up as cpu_first_fit
+from gpuboost.backends.cpu.histograms import NARROW_ROWS
+from gpuboost.backends.cpu.layout import Columns
+from gpuboost.backends.cpu.warm_up import Helper
+from gpuboost.backends.cpu.warm_up_tree import is_usual
+from gpuboost.kernels.common import disk_cache
+from gpuboost.kernels.gradients import pointwise
 from gpuboost.types import Candidates, Limits
 
 ECHO = "import os, pathlib, sys; pathlib.Path(sys.argv[2] + '-told').write_bytes(os.read(0, 1) or b'nothing')"

@@ -6,20 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import TEAMS, as_sparse, assert_same_tree, grow, random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, as_sparse, assert_same_tree, grow, random_gradients
 
-from gpuboost.backends import cpu_histograms, cpu_search, cpu_stump
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.cpu_lone_stump import CpuLoneStump, LoneStumps
-from gpuboost.backends.cpu_sums import Scales
-from gpuboost.backends.fixed_point import fixed_point_scale
-from gpuboost.backends.layout import laid_out, marks_of
-from gpuboost.backends.team import Team
+from gpuboost.backends.cpu import histograms as cpu_histograms
+from gpuboost.backends.cpu import split_search as cpu_search
+from gpuboost.backends.cpu import stump as cpu_stump
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.layout import laid_out, marks_of
+from gpuboost.backends.cpu.small_stump import CpuLoneStump, LoneStumps
+from gpuboost.backends.cpu.sums import Scales
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.numerics.fixed_point import fixed_point_scale
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise
-from gpuboost.kernels import fixed_point as kernels
+from gpuboost.kernels.common import fixed_point as kernels
 from gpuboost.keys import Key
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Target, TrainingSet
 

@@ -6,14 +6,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from builders import as_sparse, assert_same_tree, eager_threads, random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import random as random_sparse
+from support.builders import as_sparse, assert_same_tree, eager_threads, random_gradients
 
 import gpuboost as gb
-from gpuboost.backends import cpu_stump
-from gpuboost.backends.layout import marks_of
+from gpuboost.backends.cpu import stump as cpu_stump
+from gpuboost.backends.cpu.layout import marks_of
 from gpuboost.growth import DepthWise
 from gpuboost.types import Candidates, Cuts, DenseBins, Limits, SparseBins, TrainingSet
 

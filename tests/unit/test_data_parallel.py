@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 import gpuboost as gb
-from gpuboost.api.sharding import STRETCH, ends_of
 from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.training.sharding import STRETCH, ends_of
 
 Array = np.ndarray
 Data = tuple[Array, Array]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from gpuboost.kernels import disk_cache
+from gpuboost.kernels.common import disk_cache
 
 DAY = 86_400
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from strategies import Array, probing_rows, random_ensemble
+from support.strategies import Array, probing_rows, random_ensemble
 
 from gpuboost import losses
-from gpuboost.backends import forest
-from gpuboost.backends.contributions import Explainer, contributions
+from gpuboost.backends.prediction import forest
+from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.errors import InputError
 from gpuboost.export import to_onnx, to_shap_dict, to_treelite, to_xgboost
 from gpuboost.types import Cuts, Ensemble

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpuboost.backends.exact_sums import fixed_order_sum
-from gpuboost.kernels import group_sums, pointwise
+from gpuboost.backends.numerics.exact_sums import fixed_order_sum
+from gpuboost.kernels.gradients import pointwise
+from gpuboost.kernels.leaves import group_sums
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import random_case
+from support.builders import random_case
 
 from gpuboost.growing import Growing
 from gpuboost.types import Ensemble

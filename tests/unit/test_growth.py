@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import TEAMS, grow, random_case, random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, grow, random_case, random_gradients
 
 from gpuboost.backends.protocol import Backend, Frontier
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Candidates, Gradients, Limits, Nodes, Target
 

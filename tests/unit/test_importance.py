@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strategies import random_ensemble
+from support.strategies import random_ensemble
 
 from gpuboost.errors import InputError
 from gpuboost.model.importance import KINDS, feature_importances

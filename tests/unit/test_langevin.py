@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import random_case
 from sklearn.model_selection import GridSearchCV
+from support.builders import random_case
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.api.parameters import recipe as recipe_of
-from gpuboost.api.report import verdict
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError, UnprovenError
 from gpuboost.execution import Serial
@@ -26,8 +24,10 @@ from gpuboost.langevin import Chain, Langevin, NoNoise
 from gpuboost.learners import RandomGroups
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
+from gpuboost.reports.report import verdict
 from gpuboost.sampling import UniformSampling
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep, Step
+from gpuboost.training.parameters import recipe as recipe_of
 from gpuboost.types import Gradients, Limits, Sample, TrainingSet
 
 LIMITS = Limits(16, 4, reg_lambda=0.0)
@@ -104,7 +104,7 @@ def test_switches_leave_one_of_the_two_noises_out() -> None:
 
 
 def test_an_empty_leaf_has_no_noise() -> None:
-    from gpuboost.backends.leaf_values import leaf_noise
+    from gpuboost.backends.numerics.leaf_values import leaf_noise
     from gpuboost.types import Nodes
 
     leaf = np.array([0, -1, -1], np.int32)

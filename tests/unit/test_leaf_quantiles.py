@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from builders import random_case, take
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders import random_case, take
 
-from gpuboost.backends.leaf_values import weighted_quantile, whole_weights
+from gpuboost.backends.numerics.leaf_values import weighted_quantile, whole_weights
 
 VALUES = st.sampled_from([-3.0, -0.5, 0.0, 0.25, 7.0])
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gpuboost.backends.random_numbers import uniform_bits
-from gpuboost.backends.subsets import fractions, subset
+from gpuboost.backends.numerics.feature_subsets import fractions, subset
+from gpuboost.backends.numerics.random_numbers import uniform_bits
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.learners import (

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import Array, probing_rows, random_ensemble
+from support.strategies import Array, probing_rows, random_ensemble
 
-from gpuboost.backends import forest
+from gpuboost.backends.prediction import forest
 from gpuboost.errors import InputError
 from gpuboost.model import file
 from gpuboost.types import Cuts, Ensemble, Nodes, Tree

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuboost.kernels import cells, cuts, narrow_split
-from gpuboost.kernels.gain import score
+from gpuboost.kernels.histograms import cells
+from gpuboost.kernels.splits import cuts, narrow_split
+from gpuboost.kernels.splits.gain import score
 
 NO_ROWS, NO_CUTS = np.empty(0, np.int64), np.empty(8, np.uint32)
 seeds = st.integers(0, 2**32 - 1)

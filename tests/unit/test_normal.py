@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import TEAMS, eager_threads
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtri
+from support.builders import TEAMS, eager_threads
 
-from gpuboost.backends.random_numbers import uniform_bits
-from gpuboost.backends.reference import Reference, gaussian
-from gpuboost.kernels import normal, normal_table
+from gpuboost.backends.numerics.random_numbers import uniform_bits
+from gpuboost.backends.reference.backend import Reference, gaussian
+from gpuboost.kernels.common import normal, normal_table
 from gpuboost.keys import Key
 from gpuboost.types import Gradients, Noise
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import TEAMS, assert_same_tree, eager_threads, grow, random_case, random_gradients, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, assert_same_tree, eager_threads, grow, random_case, random_gradients, sparse
 
-from gpuboost.backends.exact_sums import integers
-from gpuboost.backends.leaf_values import newton_values
+from gpuboost.backends.numerics.exact_sums import integers
+from gpuboost.backends.numerics.leaf_values import newton_values
+from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import dense_rows, route
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Oblivious
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, Nodes, TrainingSet
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuboost.kernels import ordering
+from gpuboost.kernels.gradients import ordering
 
 Array = np.ndarray
 

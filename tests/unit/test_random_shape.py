@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import TEAMS, model_bytes, random_case
 from scipy import stats
+from support.builders import TEAMS, model_bytes, random_case
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.backends.random_shape import random_nodes
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.routing import route
+from gpuboost.backends.numerics.random_trees import random_nodes
+from gpuboost.backends.prediction.routing import route
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import TEAMS, eager_threads, model_bytes, random_case, sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.builders import TEAMS, eager_threads, model_bytes, random_case, sparse
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.backends.contest import winner
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.numerics.random_strength import winner
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import RecipeError
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious

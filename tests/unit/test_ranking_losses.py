@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuboost import losses
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.reference_lists import lambdas
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.backends.reference.ranking import lambdas
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses import LambdaMART, PairwiseLogistic
 from gpuboost.losses.protocol import is_list_loss

@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from builders import TEAMS, random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders import TEAMS, random_gradients
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.sampling import EveryRow, UniformSampling

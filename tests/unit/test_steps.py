@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import TEAMS, random_case
+from support.builders import TEAMS, random_case
 
 from gpuboost import losses
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import RecipeError
 from gpuboost.growth import DepthWise

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from builders import eager_threads, grow, random_case, random_gradients, structure_bytes
+from support.builders import eager_threads, grow, random_case, random_gradients, structure_bytes
 
-from gpuboost.backends import processors
-from gpuboost.backends import team as team_of_threads
-from gpuboost.backends.cpu import Cpu
-from gpuboost.backends.reference import Reference
-from gpuboost.backends.team import Team, share
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.host import affinity as processors
+from gpuboost.backends.host import threads as team_of_threads
+from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise
 from gpuboost.types import Limits
 

@@ -14,34 +14,34 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpuboost.backends import additive
-from gpuboost.backends.contributions import Explainer, contributions
-from gpuboost.backends.cuda.arena import Arena
-from gpuboost.backends.cuda.bench import CudaBench, Side
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
+from gpuboost.backends.cuda.device.arena import Arena
+from gpuboost.backends.cuda.device.plan import Plan
+from gpuboost.backends.cuda.device.recorder import Recorder
+from gpuboost.backends.cuda.device.resident import Copies, Resident
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.device.streams import CudaBench, Side
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
 from gpuboost.backends.cuda.lists import Lists
-from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.predict import Predictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
-from gpuboost.backends.cuda.recorder import Recorder
-from gpuboost.backends.cuda.resident import Copies, Resident
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Runtime
 from gpuboost.backends.cuda.shares import Share, Shares
 from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import ITERATION, KEY, LOTS, DeviceGradients, DeviceSample, Targets
-from gpuboost.backends.odds import Odds
-from gpuboost.backends.rows import rows_of
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.prediction import additive
+from gpuboost.backends.prediction.contributions import Explainer, contributions
+from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.smoothing import Smoothing
-from gpuboost.backends.team import Team
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import (
@@ -124,7 +124,7 @@ class Cuda:
     # workers beside it
 
     def benches(self) -> Callable[[], CudaBench]:
-        """What makes places for the workers of a training (``backends.bench``)."""
+        """What makes places for the workers of a training (``backends.workers``)."""
         server, numbers = self._side(), count()
         return lambda: CudaBench(server, Cuda(self._runtime.beside(), copies=self._resident.copies)._side(), numbers)
 

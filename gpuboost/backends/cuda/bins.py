@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.plan import tile_width
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.plan import tile_width
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.errors import DeviceError
-from gpuboost.kernels import binning_sparse
+from gpuboost.kernels.binning import binning_sparse
 from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins
 
 ENTRIES, BIN_ROWS, THREADS = 256, 128, 256  # as in binning.cu
@@ -117,7 +117,7 @@ class Binner:
 
     def _kernel(self, name: str, narrow: bool = False) -> Kernel:
         macros = f"#define NARROW_VALUES {int(narrow)}\n#define NEAR_ENTRIES {int(self._near)}\n"
-        text = source("common.cuh", "binning.cu", before=macros)
+        text = source("common/common.cuh", "binning/binning.cu", before=macros)
         return self._runtime.kernel(text, name, shared_limit=NEAR_BYTES if self._near and name == "bin" else None)
 
     def _lay_rows(self, host: DenseBins) -> DeviceBins:

@@ -1,8 +1,8 @@
 """Components on a device: rows are summed by cell there, and functions of cells added to scores.
 
-What is between the two, equations of the size of a basis, is the host's (``backends.penalised``): the sums of a round
-are a few hundred kilobytes at most, the systems are banded and go from row to row, and which of them wins is for the
-host to say anyway. So a round waits for the device once an output, and is launched verb by verb.
+What is between the two, equations of the size of a basis, is the host's (``backends.host.penalised_least_squares``):
+the sums of a round are a few hundred kilobytes at most, the systems are banded and go from row to row, and which of
+them wins is for the host to say anyway. So a round waits for the device once an output, and is launched verb by verb.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.device.resident import Resident
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.leaves import Grown
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.store import check_error
 from gpuboost.backends.cuda.target import DeviceGradients
 from gpuboost.backends.cuda.tree import NODE, STATE, as_records
-from gpuboost.backends.penalised import Penalised
+from gpuboost.backends.host.penalised_least_squares import Penalised
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.smoothing import Fits, Plan, Tables
-from gpuboost.backends.team import Team
-from gpuboost.backends.workspace import Workspace
 from gpuboost.components import Grid
 from gpuboost.errors import DeviceError
 from gpuboost.types import Array, Bins, Gradients, Structure
@@ -34,7 +34,7 @@ from gpuboost.types import Array, Bins, Gradients, Structure
 SUM_THREADS, ADD_THREADS, LEAST_ROWS, MOST_TOGETHER, HEAD = 512, 256, 2048, 8, 4  # as in the kernels
 CELLS_TOGETHER = 2048  # of the grids that a block adds up at once: 16 KB, so that a multiprocessor has several blocks
 NEAR_CELLS = 6000  # that fit in a block's 48 KB beside its grids: those of one large grid
-_FILES = ("common.cuh", "tree.cuh", "components.cu")
+_FILES = ("common/common.cuh", "common/tree.cuh", "smoothing/components.cu")
 
 Measured = Callable[[Gradients], DeviceGradients]
 

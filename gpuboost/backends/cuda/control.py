@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuboost.backends.cuda.device.resident import Resident
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.importance import THRESHOLD_BYTES
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.cuda.tree import STATE, empty_records
 from gpuboost.types import Array, Sample
 
 NEAR_BYTES, SUM_THREADS = 48 << 10, 512  # of shared memory that need no opt-in; as in the kernels
-FILES = ("common.cuh", "blocks.cuh", "tree.cuh", "fixed_point.cuh", "threshold.cuh", "control.cu")
+FILES = (
+    "common/common.cuh",
+    "common/blocks.cuh",
+    "common/tree.cuh",
+    "common/fixed_point.cuh",
+    "sampling/threshold.cuh",
+    "sampling/control_variates.cu",
+)
 
 
 class Control:

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Runtime
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.types import Array, Drawn, Gradients, Sample
 
 ToHost: TypeAlias = Callable[[Any], NDArray[Any]]

@@ -6,13 +6,13 @@ from math import inf
 
 import numpy as np
 
-from gpuboost.backends import threshold
+from gpuboost.backends.cuda.device.resident import Resident
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.draws import draw_log
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.target import CHUNK, DRAW_THREADS, KEY, DeviceGradients, DeviceSample, rows_drawn_at_most
-from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics import threshold
+from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
 from gpuboost.types import Array
 
 COUNT_THREADS, COUNT_ROWS, LEAST_ROWS, APPROACH_ROWS = 512, 1 << 14, 2048, 4 * 256  # as in the kernels
@@ -20,7 +20,14 @@ THRESHOLD_BYTES, SEEN_BYTES = 80, 16
 GRADIENT, BOTH, CURVATURE, LOSSES = 0, 1, 2, 3  # what a score is made of
 FIXED, SOLVED, RANKED, HEAVIEST = 0, 1, 2, 3
 FLOOR_SLACK = 1.0 / 64.0  # of a rate that is solved for with a floor, whose last step may be a little too long
-FILES = ("common.cuh", "blocks.cuh", "drawn.cuh", "philox.cuh", "threshold.cuh", "importance.cu")
+FILES = (
+    "common/common.cuh",
+    "common/blocks.cuh",
+    "sampling/drawn.cuh",
+    "common/philox.cuh",
+    "sampling/threshold.cuh",
+    "sampling/importance.cu",
+)
 
 
 def settings(odds: Odds) -> tuple[int, float, float]:

@@ -7,28 +7,36 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpuboost.backends.bounds import of_features
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.device.resident import Resident
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.random_shape import RandomShapes
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.shares import Shares
 from gpuboost.backends.cuda.store import DeviceTree, TreeStore, host_nodes
 from gpuboost.backends.cuda.target import DeviceGradients
 from gpuboost.backends.cuda.tree import STATE
-from gpuboost.backends.leaf_values import weight_scale
-from gpuboost.kernels.normal_table import TABLE
+from gpuboost.backends.numerics.leaf_values import weight_scale
+from gpuboost.backends.numerics.monotone import of_features
+from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.types import Array, Cuts, Limits, Noise, TrainingSet, Tree
 
 THREADS, DIGITS = 256, 256  # as in the kernels
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
 FACTOR, SCALE, PLACE, ITERATION = 4, 6, 8, 10  # among the round's inputs; PLACE: in the store, of output 0's tree
 STEP_BYTES, KEPT_BYTES = 16, 48
-_LEAVES = ("common.cuh", "philox.cuh", "normal.cuh", "tree.cuh", "record.cuh", "walk.cuh", "leaves.cu")
-_BOUNDS = ("common.cuh", "tree.cuh", "bounds.cuh", "bounds.cu")
-_QUANTILES = ("common.cuh", "tree.cuh", "ordered.cuh", "quantiles.cu")
+_LEAVES = (
+    "common/common.cuh",
+    "common/philox.cuh",
+    "common/normal.cuh",
+    "common/tree.cuh",
+    "growth/record.cuh",
+    "prediction/walk.cuh",
+    "leaves/leaves.cu",
+)
+_BOUNDS = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/bounds.cu")
+_QUANTILES = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/quantiles.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,7 +197,9 @@ class Leaves:
         """out = bias + scale * sums"""
         (k, n), scale = sums.shape, self._rounds.inputs[SCALE : SCALE + 2].view(np.float64)
         arguments = sums.reshape(-1), bias, scale, np.int32(n), out.reshape(-1)
-        self._kernel("shrunk", ("common.cuh", "walk.cuh", "predict.cu"))((*self._blocks(n), k), (THREADS,), arguments)
+        self._kernel("shrunk", ("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu"))(
+            (*self._blocks(n), k), (THREADS,), arguments
+        )
 
     def add_tree(self, scores: Array, tree: Any, factor: float, bins: DeviceBins, cuts: Cuts) -> None:
         """The same where the leaf of a row is still to be found."""

@@ -1,4 +1,4 @@
-"""Line searches on the device: ``backends.line_search`` without a look from the host.
+"""Line searches on the device: ``backends.numerics.line_search`` without a look from the host.
 
 A pass over the rows ends with a step of Newton's method, and one that has nothing left to do ends at once; so as many
 are launched as may be needed. Where leaves have lengths of their own, rows are first brought in the order of leaves.
@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.formulas import formulas
+from gpuboost.backends.cuda.codegen.formulas import formulas
+from gpuboost.backends.cuda.device.resident import Resident
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.leaves import LeafOfRow
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.target import ROOM_BYTES
-from gpuboost.backends.line_search import MOST, TOLERANCE
+from gpuboost.backends.numerics.line_search import MOST, TOLERANCE
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, TrainingSet
 
 STRETCH, CHUNK, DIGITS, SEARCH_THREADS, THREADS = 4096, 4096, 256, 512, 256  # as in the kernels
 LENGTH, FOUND = 5, 3  # numbers that are known of a length, and the place of the answer among them
 QUANTILE = 4  # numbers that are known of a quantile
-_SEARCH = ("common.cuh", "tree.cuh", "fixed_point.cuh", "line_search.cu")
-_LENGTHS = ("common.cuh", "tree.cuh", "ordered.cuh", "lengths.cu")
-_ORDER = ("common.cuh", "blocks.cuh", "order.cu")
+_SEARCH = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "leaves/line_search.cu")
+_LENGTHS = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/line_search_select.cu")
+_ORDER = ("common/common.cuh", "common/blocks.cuh", "leaves/sort_rows_by_leaf.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

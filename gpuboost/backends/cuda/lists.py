@@ -1,4 +1,4 @@
-"""List-wise losses on a device: ``reference_lists``'s bits, by ``kernels/ranking.cu``."""
+"""List-wise losses on a device: ``reference_lists``'s bits, by ``kernels/gradients/ranking.cu``."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.formulas import list_formulas
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.codegen.formulas import list_formulas
+from gpuboost.backends.cuda.device.resident import Resident
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
-from gpuboost.backends.reference_lists import discounts_of, gains_of, worth_of
-from gpuboost.kernels import ranking
+from gpuboost.backends.reference.ranking import discounts_of, gains_of, worth_of
+from gpuboost.kernels.gradients import ranking
 from gpuboost.losses.protocol import ListLoss
 from gpuboost.types import Array, TrainingSet
 
 RUN, THREADS = 256, 256  # as in ranking.cu
-_FILES = ("common.cuh", "tree.cuh", "fixed_point.cuh", "ranking.cu")
+_FILES = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gradients/ranking.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

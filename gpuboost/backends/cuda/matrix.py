@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.runtime import Runtime, source
+from gpuboost.backends.cuda.device.runtime import Runtime, source
 from gpuboost.errors import InputError
 from gpuboost.types import Array
 
@@ -129,7 +129,9 @@ class CudaMatrix:
         types = {"SOURCE": C_TYPES[self.dtype.str[1:]], "RESULT": C_TYPES[to.str[1:]], "BITS": f"u{8 * to.itemsize}"}
         before = "".join(f"#define {role} {kind}\n" for role, kind in types.items())
         grid = (max(1, min(-(-count // 256), 8 * self._runtime.sm_count)),)
-        self._runtime.kernel(source("common.cuh", "matrix.cu", before=before), name)(grid, (256,), arguments)
+        self._runtime.kernel(source("common/common.cuh", "binning/matrix.cu", before=before), name)(
+            grid, (256,), arguments
+        )
 
 
 def _bits(array: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Prediction on a device: raw values to bins, bins to leaves, leaves to scores, as ``backends.forest`` says."""
+"""Prediction on a device: raw values to bins, bins to leaves, leaves to scores (``backends.prediction.forest``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.errors import InputError
 from gpuboost.types import Array, Cuts, Ensemble, Nodes
 
@@ -134,7 +134,9 @@ class Predictor:
 
     def _kernel(self, name: str) -> Kernel:
         if name not in self._kernels:
-            self._kernels[name] = self._runtime.kernel(source("common.cuh", "walk.cuh", "predict.cu"), name)
+            self._kernels[name] = self._runtime.kernel(
+                source("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu"), name
+            )
         return self._kernels[name]
 
 

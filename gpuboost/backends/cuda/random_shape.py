@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.resident import Resident
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.tree import NODE, STATE, empty_records
-from gpuboost.backends.random_shape import splits_of, usable_features
+from gpuboost.backends.numerics.random_trees import splits_of, usable_features
 from gpuboost.keys import Key
 from gpuboost.types import Array, Candidates, Cuts, Limits
 
 ITERATION = 31  # among the round's inputs
 THREADS, UPLOADS = 256, 16  # UPLOADS: lists of features that may be on their way
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
-_FILES = ("common.cuh", "philox.cuh", "tree.cuh", "random_shape.cu")
+_FILES = ("common/common.cuh", "common/philox.cuh", "common/tree.cuh", "growth/random_trees.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gpuboost.backends.cuda.plan import Plan
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.plan import Plan
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.types import Array
 
 if TYPE_CHECKING:
-    from gpuboost.backends.cuda.arena import Arena
+    from gpuboost.backends.cuda.device.arena import Arena
 
 SHARDED = "#define SHARDED 1\n"
 HEAD = 2  # SHARED_HEAD of tree.cuh
 STRETCH, EXTENT_THREADS = 4096, 512  # as in the kernels
-_EXTENTS = ("common.cuh", "tree.cuh", "fixed_point.cuh", "shared_extents.cu")
+_EXTENTS = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "sharding/shared_extents.cu")
 
 
 class Collective(Protocol):
@@ -118,7 +118,9 @@ class SharedTree:
         self.here = runtime.zeros(max(plan.most_nodes, 2 * plan.most_slots), np.int32)
         self._everywhere = runtime.zeros(plan.most_lines, np.uint32)
         shape = f"{SHARDED}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
-        text = source("common.cuh", "tree.cuh", "fixed_point.cuh", "shards.cu", before=shape)
+        text = source(
+            "common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "sharding/shards.cu", before=shape
+        )
         self._sum_lines, self._plant = (runtime.kernel(text, name) for name in ("sum_lines", "plant_shared_root"))
 
     def add_up(self, arena: Arena, state: Array, first: int, last: int) -> None:

@@ -12,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.runtime import Runtime
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.tree import NODE
-from gpuboost.backends.fixed_point import NOT_FINITE
+from gpuboost.backends.numerics.fixed_point import NOT_FINITE
 from gpuboost.components import Leaves
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.types import Array, Component, Ensemble, Nodes, Tree

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.keys import Key
 from gpuboost.types import Array
 
 THREADS = 64  # as in the kernel
 ITERATION = 11  # among the round's inputs
-_SUBSETS = ("common.cuh", "philox.cuh", "subsets.cu")
+_SUBSETS = ("common/common.cuh", "common/philox.cuh", "sampling/feature_subsets.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

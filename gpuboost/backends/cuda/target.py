@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.codegen.formulas import formulas
+from gpuboost.backends.cuda.device.resident import Resident
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.draws import DrawLog, draw_log
-from gpuboost.backends.cuda.formulas import formulas
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.round import Round
-from gpuboost.backends.cuda.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.shares import SHARDED, Shares
 from gpuboost.backends.cuda.tree import STATE, empty_records
-from gpuboost.kernels.normal_table import TABLE
+from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, Gradients, Noise, Sample, TrainingSet
@@ -24,9 +24,10 @@ from gpuboost.types import Array, Gradients, Noise, Sample, TrainingSet
 STRETCH, EXTENT_THREADS, DRAW_THREADS, GATHER_ROWS, CHUNK = 4096, 512, 256, 128, 4096  # as in the kernels
 ROOM_BYTES = 64 << 20  # to work in for losses of several outputs
 KEY, ITERATION, LOTS = 0, 9, 30  # among the round's inputs: four words of a sample's key, and one of two noises'
-_TARGET = ("common.cuh", "tree.cuh", "fixed_point.cuh")
+_TARGET = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh")
 _SAMPLE = (
-    "common.cuh", "blocks.cuh", "drawn.cuh", "tree.cuh", "fixed_point.cuh", "philox.cuh", "normal.cuh", "sample.cu"
+    "common/common.cuh", "common/blocks.cuh", "sampling/drawn.cuh", "common/tree.cuh", "common/fixed_point.cuh",
+    "common/philox.cuh", "common/normal.cuh", "sampling/sample.cu",
 )  # fmt: skip
 
 
@@ -91,12 +92,12 @@ class Targets:
         if k > 1:
             room = self._rounds.buffer(("room", k), lambda: self._row_room(k))
             sizes = np.float64(loss.parameter), constant, np.int32(n), np.int32(k)
-            kernel = self._kernel("row_gradients", (*_TARGET, "pointwise.cu"), formula)
+            kernel = self._kernel("row_gradients", (*_TARGET, "gradients/pointwise.cu"), formula)
             kernel((room.shape[0] // (2 * k * 256),), (256,), (*before, *sizes, g, h, room))
             self._measure(g, h, rows, made.states, scratch)
         else:
             measures = np.float64(loss.parameter), constant, np.int32(n), np.int64(rows.total), np.int32(rows.most)
-            kernel = self._kernel("gradients", (*_TARGET, "pointwise.cu"), formula)
+            kernel = self._kernel("gradients", (*_TARGET, "gradients/pointwise.cu"), formula)
             times = self._times(rows)
             kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), (*before, *times, *measures, g, h, *scratch, made.states))
             if self._shares is not None:
@@ -196,7 +197,7 @@ class Targets:
             self._resident.array(data.y, np.float64), scores.reshape(-1), weights, np.int32(weight is not None),
             np.float64(loss.parameter), np.int32(n), np.int32(k), found,
         )  # fmt: skip
-        kernel = self._kernel("row_losses", (*_TARGET, "pointwise.cu"), formulas(loss))
+        kernel = self._kernel("row_losses", (*_TARGET, "gradients/pointwise.cu"), formulas(loss))
         kernel(self._grid(n, 256), (256,), arguments)
         return found
 
@@ -210,7 +211,7 @@ class Targets:
             self._resident.array(y, np.float64), scores.reshape(-1), weights, np.int32(weight is not None),
             np.float64(loss.parameter), np.int32(n), np.int32(k), sums, arrived, total,
         )  # fmt: skip
-        kernel = self._kernel("loss_total", (*_TARGET, "pointwise.cu"), formulas(loss))
+        kernel = self._kernel("loss_total", (*_TARGET, "gradients/pointwise.cu"), formulas(loss))
         kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), arguments)
         if self._shares is not None:
             self._shares.total(sums, total)

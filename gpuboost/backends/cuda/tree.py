@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.runtime import Runtime
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.types import Array
 
 STATE = np.dtype(

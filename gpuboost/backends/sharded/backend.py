@@ -11,12 +11,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gpuboost.backends.bounds import bound_leaves
-from gpuboost.backends.cpu_leaves import with_values
-from gpuboost.backends.layout import layout_of
-from gpuboost.backends.leaf_values import weight_scale
-from gpuboost.backends.odds import Odds
-from gpuboost.backends.random_shape import counted, random_nodes
+from gpuboost.backends.cpu.layout import layout_of
+from gpuboost.backends.cpu.leaves import with_values
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.numerics.leaf_values import weight_scale
+from gpuboost.backends.numerics.monotone import bound_leaves
+from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.random_trees import counted, random_nodes
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.drawing import draw
@@ -26,8 +28,6 @@ from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.ordered import joined
 from gpuboost.backends.sharded.piece import Source
 from gpuboost.backends.sharded.quantiles import quantiles
-from gpuboost.backends.team import Team
-from gpuboost.backends.workspace import Workspace
 from gpuboost.errors import DeviceError
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from gpuboost.backends.host.threads import Team
 from gpuboost.backends.sharded.meeting import LocalMeeting
-from gpuboost.backends.team import Team
 
 MakeShard: TypeAlias = Callable[[], Any]
 """Makes a ``shard.Shard``, where it is to live."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import reduce
 from operator import add
 
-from gpuboost.backends import threshold
-from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics import threshold
+from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.threshold import Counts
 from gpuboost.backends.sharded.arrays import Distributed, Driver
-from gpuboost.backends.threshold import Counts
 from gpuboost.keys import Key
 from gpuboost.types import Array, Gradients
 

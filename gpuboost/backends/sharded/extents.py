@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gpuboost.backends import cpu_sums
-from gpuboost.backends.fixed_point import fixed_point_scale
+from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.numerics.fixed_point import fixed_point_scale
 from gpuboost.backends.sharded.ordered import Part, joined, part_of
-from gpuboost.kernels import fixed_point
+from gpuboost.kernels.common import fixed_point
 from gpuboost.types import Array, Gradients
 
 Scales: TypeAlias = tuple[float, float]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu_frontier import CpuFrontier
-from gpuboost.backends.cpu_partition import RowsByNode
-from gpuboost.backends.layout import Layout
+from gpuboost.backends.cpu.grower import CpuFrontier
+from gpuboost.backends.cpu.layout import Layout
+from gpuboost.backends.cpu.partition import RowsByNode
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.sharded.rows import RULE, unpacked
-from gpuboost.backends.team import Team
-from gpuboost.backends.workspace import Workspace
-from gpuboost.kernels import nodes as table
-from gpuboost.kernels import partition
+from gpuboost.kernels.common import nodes as table
+from gpuboost.kernels.growth import partition
 from gpuboost.types import Array, Bins, Candidates, Cuts, Limits
 
 NO_PAIRS, NO_INTS = np.empty(0, np.int64), np.empty(0, np.int32)

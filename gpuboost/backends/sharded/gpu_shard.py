@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.collective import Alone, HostCollective, Meeting, NcclCollective, nccl_of
-from gpuboost.backends.cuda.gpus import own_runtime
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.collective import Alone, HostCollective, Meeting, NcclCollective, nccl_of
+from gpuboost.backends.cuda.device.gpus import own_runtime
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.backends.cuda.shares import Collective, Share
 from gpuboost.backends.cuda.store import DeviceTree
 from gpuboost.backends.devices import choose, devices

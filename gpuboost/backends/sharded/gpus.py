@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from gpuboost.backends.cuda.frontier import STATIC_LEVELS
-from gpuboost.backends.leaf_values import weight_scale
+from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.sharded.arrays import Distributed
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.gpu_shard import Totals

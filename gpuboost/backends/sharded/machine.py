@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cpu import Cpu
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.sharded.arrays import Distributed, Driver, is_distributed
 from gpuboost.errors import InputError
-from gpuboost.kernels import pointwise
+from gpuboost.kernels.gradients import pointwise
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, Bins, Cuts, Ensemble, TrainingSet
 

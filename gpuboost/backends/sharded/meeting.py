@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.collective import combined, stopped
+from gpuboost.backends.cuda.device.collective import combined, stopped
 
 
 class LocalMeeting:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.kernels import fixed_point, pointwise
+from gpuboost.kernels.common import fixed_point
+from gpuboost.kernels.gradients import pointwise
 
 Floats = NDArray[np.float64]
 

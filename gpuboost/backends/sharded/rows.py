@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_histograms
-from gpuboost.backends.cpu_histograms import Histograms
-from gpuboost.backends.cpu_nodes import NodeTable
-from gpuboost.backends.cpu_partition import RowsByNode
-from gpuboost.backends.workspace import Workspace
-from gpuboost.kernels import nodes as table
+from gpuboost.backends.cpu import histograms as cpu_histograms
+from gpuboost.backends.cpu.histograms import Histograms
+from gpuboost.backends.cpu.nodes import NodeTable
+from gpuboost.backends.cpu.partition import RowsByNode
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.kernels.common import nodes as table
 from gpuboost.types import Array, Limits
 
 _LOW = np.int64(0xFFFF_FFFF)

@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends import cpu_sums, formulas, reference_sampling
-from gpuboost.backends.cpu import EVERY_ROW, Cpu
-from gpuboost.backends.cpu_partition import RowsByNode, rows_of_target
-from gpuboost.backends.odds import Heaviest, Odds, Proportional, TopAndOthers
-from gpuboost.backends.routing import dense_rows
+from gpuboost.backends.cpu import formulas
+from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.cpu.backend import EVERY_ROW, Cpu
+from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
+from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.prediction.routing import dense_rows
+from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.sharded.extents import Extent, extent_of
 from gpuboost.backends.sharded.holder import Holder
 from gpuboost.backends.sharded.ordered import Part, part_of_numbers
 from gpuboost.backends.sharded.piece import Source
 from gpuboost.backends.sharded.quantiles import Residuals
 from gpuboost.backends.sharded.rows import ShardRows
-from gpuboost.kernels import fixed_point, philox, sampling
+from gpuboost.kernels.common import fixed_point, philox
+from gpuboost.kernels.sampling import importance as sampling
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (

@@ -1,0 +1,1 @@
+"""The CPU: numba kernels, called by a pool of threads."""

@@ -1,0 +1,420 @@
+"""The CPU backend: numba kernels run by a team of threads. The same bits as Reference, for any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gpuboost.backends.cpu import binning as cpu_binning
+from gpuboost.backends.cpu import formulas
+from gpuboost.backends.cpu import ranking as cpu_lists
+from gpuboost.backends.cpu import sampling as cpu_sampling
+from gpuboost.backends.cpu import stump as cpu_stump
+from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.cpu.grower import CpuFrontier
+from gpuboost.backends.cpu.layout import Columns, Layout, Marks, columns_of, laid_out, layout_of, marks_of
+from gpuboost.backends.cpu.leaves import with_values
+from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
+from gpuboost.backends.cpu.sampled_columns import drawn_columns
+from gpuboost.backends.cpu.small_stump import CpuLoneStump, LoneStumps
+from gpuboost.backends.cpu.smoothing import CpuSmoothing
+from gpuboost.backends.cpu.stump import CpuStump
+from gpuboost.backends.cpu.warm_up import HELPER, load_numba
+from gpuboost.backends.cpu.warm_up_tree import is_usual
+from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.numerics import line_search
+from gpuboost.backends.numerics.leaf_values import leaf_quantiles, whole_weights
+from gpuboost.backends.numerics.monotone import bound_leaves
+from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.random_trees import counted, random_nodes
+from gpuboost.backends.prediction import additive, forest
+from gpuboost.backends.prediction.contributions import Explainer, contributions
+from gpuboost.backends.prediction.flat_trees import Programme
+from gpuboost.backends.prediction.memo import Last
+from gpuboost.backends.prediction.raw_values import rows_of
+from gpuboost.backends.reference import sampling as reference_sampling
+from gpuboost.backends.smoothing import Smoothing
+from gpuboost.kernels.common import normal
+from gpuboost.kernels.gradients import pointwise
+from gpuboost.keys import Key
+from gpuboost.losses.protocol import ListLoss, Loss, is_list_loss
+from gpuboost.types import (
+    Array,
+    Bins,
+    Candidates,
+    Cuts,
+    DenseBins,
+    Ensemble,
+    Gradients,
+    Limits,
+    Nodes,
+    Noise,
+    Sample,
+    Structure,
+    Target,
+    TrainingSet,
+    Tree,
+)
+
+Growing: TypeAlias = CpuFrontier | CpuStump | CpuLoneStump
+"""A tree while it grows: the protocol's Frontier."""
+
+NO_WEIGHT = np.empty(0, np.float64)
+EVERY_ROW = np.empty(0, np.int32)
+SMALL = 16_384  # rows below which waking another thread costs more than it saves,
+FORMULA, ROUNDING, ADDITION = 2, 4, 8  # times as many where a row takes no more than that
+
+
+class Cpu:
+    """``threads`` is an upper bound; small pieces of work are done by the caller alone."""
+
+    name = "cpu"
+
+    def __init__(self, threads: int = 1) -> None:
+        self._team = Team(threads)
+        self._smoothing: CpuSmoothing | None = None
+        self._workspaces: list[Workspace] = []  # of trees that are done; one for each that grows at the same time
+        self._last_layout: tuple[Bins, bool, Layout] | None = None
+        self._columns = Last(partial(columns_of, team=self._team))
+        self._full_columns, self._marks = Last(laid_out), Last(marks_of)
+        self._last_lists: cpu_lists.Lists | None = None
+        self._scales, self._lone_stumps = cpu_sums.Scales(), LoneStumps()
+        self._last_constant: tuple[Array | None, float, Array] | None = None
+        self._forests, self._explainers, self._additives = Last(forest.Forest.of), Last(Explainer.of), Last(_additive)
+
+    # the data, once
+
+    def quantise(self, x: Any, cuts: Cuts) -> Bins:
+        HELPER.start(x.shape[0], self._team.size, categorical=bool(cuts.is_categorical.any()))
+        load_numba()
+        if hasattr(x, "tocsr"):
+            return cpu_binning.of_sparse(x.tocsr(), cuts, self._team)
+        return cpu_binning.of_dense(x, cuts, self._team if x.shape[0] >= SMALL else Team(1))
+
+    # the round
+
+    def recorded(self, step: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def collect(self, ensemble: Ensemble) -> Ensemble:
+        return ensemble
+
+    def to_host(self, found: Array) -> Array:
+        return found
+
+    # the target, once a round
+
+    def start(self, data: TrainingSet, bias: Array) -> Array:
+        return np.repeat(np.asarray(bias, np.float64)[:, None], data.n_rows, axis=1)
+
+    def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
+        if is_list_loss(loss):
+            return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._team)
+        run, g, constant = formulas.gradients(loss), np.empty(scores.shape, np.float32), curvature is not None
+        h = np.empty(scores.shape, np.float32) if curvature is None else self._constant(data, scores.shape, curvature)
+        weight = NO_WEIGHT if data.weight is None else data.weight
+        one = loss.n_outputs == 1
+        rows = (data.y, scores[0], weight) if one else (data.y, scores, weight)
+        out = (g[0], h[0]) if one else (g, h)
+        times = FORMULA if one else 1
+        self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), times)
+        return Gradients(g, h, data.multiplicity)
+
+    def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
+        room = self._free_workspace()
+        sample = cpu_sampling.uniform(probability, n_rows, key, self._team, room)
+        self._workspaces.append(room)
+        return sample
+
+    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
+        room = self._free_workspace()
+        sample = cpu_sampling.draw(gradients, kappa, odds, key, losses, self._team, room)
+        self._workspaces.append(room)
+        return sample
+
+    def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
+        run, each = formulas.values(loss), np.empty(data.n_rows)
+        self._by_rows(data.n_rows, lambda a, b: run(data.y, scores, loss.parameter, a, b, each))
+        return each if data.weight is None else each * data.weight
+
+    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+        return gradients
+
+    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return reference_sampling.node_control(gradients, sample, before, eta)
+
+    def leaf_control(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
+        sizes: tuple[int, ...],
+    ) -> Gradients:  # fmt: skip
+        means = np.empty(before.g.shape)
+        for output, (leaf_of_row, size) in enumerate(zip(leaves, sizes, strict=True)):
+            sums, _ = cpu_sums.leaf_sums(before, output, leaf_of_row, size, self._team, self._in_parts)
+            rows = np.bincount(leaf_of_row, before.multiplicity, size)
+            means[output] = (sums / np.maximum(rows, 1.0))[leaf_of_row]
+        return reference_sampling.leaf_control(gradients, sample, before, eta, means)
+
+    def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
+        return cpu_sampling.weigh(gradients, sample, self._team)
+
+    def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
+        g, h, noisy = gradients.g, gradients.h, np.empty_like(gradients.g)
+        m, rows = cpu_sums.multiplicity_of(gradients), EVERY_ROW if rows is None else rows
+
+        def add(output: int, words: tuple[int, int, int, int]) -> Callable[[int, int], None]:
+            from_to = (g[output], h[output], m, rows, noise.deviation, normal.TABLE, *words)
+            return lambda a, b: normal.add_noise(*from_to, a, b, noisy[output])
+
+        for output in range(len(g)):
+            self._by_rows(g.shape[1], add(output, (noise.key / output).words))
+        return replace(gradients, g=noisy)
+
+    # the tree
+
+    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Growing:
+        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
+        some_cuts = some_cuts or candidates.noise is not None or limits.directions is not None
+        if target.rows is None and limits.directions is None and cpu_stump.suits(limits):
+            found = self._stump(data, target.gradients, output, candidates, limits, some_cuts=some_cuts)
+            if found is not None:
+                return found
+        return self._tree(data, target, output, candidates, limits, None if some_cuts else self._columns_of(data))
+
+    def histograms(self, frontier: Growing) -> None:
+        frontier.build_histograms()
+
+    def best_splits(self, frontier: Growing) -> None:
+        frontier.seek_splits()
+
+    def partition(self, frontier: Growing, most: int | None = None) -> bool:
+        return frontier.split(most)
+
+    def harvest(self, frontier: Growing, data: TrainingSet, target: Target) -> Structure:
+        every = target.rows is None  # the leaves of others are found later, with those of all rows
+        leaf_of_row = frontier.settle(wanted=every)
+        nodes = frontier.nodes()
+        self._workspaces.append(frontier.workspace)
+        own = not target.noisy and (every or target.own_leaves)
+        sums = frontier.sums() if own else None
+        return Structure(nodes, frontier.output, target.version, leaf_of_row if every else None, sums)
+
+    def random_structure(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
+    ) -> Structure:
+        nodes = random_nodes(data.cuts, candidates, limits, key / output)
+        return Structure(nodes, output, target.version, None, None, blind=True)
+
+    def leaf_values(
+        self,
+        structure: Structure,
+        gradients: Gradients,
+        data: TrainingSet,
+        limits: Limits,
+        version: int,
+        noise: Noise | None = None,
+    ) -> tuple[Tree, Array]:
+        nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
+        if sums is None or structure.version != version:
+            route: cpu_sums.Route | None = None
+            if leaf_of_row is None:
+                leaf_of_row, programme = np.empty(data.n_rows, np.int32), Programme.of([nodes], data.cuts)
+                route = partial(programme.route_and_sum, data.bins, leaf_of_row)
+            leaves = leaf_of_row, len(nodes.feature)
+            exact, units = cpu_sums.leaf_integers(
+                gradients, structure.output, *leaves, self._team, self._in_parts, route
+            )
+            sums = exact[:, 0] * units[0], exact[:, 1] * units[1]
+            if structure.blind:
+                nodes = counted(nodes, exact[:, 1], cpu_sums.leaf_counts(*leaves, self._team, self._in_parts), units[1])
+        elif leaf_of_row is None:
+            leaf_of_row = self._route(nodes, data.bins, data.cuts)
+        return with_values(structure, nodes, sums, limits, noise), leaf_of_row
+
+    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+        assert loss.leaf_quantile is not None
+        residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
+        value = leaf_quantiles(leaf_of_row, tree.nodes.is_leaf, residual, whole_weights(data), loss.leaf_quantile)
+        return replace(tree, value=value)
+
+    def line_search(
+        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> Tree:
+        return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
+
+    def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
+        return float(line_search.lengths(self, loss, scores, output, along, data)[0])
+
+    def bound_leaves(
+        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> Tree:
+        return bound_leaves(tree, data.cuts, limits, refined=refined)
+
+    # the model
+
+    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+        steps = factor * tree.value
+        row = scores[tree.output]
+        self._by_rows(len(row), lambda a, b: pointwise.add_leaves(row, steps, leaf_of_row, a, b), ADDITION)
+
+    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+        self.add_leaves(scores, tree, factor, self._route(tree.nodes, bins, cuts))
+
+    def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
+        for output in range(len(sums)):
+            shrunken = partial(pointwise.shrunken, sums[output], out[output], float(bias[output]), scale)
+            self._by_rows(sums.shape[1], shrunken, ADDITION)
+
+    def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        run, each = formulas.values(loss), np.empty(len(y))
+        self._by_rows(len(y), lambda a, b: run(y, scores, loss.parameter, a, b, each))
+        if weight is None:
+            return float(pointwise.sum_in_order(each)) / len(y)
+        return float(pointwise.sum_in_order(each * weight)) / float(pointwise.sum_in_order(weight))
+
+    def predict(self, ensemble: Ensemble, x: Any) -> Array:
+        if ensemble.components:
+            return self._additives.of(ensemble, self).predict(self, ensemble, x)
+        prepared, rows = self._forests.of(ensemble), rows_of(x)
+        out = np.empty((ensemble.n_outputs, x.shape[0]))
+        self._by_rows(x.shape[0], lambda a, b: forest.predict(prepared, rows, a, b, out))
+        return out
+
+    def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
+        if ensemble.components:
+            return additive.staged_predict(self, ensemble, x, np.copy)
+        return forest.staged_predict(self._forests.of(ensemble), x)
+
+    def leaves(self, ensemble: Ensemble, x: Any) -> Array:
+        prepared, rows = self._forests.of(ensemble), rows_of(x)
+        out = np.empty((x.shape[0], len(ensemble.trees)), np.int32)
+        self._by_rows(x.shape[0], lambda a, b: forest.leaves(prepared, rows, a, b, out))
+        return out
+
+    def contributions(self, ensemble: Ensemble, x: Any) -> Array:
+        explainer, rows = self._explainers.of(ensemble), rows_of(x)
+        out = np.empty((x.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
+        self._team.run(lambda part: contributions(explainer, rows, *share(len(out), part, self._team.size), out))
+        return out
+
+    def smoothing(self) -> Smoothing:
+        """The verbs for components."""
+        if self._smoothing is None:
+            self._smoothing = CpuSmoothing(self._team, self._in_parts, self._route)
+        return self._smoothing
+
+    # parts of the above
+
+    def _stump(
+        self, data: TrainingSet, gradients: Gradients, output: int, candidates: Candidates, limits: Limits,
+        *, some_cuts: bool,
+    ) -> CpuStump | CpuLoneStump | None:  # fmt: skip
+        """None where sorted columns are the way to search, which all cuts must compete for."""
+        marks, workspace = self._marks_of(data.bins), self._free_workspace()
+        few = cpu_stump.by_columns(data.bins, marks, candidates)
+        if few and self._lone_stumps.suit(data, candidates, marks, self._team):
+            known = marks, self._laid_out(data.bins), self._scales, workspace
+            return CpuLoneStump(data, gradients, output, candidates, limits, *known)
+        if not (few or some_cuts or self._columns_of(data) is None):
+            self._workspaces.append(workspace)
+            return None
+        some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
+        by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
+        bins = by_row, marks, self._laid_out(data.bins), self._scales.of(gradients, output, self._team)
+        return CpuStump(data, gradients, output, candidates, limits, *bins, self._team, workspace)
+
+    def _tree(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        by_column: Columns | None,
+    ) -> CpuFrontier:  # fmt: skip
+        """by_column: the columns to search without histograms, if that is the way."""
+        HELPER.meet(usual=is_usual(limits, candidates, by_column, data.n_rows))
+        workspace, in_parts = self._free_workspace(), partial(self._in_parts, times=ROUNDING)
+        packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, in_parts, workspace)
+        m = target.gradients.multiplicity
+        weight = len(packed) if m is None else int(m.sum())
+        bins, rows, drawn = rows_of_target(data, target, workspace, self._by_rows)
+        if len(packed) < data.n_rows and not isinstance(bins, DenseBins):
+            packed_by_row = np.zeros(data.n_rows, np.int64)
+            packed_by_row[rows] = packed
+            packed = packed_by_row
+        if by_column is not None and target.rows is not None:
+            by_column = drawn_columns(by_column, target.rows, data.n_rows, self._team, workspace)
+        layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
+        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._team, workspace)
+        return CpuFrontier(
+            by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
+        )
+
+    def _free_workspace(self) -> Workspace:
+        """One that no other tree, grown by another thread, is using."""
+        try:
+            return self._workspaces.pop()
+        except IndexError:
+            return Workspace()
+
+    def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
+        """The layout of the last tree, if this one asks for the same."""
+        last = self._last_layout
+        if last is not None and last[0] is bins and last[1] == by_column:
+            before, now = last[2].features, candidates.features
+            if before is now or np.array_equal(before, now):
+                return last[2]
+        made = layout_of(bins, cuts, candidates, by_column=by_column)
+        self._last_layout = bins, by_column, made
+        return made
+
+    def _constant(self, data: TrainingSet, shape: tuple[int, ...], curvature: float) -> Array:
+        """(k, n) float32: what stands for h, times the weights. One array in every round, which nobody writes to."""
+        last = self._last_constant
+        if last is None or last[0] is not data.weight or last[1] != curvature or last[2].shape != shape:
+            h = np.full(shape, curvature) if data.weight is None else np.tile(curvature * data.weight, (shape[0], 1))
+            last = self._last_constant = data.weight, curvature, h.astype(np.float32)
+        return last[2]
+
+    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> cpu_lists.Lists:
+        """What is known of the lists before their scores; found once."""
+        last = self._last_lists
+        if last is None or not last.serves(loss, data):
+            last = self._last_lists = cpu_lists.Lists.made_of(loss, data)
+        return last
+
+    def _columns_of(self, data: TrainingSet) -> Columns | None:
+        """Columns sorted by bin, if that is the way to search these bins; sorted once."""
+        return self._columns.of(data.bins, data.cuts)
+
+    def _laid_out(self, bins: Bins) -> Array | None:
+        """Columns of sparse bins laid out in full, if they may take the room; laid out once."""
+        return None if isinstance(bins, DenseBins) else self._full_columns.of(bins)
+
+    def _marks_of(self, bins: Bins) -> Marks | None:
+        """Columns of sparse bins as bits, where that is the way to sum them; made once."""
+        return None if isinstance(bins, DenseBins) else self._marks.of(bins)
+
+    def _by_rows(self, n_rows: int, work: Callable[[int, int], object], times: int = 1) -> None:
+        """Call work(begin, end) on stretches of the rows, at once if there are ``times`` SMALL of them."""
+        if n_rows < times * SMALL or self._team.size == 1:
+            work(0, n_rows)
+        else:
+            self._team.run(lambda part: work(*share(n_rows, part, self._team.size)))
+
+    def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object], times: int = 1) -> None:
+        """The same for work(part, begin, end), part below the number of threads."""
+        if n_rows < times * SMALL or self._team.size == 1:
+            work(0, 0, n_rows)
+        else:
+            self._team.run(lambda part: work(part, *share(n_rows, part, self._team.size)))
+
+    def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
+        programme, out = Programme.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
+        self._by_rows(len(out), lambda a, b: programme.route(bins, a, b, out))
+        return out
+
+
+def _additive(ensemble: Ensemble, cpu: Cpu) -> additive.Additive:
+    return additive.Additive.of(cpu, ensemble)

@@ -1,0 +1,105 @@
+"""From a loss's scalar formulas to compiled kernels."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from numba import types
+from numba.core.errors import NumbaError
+from numba.extending import register_jitable
+
+from gpuboost import elementary
+from gpuboost.errors import RecipeError
+from gpuboost.kernels.common.jit import for_this_process, kernel
+from gpuboost.kernels.gradients import pointwise
+from gpuboost.kernels.gradients import ranking as lists
+from gpuboost.losses import ranking
+from gpuboost.losses.custom import Custom
+from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
+
+Kernel = Callable[..., None]
+
+ROLES = ("value", "gradient", "hessian")  # of the functions that a custom loss is made of
+
+
+def gradients(loss: Loss) -> Kernel:
+    """The kernel of ``derivatives``, or of ``row_derivatives`` where the loss has several outputs."""
+    if loss.n_outputs == 1:
+        return _compiled(pointwise.gradients_of, loss.derivatives, _parts(loss))
+    return _compiled(pointwise.row_gradients_of, loss.row_derivatives, _parts(loss))
+
+
+def values(loss: Loss) -> Kernel:
+    """The kernel of ``value`` or ``row_value``."""
+    if loss.n_outputs == 1:
+        return _compiled(pointwise.values_of, loss.value, _parts(loss))
+    return _compiled(pointwise.row_values_of, loss.row_value, _parts(loss))
+
+
+def lambdas(loss: ListLoss) -> Kernel:
+    """The kernel of derivatives of whole lists."""
+    return _compiled_lists(loss.pair_weight)
+
+
+@cache
+def _compiled_lists(pair_weight: PairWeight) -> Kernel:
+    _elementary_functions()
+    formulas = register_jitable(pair_weight), elementary.exp, elementary.log
+    limits = ranking.NEAR, ranking.FARTHEST, ranking.FURTHEST
+    made: Kernel = lists.lambdas_of(*formulas, *limits, _stamp(pair_weight), kernel)
+    return made
+
+
+def _parts(loss: Loss) -> tuple[Callable[..., Any], ...]:
+    """The user's functions that a custom loss is made of."""
+    return loss.functions if isinstance(loss, Custom) else ()
+
+
+@cache
+def _compiled(
+    make: Callable[..., Kernel], formula: Callable[..., Any], parts: tuple[Callable[..., Any], ...]
+) -> Kernel:
+    _elementary_functions()
+    for role, part in zip(ROLES, parts, strict=bool(parts)):
+        register_jitable(part)
+        _check(role, part)
+    return make(register_jitable(formula), _stamp(formula), for_this_process if parts else kernel)
+
+
+@cache
+def _check(role: str, part: Callable[..., Any]) -> None:
+    """Raise RecipeError if numba cannot compile a user's function, or it gives no number: in the user's terms.
+
+    Inside a kernel the same mistake is a page on functions that the user has not written.
+    """
+    two = (types.float64, types.float64)
+    try:
+        compiled = for_this_process(part)
+        compiled.compile(two)
+    except NumbaError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        why = " ".join(lines[1:3] if lines[1:] and lines[1].endswith(":") else lines[1:2]) or lines[0]
+        raise RecipeError(
+            f"{role}: numba must be able to compile the function; {why}. Use arithmetic, comparisons and math on two "
+            "numbers, and decorate what it calls with numba.njit."
+        ) from error
+    found = compiled.overloads[two].signature.return_type
+    if not isinstance(found, (types.Number, types.Boolean)):
+        raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {found}.")
+
+
+@cache
+def _elementary_functions() -> None:
+    """Tell numba, once, that the library's own exp, log and the like are to be compiled where they are called."""
+    for function in elementary.SCALAR_FUNCTIONS:
+        register_jitable(function)
+
+
+def _stamp(formula: Callable[..., Any]) -> str:
+    """A hash of the text that ends up inside the kernel."""
+    text = inspect.getsource(elementary) + inspect.getsource(inspect.getmodule(formula) or formula)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,110 @@
+"""The histograms of a growing tree on the CPU, and the room they take: places are given back and taken again.
+
+The smaller node of a pair is summed by stretches of its rows, a thread's each; the search completes both (``split``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cpu.nodes import NodeTable
+from gpuboost.backends.cpu.partition import RowsByNode
+from gpuboost.backends.host.threads import share
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.kernels.histograms import histogram
+from gpuboost.types import Limits
+
+ROWS_PER_THREAD = 32_768  # below this many (row, entry / 8) pairs a thread is not worth waking
+FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
+NARROW_ROWS = histogram.TILE  # nodes of up to so many rows have narrow histograms
+
+
+def free_slots(first: int, end: int) -> NDArray[np.int64]:
+    """A stack of slots first .. end - 1, the lowest on top: its height, and then the slots from the bottom."""
+    return np.concatenate([[end - first], np.arange(end - 1, first - 1, -1), np.zeros(first + 1)]).astype(np.int64)
+
+
+class Histograms:
+    """``of`` (slots, 2 cells) int64 by slot: g and h of each cell apart, or packed where a node has few rows.
+
+    ``counts`` (slots, cells) int32 are rows, (1, 0) where they do not count. ``slots`` is the stack of the free ones.
+    ``shared`` (p, threads): the lines of ``spare`` that hold a part of each fresh pair's built node, or -1.
+    """
+
+    def __init__(
+        self, rows: RowsByNode, packed: NDArray[np.int64], limits: Limits, most_nodes: int, narrow_rows: int,
+        workspace: Workspace,
+    ) -> None:  # fmt: skip
+        """packed: g and h of every row, as integers in one; most_nodes: that the tree is expected to have."""
+        self.packed, self.narrow_rows = packed, narrow_rows
+        self._rows, self._limits, self._workspace = rows, limits, workspace
+        self._layout, self._team = rows.layout, rows.team
+        self.shared = np.full((1, self._team.size), -1, np.int64)
+        self.lines_of_eight = (self._layout.entries_per_row + 7) // 8
+        wanted = max(FIRST_SLOTS, workspace.room("histograms") // max(2 * self._layout.n_cells, 1))
+        self.make_room(min(wanted, most_nodes))  # a leaf each, and as many again for splits ahead of their turn
+
+    def make_room(self, n_slots: int) -> None:
+        """For so many nodes at once, and for what threads need beside them. Pages are taken when first used."""
+        cells, threads = self._layout.n_cells, self._team.size
+        self.of = self._workspace.array("histograms", (n_slots, 2 * cells), np.int64)
+        self.counts = np.empty((n_slots, cells) if self._limits.min_samples_leaf > 1 else (1, 0), np.int32)
+        self.scratch = np.zeros((threads, cells), np.int64)
+        self.spare = np.empty((threads, 2 * cells if threads > 1 else 0), np.int64)
+        self.slots = free_slots(1, n_slots)  # the root has slot 0
+
+    def make_more_room(self, wanted: int) -> None:
+        """See to it that so many slots are free."""
+        free = int(self.slots[0])
+        if free >= wanted:
+            return
+        old = len(self.of)
+        new = max(2 * old, old + wanted - free)
+        self.of = np.concatenate([self.of, np.empty((new - old, self.of.shape[1]), np.int64)])
+        self._workspace.keep("histograms", self.of)
+        if self.counts.shape[1]:
+            self.counts = np.concatenate([self.counts, np.empty((new - old, self.counts.shape[1]), np.int32)])
+        more = free_slots(old, new)
+        self.slots = np.concatenate([[free + new - old], self.slots[1 : free + 1], more[1:]])
+
+    def summers(self, tree: NodeTable, fresh: NDArray[np.int64]) -> tuple[int, int]:
+        """Rows to sum for the fresh pairs, and how many threads are to do it."""
+        total = self._rows.held_by(tree, fresh[:, 0])
+        return total, self._team.worth(total * self.lines_of_eight, ROWS_PER_THREAD)
+
+    def build(self, tree: NodeTable, fresh: NDArray[np.int64]) -> None:
+        """Sum the smaller node of every fresh pair."""
+        layout, node, rows = self._layout, tree.node, self._rows.rows
+        total, parts = self.summers(tree, fresh)
+        self.shared = shared = np.empty((len(fresh), parts if parts > 1 else 0), np.int64)
+        shared[:] = -1
+
+        def sum_rows(part: int) -> None:
+            at = histogram.build(
+                layout.rows, layout.features, layout.starts, layout.row_start, layout.cells, self.packed, rows, node,
+                fresh, self.narrow_rows, *share(total, part, parts), self.scratch[part], self.of, self.spare[part],
+            )  # fmt: skip
+            if at >= 0:
+                shared[at, part] = part
+
+        self._team.run_parts(parts, sum_rows)
+        if self._limits.min_samples_leaf > 1:
+            self._count(tree, fresh)
+
+    def _count(self, tree: NodeTable, fresh: NDArray[np.int64]) -> None:
+        layout, rows = self._layout, self._rows.rows
+        if layout.rows.shape[1] == 0:
+            histogram.count_sparse(
+                layout.row_start, layout.cells, layout.starts, layout.defaults, rows, tree.node, fresh, self.counts
+            )
+            return
+        t = len(layout.features)
+        parts = min(self._team.worth(len(rows), ROWS_PER_THREAD), t)
+
+        def count(part: int) -> None:
+            histogram.count(
+                layout.rows, layout.features, layout.starts, rows, tree.node, fresh, *share(t, part, parts), self.counts
+            )
+
+        self._team.run_parts(parts, count)

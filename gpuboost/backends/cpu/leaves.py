@@ -1,0 +1,21 @@
+"""The values of a tree's leaves on the CPU, once the sums of each are known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values
+from gpuboost.kernels.common import normal
+from gpuboost.types import Array, Limits, Nodes, Noise, Structure, Tree
+
+
+def with_values(
+    structure: Structure, nodes: Nodes, sums: tuple[Array, Array], limits: Limits, noise: Noise | None
+) -> Tree:
+    """The structure's tree with Newton steps, and noise if there is any. sums: (v,) G and H of every node."""
+    value = newton_values(nodes, sums, limits)
+    if noise is not None:
+        z = np.empty(len(value))
+        normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)
+        value += leaf_noise(nodes, sums[1], limits, noise.deviation, z)
+    return Tree(nodes, value, structure.output, structure.version)

@@ -1,0 +1,31 @@
+"""The bounds of a growing tree's nodes on the CPU, where there are monotonic constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.numerics.monotone import FREE, of_features
+from gpuboost.kernels.splits import monotone_split
+from gpuboost.types import Array, Cuts, Limits
+
+
+class Bounds:
+    """Of every node whose split was sought. A node's bounds are made of its parent's and of the parent's split."""
+
+    def __init__(self, directions: tuple[int, ...], cuts: Cuts, features: Array, limits: Limits, units: Array) -> None:
+        """features (t,): those that compete in this tree; units (2,): value of one unit of g and of h."""
+        self._of_all = of_features(directions, cuts)
+        self._of_some, self._units, self._ridge = self._of_all[features], units, limits.reg_lambda
+        self._bounds = np.array([FREE])
+
+    def search_below(self, fresh: NDArray[np.int64], node: NDArray[np.int64]) -> Callable[..., None]:
+        """What is to be called in place of ``split.search`` for these pairs."""
+        more = len(node) - len(self._bounds)
+        if more > 0:
+            self._bounds = np.concatenate([self._bounds, np.empty((more, 2))])
+        monotone_split.inherit(fresh, node, self._of_all, self._units, self._ridge, self._bounds)
+        return partial(monotone_split.search, self._bounds, self._of_some)

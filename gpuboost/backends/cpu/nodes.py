@@ -1,0 +1,70 @@
+"""The table of a growing tree's nodes, as kernels know them; and of a grown one, as the rest of the library does."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cpu.layout import Layout
+from gpuboost.kernels.common import nodes as table
+from gpuboost.kernels.growth.finished import take_apart
+from gpuboost.types import Limits, Nodes
+
+
+class NodeTable:
+    """node (v, table.COLUMNS) int64, gain (v,) float64 and left_set (v, 8) uint32; the first ``size`` lines are in use.
+
+    ``chosen`` (v,) int64 is room for a list of nodes.
+    """
+
+    def __init__(self, limits: Limits, n_rows: int) -> None:
+        most = 2 * min(limits.max_leaves, 2 ** min(limits.max_depth, 62), max(n_rows, 1)) - 1
+        self.node = np.zeros((most, table.COLUMNS), np.int64)
+        self.gain = np.zeros(most)
+        self.left_set = np.zeros((most, 8), np.uint32)
+        self.chosen = np.empty(most, np.int64)
+        self.size = 1
+
+    def sow(self, n_rows: int, totals: tuple[int, int], *, can_split: bool) -> NDArray[np.int64]:
+        """The root. Answers the fresh pairs: see ``split.search``."""
+        root = self.node[0]
+        root[table.END], root[table.FEATURE] = n_rows, -1
+        root[table.SUM_G], root[table.SUM_H] = totals
+        root[table.STATE] = table.FRESH if can_split else table.CLOSED
+        return np.array([[0, -1, 0]] if can_split else [], np.int64).reshape(-1, 3)
+
+    def lengthen(self, wanted: int) -> None:
+        """More nodes than limits and rows say are there only where leaves can be empty, or splits before their turn."""
+        more = max(wanted - len(self.node), 0)
+        if more:
+            more = max(more, len(self.node))
+            self.node = np.concatenate([self.node, np.zeros((more, table.COLUMNS), np.int64)])
+            self.gain = np.concatenate([self.gain, np.zeros(more)])
+            self.left_set = np.concatenate([self.left_set, np.zeros((more, 8), np.uint32)])
+            self.chosen = np.empty(len(self.node), np.int64)
+
+    def sums(self, units: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(v,) G and H of every node. units (2,): value of one unit of each."""
+        node = self.node[: self.size]
+        return node[:, table.SUM_G] * units[0], node[:, table.SUM_H] * units[1]
+
+    def finished(self, units: NDArray[np.float64], layout: Layout) -> Nodes:
+        """The tree, once its rows are settled. A split that was found but never made is not part of it."""
+        v = self.size
+        nodes = Nodes(
+            feature=np.zeros(v, np.int32),
+            bin=np.zeros(v, np.int32),
+            missing_left=np.zeros(v, np.bool_),
+            left=np.zeros(v, np.int32),
+            right=np.zeros(v, np.int32),
+            gain=np.zeros(v),
+            cover=np.zeros(v),
+            count=np.zeros(v, np.int64),
+            left_set=np.zeros((v, 8), np.uint32),
+        )
+        take_apart(
+            self.node[:v], self.gain[:v], self.left_set[:v], layout.n_bins_of_all, layout.kinds_of_all, units[1],
+            nodes.feature, nodes.bin, nodes.missing_left, nodes.left, nodes.right, nodes.gain, nodes.cover,
+            nodes.count, nodes.left_set,
+        )  # fmt: skip
+        return nodes

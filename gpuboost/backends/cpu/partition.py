@@ -1,0 +1,140 @@
+"""The rows of a growing tree on the CPU, each node's side by side: sent to the children of nodes that are split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cpu.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Layout
+from gpuboost.backends.cpu.nodes import NodeTable
+from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.workspace import Workspace, count_up
+from gpuboost.kernels.growth import partition
+from gpuboost.kernels.sampling import gather
+from gpuboost.types import Array, Bins, DenseBins, Target, TrainingSet
+
+SORTED_PER_THREAD = 32_768  # below so many rows to sort a thread is not worth waking
+EVERY_ROW = 1 << 40
+
+Stretch: TypeAlias = Callable[[int, int], object]
+"""(begin, end): some of the rows."""
+
+
+class RowsByNode:
+    """``rows`` (m,) int32 are the target's rows as the bins number them, in the order of the nodes that hold them.
+
+    Of dense bins the columns may number them otherwise: if ``drawn`` is not empty, row k is drawn[k] there. Columns of
+    sparse bins are searched for a row, or read from ``laid_out`` (see ``layout.laid_out``).
+    """
+
+    def __init__(
+        self, bins: Bins, layout: Layout, laid_out: Array | None, rows: NDArray[np.int32], drawn: NDArray[np.int32],
+        team: Team, workspace: Workspace,
+    ) -> None:  # fmt: skip
+        self.bins, self.rows, self.scratch = bins, rows, workspace.array("scratch rows", rows.shape, rows.dtype)
+        self.layout, self.team, self._laid_out, self._drawn = layout, team, laid_out, drawn
+        self._of_all = layout.n_bins_of_all, layout.kinds_of_all
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def columns(self) -> tuple[Array, ...]:
+        """What ``sort_stretches`` reads the split features' bins from."""
+        bins = self.bins
+        if isinstance(bins, DenseBins):
+            return bins.columns, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, NO_BYTES, self._drawn
+        if self._laid_out is not None:
+            return self._laid_out, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, NO_BYTES, NO_INTS
+        buffer = np.empty(bins.shape[0], np.uint8)
+        return NO_ROWS, bins.default, bins.column_start, bins.row, bins.column_bin, buffer, NO_INTS
+
+    def held_by(self, tree: NodeTable, some: NDArray[np.int64]) -> int:
+        """How many rows these nodes hold. Who shares them with nobody need not know, and gets a number above it."""
+        return EVERY_ROW if self.team.size == 1 else partition.rows_in(tree.node, np.ascontiguousarray(some))
+
+    def split(
+        self, tree: NodeTable, chosen: NDArray[np.int64], n_deeper: int, slots: NDArray[np.int64],
+        rule: tuple[int, int, float, float],
+    ) -> NDArray[np.int64]:  # fmt: skip
+        """Sort the rows of these nodes and make their children; answers the fresh pairs.
+
+        n_deeper: how many of the nodes are above the last level; slots, rule: see ``partition.bear``.
+        """
+        fresh = np.empty((len(chosen), 3), np.int64)
+        parts = self.team.worth(self.held_by(tree, chosen), SORTED_PER_THREAD)
+        if parts == 1 or n_deeper == 0:
+            tree.size, pairs = partition.split_alone(
+                *self.columns(), chosen, tree.node, tree.left_set, *self._of_all, self.rows, self.scratch, tree.size,
+                slots, *rule, np.empty((1, len(chosen)), np.int64), fresh,
+            )  # fmt: skip
+        else:
+            counts = self.sort(tree, chosen)
+            tree.size, pairs = partition.bear(chosen, tree.node, tree.size, slots, counts, *rule, fresh)
+        return fresh[:pairs]
+
+    def sort(self, tree: NodeTable, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of the chosen nodes in the order of their children; (threads, c) how many of each went left."""
+        total, node = partition.rows_in(tree.node, chosen), tree.node
+        parts = self.team.worth(total, SORTED_PER_THREAD)
+        counts = np.zeros((self.team.size, len(chosen)), np.int64)
+        bounds = np.array([total * part // parts for part in range(parts + 1)], np.int64)
+
+        def sort(part: int) -> None:
+            partition.sort_stretches(
+                *self.columns(), chosen, node, tree.left_set, *self._of_all, self.rows, self.scratch, bounds[part],
+                bounds[part + 1], counts[part],
+            )  # fmt: skip
+
+        def copy(part: int) -> None:
+            partition.copy_stretches(chosen, node, self.rows, self.scratch, bounds, part, counts)
+
+        self.team.run_parts(parts, sort)
+        self.team.run_parts(parts, copy)
+        return counts
+
+    def settle(self, tree: NodeTable, max_depth: int, *, wanted: bool = True) -> NDArray[np.int32]:
+        """(m,) the leaf of every row, (0,) if it is not wanted.
+
+        The last level's children learn here how many rows they have.
+        """
+        node = tree.node[: tree.size]
+        settled = tree.chosen[: partition.to_settle(node, tree.size, max_depth, tree.chosen)]
+        size = len(self.rows) if isinstance(self.bins, DenseBins) else self.bins.shape[0]
+        out = np.empty(size if wanted else 0, np.int32)
+        total = len(self.rows)
+        parts = self.team.worth(total, SORTED_PER_THREAD)
+        counts = np.zeros((parts, len(settled)), np.int64)
+
+        def settle(part: int) -> None:
+            partition.settle_rows(
+                *self.columns(), settled, node, tree.left_set, *self._of_all, self.rows, *share(total, part, parts),
+                out, counts[part],
+            )  # fmt: skip
+
+        self.team.run_parts(parts, settle)
+        partition.bound_last_level(node, settled, counts)
+        return out
+
+
+def rows_of_target(
+    data: TrainingSet,
+    target: Target,
+    workspace: Workspace,
+    by_rows: Callable[[int, Callable[[int, int], object]], None],
+) -> tuple[Bins, NDArray[np.int32], NDArray[np.int32]]:
+    """The bins that a tree is grown from, the list of its rows in them, and where they lie in the columns.
+
+    Dense rows that were drawn are copied side by side, so that growing costs what they are. Sparse ones are found
+    through the list, since a copy would have to turn the columns round as well. by_rows: see ``Cpu._by_rows``.
+    """
+    if target.rows is None:
+        return data.bins, count_up(workspace.array("rows", (data.n_rows,), np.int32)), NO_INTS
+    if not isinstance(data.bins, DenseBins):
+        return data.bins, target.rows.copy(), NO_INTS
+    bins, m = data.bins, len(target.rows)
+    rows = workspace.array("bins", (m, bins.shape[1]), np.uint8)
+    by_rows(m, lambda a, b: gather.gather(bins.rows, target.rows, a, b, rows))
+    return DenseBins(rows, bins.columns), count_up(workspace.array("rows", (m,), np.int32)), target.rows

@@ -1,0 +1,34 @@
+"""Sparse columns of the drawn rows, where they are searched without histograms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuboost.backends.cpu.layout import Columns, even
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.kernels.sampling import sampled_columns as entries
+from gpuboost.types import Array
+
+
+def drawn_columns(columns: Columns, rows: Array, n_rows: int, team: Team, room: Workspace) -> Columns:
+    """The same columns with the entries of some rows only, which keep their numbers.
+
+    Without it every level would pass over all entries, whatever the rate, and guess wrongly which rows were drawn.
+    """
+    drawn = np.zeros(n_rows, np.uint8)
+    drawn[rows] = 1
+    d = len(columns.default)
+    counts, bounds = np.empty(d, np.int64), even(columns.start, team.size)
+    stored = columns.start, columns.row
+    team.run(lambda part: entries.count_drawn(*stored, drawn, bounds[part], bounds[part + 1], counts))
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    row = room.array("drawn entries", (int(start[-1]),), columns.row.dtype)
+    by_bin = room.array("their bins", (int(start[-1]),), columns.bin.dtype)
+    taken = columns.bin, drawn
+
+    def take(part: int) -> None:
+        entries.take_drawn(*stored, *taken, bounds[part], bounds[part + 1], start, row, by_bin)
+
+    team.run(take)
+    return Columns(start, row, by_bin, columns.default)

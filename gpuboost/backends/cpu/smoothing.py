@@ -1,0 +1,134 @@
+"""Components on the CPU: spaces are shared out among the threads, or rows where there is one thing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.host.penalised_least_squares import Penalised
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.prediction.memo import Last
+from gpuboost.backends.prediction.routing import codes_of, dense_rows
+from gpuboost.backends.reference.smoothing import lines_of, with_sums
+from gpuboost.backends.smoothing import Fits, Plan, Tables
+from gpuboost.components import Grid, Leaves
+from gpuboost.kernels.smoothing import lines
+from gpuboost.kernels.smoothing import smoothing as kernels
+from gpuboost.types import Array, Bins, Cuts, DenseBins, Gradients, Nodes, Structure, TrainingSet
+
+NO_BINS, NO_CELLS, EVERY_ROW = np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int32)
+
+Route = Callable[[Nodes, Bins, Cuts], Array]
+
+
+class CpuSmoothing(Penalised):
+    """For as many threads as the backend has. Several callers may use it at once."""
+
+    def __init__(self, team: Team, in_parts: cpu_sums.Share, route: Route) -> None:
+        super().__init__(team)
+        self._in_parts, self._route = in_parts, route
+        self._columns_of_sparse = Last(lambda bins: np.ascontiguousarray(dense_rows(bins).T))
+        self._idle: list[tuple[Plan, Workspace]] = []  # of fits that are done, one for each that ran at the same time
+
+    def codes(self, bins: Bins, feature: int) -> Array:
+        return codes_of(bins, feature)
+
+    def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
+        room, sums = self._room(None), np.zeros((grid.n_cells, 2), np.int64)
+        packed, units = self._packed(gradients, output, room)
+        kernels.cell_sums(packed, EVERY_ROW if rows is None else rows, *self._columns(grid, bins), sums)
+        self._idle.append((_NO_PLAN, room))
+        return sums * np.array(units)
+
+    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
+        room = self._room(plan)
+        packed, units = self._packed(gradients, output, room)
+        sums = room.array("sums", (int(plan.cell_start[-1]), 2), np.int64)
+        wanted, some = np.unique(plan.grid[chosen]).tolist(), EVERY_ROW if rows is None else rows
+
+        def add_up(begin: int, end: int) -> None:
+            for one in wanted[begin:end]:
+                own = sums[plan.cell_start[one] : plan.cell_start[one + 1]]
+                own[:] = 0
+                kernels.cell_sums(packed, some, *self._columns(plan.grids[one], bins), own)
+
+        self._shared(len(wanted), len(packed) * len(wanted), add_up)
+        found = self._fits(plan, sums, units, chosen, room)
+        self._idle.append((plan, room))
+        return found
+
+    def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
+        columns = self._columns(grid, bins)
+        self._in_parts(len(scores), lambda _, a, b: kernels.add_table(scores, steps, *columns, a, b))
+
+    def add_all(self, scores: Array, tables: Tables, bins: Bins) -> None:
+        for grid, steps in tables:
+            self.add(scores, steps, grid, bins)
+
+    def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+        return with_sums(structure, own_sums)
+
+    def fit_lines(
+        self, structure: Structure, gradients: Gradients, data: TrainingSet, leaf_of_row: Array, features: Array,
+        centres: Array, ridge: float, reg_lambda: float,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        codes, m = self._by_row(data.bins), cpu_sums.multiplicity_of(gradients)
+        g, h = gradients.g[structure.output], gradients.h[structure.output]
+        v, s = features.shape
+        starts = range(0, max(data.n_rows, 1), lines.BLOCK)
+        parts = np.zeros((len(starts), v, s + 2, s + 1))
+
+        def work(begin: int, end: int) -> None:
+            for block in range(begin, end):
+                rows = starts[block], min(starts[block] + lines.BLOCK, data.n_rows)
+                lines.moments(g, h, m, codes, leaf_of_row, features, centres, *rows, parts[block])
+
+        self._shared(len(starts), data.n_rows, work)
+        total = np.zeros(parts.shape[1:])
+        for part in parts:
+            total += part
+        return lines_of(total, structure, ridge, reg_lambda, self)
+
+    def add_lines(self, scores: Array, component: Leaves, factor: float, bins: Bins, cuts: Cuts) -> None:
+        codes, leaf_of_row = self._by_row(bins), self._route(component.tree.nodes, bins, cuts)
+        what = component.tree.value, component.features, component.slopes, component.centres
+        self._in_parts(len(scores), lambda _, a, b: lines.add(scores, factor, codes, leaf_of_row, *what, a, b))
+
+    # parts of the above
+
+    def _packed(self, gradients: Gradients, output: int, room: Workspace) -> tuple[Array, tuple[float, float]]:
+        packed, _, units = cpu_sums.pack(gradients, output, self._team, self._in_parts, room)
+        return packed, units
+
+    def _room(self, plan: Plan | None) -> Workspace:
+        """One that no other caller is using: that of the last fit of this plan, if there is one."""
+        for i, (known, _) in enumerate(self._idle):
+            if known is (plan or _NO_PLAN):
+                try:
+                    found = self._idle.pop(i)
+                except IndexError:
+                    break
+                if found[0] is known:
+                    return found[1]
+                self._idle.append(found)
+        return Workspace()
+
+    def _columns(self, grid: Grid, bins: Bins) -> tuple[Array, Array, Array, Array]:
+        """Bins and their cells of the first feature, and of the second, if there is one."""
+        columns = self._by_column(bins)
+        a = columns[grid.features[0]], grid.cells[0]
+        return (*a, NO_BINS, NO_CELLS) if len(grid.features) == 1 else (*a, columns[grid.features[1]], grid.cells[1])
+
+    def _by_column(self, bins: Bins) -> Array:
+        """(d, n) uint8; of sparse bins made once."""
+        return bins.columns if isinstance(bins, DenseBins) else self._columns_of_sparse.of(bins)
+
+    def _by_row(self, bins: Bins) -> Array:
+        """(n, d) uint8"""
+        return bins.rows if isinstance(bins, DenseBins) else np.ascontiguousarray(self._by_column(bins).T)
+
+
+_NO_PLAN = Plan.of(())

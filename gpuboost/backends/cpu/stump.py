@@ -1,0 +1,270 @@
+"""A tree of one split on the CPU: ``CpuFrontier``'s verbs where the root is all there is to search.
+
+No list of rows, no table of nodes, no room for other histograms: of what a round with few candidates costs, that would
+be most. Dense columns are passed from end to end, of sparse ones the stored entries are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cpu import histograms as cpu_histograms
+from gpuboost.backends.cpu import split_search as cpu_search
+from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.cpu.layout import NO_BYTES, Layout, Marks, even
+from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.kernels.common import fixed_point
+from gpuboost.kernels.common.normal_table import TABLE
+from gpuboost.kernels.growth import stump
+from gpuboost.kernels.histograms import column_sums
+from gpuboost.kernels.splits import random_strength as contest
+from gpuboost.kernels.splits.narrow_split import MOST_RIDGE
+from gpuboost.types import Array, Bins, Candidates, DenseBins, Gradients, Limits, Nodes, SparseBins, TrainingSet
+
+CELLS_SUMMED_PER_THREAD = 262_144  # below so many values to add a thread is not worth waking,
+ROUTED_PER_THREAD = 131_072  # nor below so many rows to turn to integers, or to route
+ALL_FEATURES = np.empty((0, 0), np.bool_)
+
+
+def suits(limits: Limits) -> bool:
+    """Whether trees of these limits are stumps as they are grown here."""
+    alone = limits.max_depth == 1 and limits.max_leaves > 1
+    return alone and limits.min_samples_leaf == 1 and not limits.symmetric
+
+
+def by_columns(bins: Bins, marks: Marks | None, candidates: Candidates) -> bool:
+    """Whether columns are passed and not rows: of dense bins, if few of the entries compete, or if marks pay."""
+    if isinstance(bins, DenseBins) or marks is None:
+        return True
+    if len(candidates.features) == bins.shape[1]:
+        return marks.pay
+    return bool(2 * stump.stored(marks.cost, candidates.features) < len(bins.row))
+
+
+class CpuStump:
+    """See the protocol's Frontier. ``by_row``: the layout to sum sparse rows by, if not their columns."""
+
+    def __init__(
+        self,
+        data: TrainingSet,
+        gradients: Gradients,
+        output: int,
+        candidates: Candidates,
+        limits: Limits,
+        by_row: Layout | None,
+        marks: Marks | None,
+        laid_out: Array | None,
+        scales: tuple[float, float],
+        team: Team,
+        workspace: Workspace,
+    ) -> None:
+        self.output, self.workspace = output, workspace
+        self._data, self._laid_out, self._by_row, self._marks = data, laid_out, by_row, marks
+        self._limits, self._candidates, self._team = limits, candidates, team
+        self._units = 1.0 / scales[0], 1.0 / scales[1]
+        m = cpu_sums.multiplicity_of(gradients)
+        self._weight = int(m.sum()) if len(m) else data.n_rows
+        self._rows = gradients.g[output], gradients.h[output], m, *scales
+        self._narrow = data.n_rows <= cpu_histograms.NARROW_ROWS
+        self._found: tuple[int, int, list[int], float, NDArray[np.uint32]] | None = None
+        self._lefts, self._split, self._sought = 0, False, False
+
+    def build_histograms(self) -> None:
+        """Turn gradients to integers, and sum what competes."""
+        if self._sought:
+            return
+        cuts, features, t = self._data.cuts, self._candidates.features, len(self._candidates.features)
+        bins, self._starts, self._n_bins = self._data.bins, np.empty(t + 1, np.uint64), np.empty(t, np.int32)
+        self._kinds, self._defaults = np.empty(t, np.uint8), np.empty(t, np.int64)
+        default = NO_BYTES if isinstance(bins, DenseBins) else bins.default
+        self._some_sets = stump.lay_out(
+            features, cuts.n_bins, cuts.is_categorical, default, self._starts, self._n_bins, self._kinds, self._defaults
+        )
+        n_cells = int(self._starts[-1])
+        if isinstance(bins, DenseBins):
+            where: tuple[Any, ...] = bins.columns, features, self._starts
+            self._sum_rows(n_cells, self._data.n_rows * t, partial(column_sums.build, *self._rows, *where))
+        elif self._by_row is not None:
+            where, size = (self._by_row.row_start, self._by_row.cells), len(self._by_row.cells)
+            self._sum_rows(n_cells, size, partial(column_sums.build_by_row, *self._rows, *where))
+        elif self._marks is not None:
+            self._sum_columns(n_cells, bins, self._marks)
+
+    def _sum_rows(self, n_cells: int, size: int, build: Callable[..., None]) -> None:
+        """By stretches of the rows, each of which has a histogram of its own at first."""
+        n, parts = self._data.n_rows, self._team.worth(size, CELLS_SUMMED_PER_THREAD)
+        packed = self.workspace.array("packed", (parts, min(n, column_sums.TILE)), np.int64)
+        sums = self.workspace.array("histogram", (parts, 2 * n_cells), np.int64)
+        totals = np.zeros((parts, cpu_sums.LINE), np.int64)
+
+        def add(part: int) -> None:
+            build(*share(n, part, parts), self._narrow, packed[part], sums[part], totals[part])
+
+        self._team.run_parts(parts, add)
+        if parts > 1:
+            np.add.reduce(sums, axis=0, out=sums[0])
+        self._histogram = sums[:1]
+        self._add_up(totals)
+
+    def _sum_columns(self, n_cells: int, bins: SparseBins, marks: Marks) -> None:
+        """All rows are turned to integers first, since entries lie anywhere; then by stretches of the features."""
+        n, features, t = self._data.n_rows, self._candidates.features, len(self._candidates.features)
+        packed = self.workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
+        parts = self._team.worth(n, ROUTED_PER_THREAD)
+        totals = np.zeros((parts, cpu_sums.LINE), np.int64)
+
+        def pack(part: int) -> None:
+            fixed_point.pack(*self._rows, *share(n, part, parts), packed, totals[part])
+
+        self._team.run_parts(parts, pack)
+        self._add_up(totals)
+        self._histogram = self.workspace.array("histogram", (1, 2 * n_cells), np.int64)
+        pieces, bounds = self._team.worth(stump.stored(marks.cost, features), CELLS_SUMMED_PER_THREAD), [0, t]
+        if pieces > 1:
+            ends = np.zeros(t + 1, np.int64)
+            np.cumsum(marks.cost[features], out=ends[1:])
+            bounds = even(ends, pieces).tolist()
+
+        def add(part: int) -> None:
+            column_sums.build_by_entry(
+                bins.column_start, bins.row, bins.column_bin, marks.words, marks.of, features, self._starts,
+                packed, bounds[part], bounds[part + 1], self._narrow, self._histogram[0],
+            )  # fmt: skip
+
+        self._team.run_parts(pieces, add)
+
+    def _add_up(self, totals: NDArray[np.int64]) -> None:
+        """The sums of g and of h over all rows, from those of each thread."""
+        parts = totals.tolist()
+        self._totals = sum(part[0] for part in parts), sum(part[1] for part in parts)
+
+    def seek_splits(self) -> None:
+        """Find the best split."""
+        if self._sought:
+            return
+        self._sought = True
+        candidates, limits, t = self._candidates, self._limits, len(self._candidates.features)
+        heavy = self._totals[1] > 0 and self._totals[1] * self._units[1] >= 2.0 * limits.min_child_weight
+        if not heavy or self._data.n_rows < 2:
+            return
+        gains, found = np.zeros((1, t)), np.empty((1, t, 4), np.int64)
+        left_sets = np.empty((1, t if self._some_sets else 0, 8), np.uint32)
+        asked = (
+            self._histogram, self._data.n_rows, (*self._totals, self._weight), self._starts, self._n_bins,
+            self._kinds if self._some_sets else None, self._defaults, self._units,
+            (float(limits.reg_lambda), float(limits.min_child_weight), float(limits.min_split_gain)), limits.signed,
+            cpu_histograms.NARROW_ROWS,
+        )  # fmt: skip
+        root = cpu_search.NO_CUTS if candidates.root is None else candidates.root
+        to = None if self._is_plain() else True, root, self._drawn(), gains, found, left_sets
+        parts = min(self._team.worth(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
+        bounds = [0, t] if parts == 1 else even(self._starts, parts).tolist()
+        best = [-1] * parts
+
+        def search(part: int) -> None:
+            best[part] = stump.search_root(*asked, bounds[part], bounds[part + 1], *to)
+
+        self._team.run_parts(parts, search)
+        winner, lots = best[0], candidates.lots(self.output)
+        if lots is not None:
+            sums = np.array([self._totals])
+            contest.keep_winners(gains, sums, candidates.features, lots.deviation, TABLE, *lots.key.words)
+        if lots is not None or parts > 1:
+            winner = stump.best_of(gains[0], 0, t)
+        if winner >= 0:
+            left_set = left_sets[0, winner] if self._kinds[winner] else cpu_search.NO_WORDS
+            feature = int(candidates.features[winner])
+            self._found = winner, feature, found[0, winner].tolist(), float(gains[0, winner]), left_set
+
+    def _is_plain(self) -> bool:
+        """Whether ``split.search`` may take its short way."""
+        limits = self._limits
+        plain = self._narrow and self._candidates.root is None and not limits.signed
+        return plain and limits.reg_lambda < MOST_RIDGE * self._units[1]
+
+    def _drawn(self) -> NDArray[np.bool_]:
+        """(2, t): the features that the root may be split by; (0, 0) for all."""
+        if self._candidates.by_node is None:
+            return ALL_FEATURES
+        t = len(self._candidates.features)
+        may = np.zeros((2, t), np.bool_)
+        may[0, subset(self._candidates.by_node[0], t, self._candidates.node_key(0))] = True
+        return may
+
+    def split(self, most: int | None) -> bool:
+        """Once, if there is something to gain."""
+        now, self._split = self._found is not None and not self._split, True
+        return now
+
+    def settle(self, *, wanted: bool) -> NDArray[np.int32]:
+        """(n,) the leaf of every row. Ends the growth: how many are in each is learned here."""
+        n = self._data.n_rows
+        if self._found is None:
+            return np.zeros(n, np.int32)
+        _, feature, (cut, missing_left, _, _), _, left_set = self._found
+        bins, missing, out = self._data.bins, int(self._data.cuts.n_bins[feature]), np.empty(n, np.int32)
+        if isinstance(bins, DenseBins):
+            codes = bins.columns[feature]
+        elif self._laid_out is not None:
+            codes = self._laid_out[feature]
+        else:
+            entries = slice(bins.column_start[feature], bins.column_start[feature + 1])
+            row, stored, default = bins.row[entries], bins.column_bin[entries], bins.default[feature]
+            if not len(left_set):
+                self._lefts = stump.route_entries(row, stored, default, cut, missing, missing_left == 1, out)
+                return out
+            codes = np.full(n, default, np.uint8)
+            codes[row] = stored
+        parts = self._team.worth(n, ROUTED_PER_THREAD)
+        lefts, how = [0] * parts, (cut, missing, missing_left == 1, left_set, len(left_set) > 0)
+
+        def route(part: int) -> None:
+            lefts[part] = stump.route(codes, *how, *share(n, part, parts), out)
+
+        self._team.run_parts(parts, route)
+        self._lefts = sum(lefts)
+        return out
+
+    def nodes(self) -> Nodes:
+        """The finished tree, once its rows are settled."""
+        n, cover = self._data.n_rows, self._sums(1)
+        if self._found is None:
+            none, nowhere = np.zeros(1, np.int32), np.full(1, -1, np.int32)
+            rest = none, np.zeros(1, np.bool_), none, none, np.zeros(1), cover, np.array([n])
+            return Nodes(nowhere, *rest, np.zeros((1, 8), np.uint32))
+        at, feature, (cut, missing_left, _, _), gain, left_set = self._found
+        sets = np.zeros((3, 8), np.uint32)
+        if len(left_set):
+            sets[0] = left_set
+            missing = int(self._n_bins[at])  # growing needs the bit of missing values, later missing_left tells
+            sets[0, missing >> 5] &= ~np.uint32(1 << (missing & 31))
+        return Nodes(
+            np.array([feature, -1, -1], np.int32),
+            np.array([cut, 0, 0], np.int32),
+            np.array([missing_left == 1, False, False]),
+            np.array([stump.LEFT, 0, 0], np.int32),
+            np.array([stump.RIGHT, 0, 0], np.int32),
+            np.array([gain, 0.0, 0.0]),
+            cover,
+            np.array([n, self._lefts, n - self._lefts]),
+            sets,
+        )
+
+    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(v,) G and H of every node."""
+        return self._sums(0), self._sums(1)
+
+    def _sums(self, which: int) -> NDArray[np.float64]:
+        """Of g or of h, of every node."""
+        total, unit = self._totals[which], self._units[which]
+        if self._found is None:
+            return np.array([total * unit])
+        left = self._found[2][2 + which]
+        return np.array([total * unit, left * unit, (total - left) * unit])

@@ -1,0 +1,1 @@
+"""The CUDA device: runtime, memory, graphs, streams and the discovery of GPUs. Nothing here knows what a tree is."""

@@ -1,0 +1,181 @@
+"""Device memory and kernels for trees of one shape, allocated once and used again for every tree."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda.device.plan import Plan
+from gpuboost.backends.cuda.device.runtime import Runtime, source
+from gpuboost.backends.cuda.shares import SHARDED, Share, SharedTree
+from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
+from gpuboost.backends.numerics.monotone import of_features
+from gpuboost.types import Array, Cuts
+
+HEAD = 4  # numbers in front of ``contest``
+NO_CUTS = np.empty((0, 8), np.uint32)
+UPLOADS = 16  # sets of candidates that may be on their way
+WARPS = 16  # of a block that builds histograms
+STAGE_BYTES = 520, 640  # of each of its warps, where rows are not counted and where they are
+STATIC_BYTES = 512  # at least what these kernels have of shared memory besides
+
+
+class Arena:
+    """What a frontier works with.
+
+    ``nodes[output]`` (most_nodes,) NODE, as bytes, and ``leaf_of_row[output]`` (n,) int32 hold the last tree of each
+    output; ``array`` is scratch that all outputs share: see ``Plan.sizes``.
+    """
+
+    def __init__(
+        self, runtime: Runtime, plan: Plan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False,
+        by_node: bool = False, share: Share | None = None,
+    ) -> None:  # fmt: skip
+        self.runtime, self.plan = runtime, plan
+        self.array: dict[str, Array] = {
+            name: empty_records(runtime, length, dtype) if dtype.names else runtime.zeros(max(1, length), dtype)
+            for name, (length, dtype) in plan.sizes().items()
+        }
+        self.nodes = [empty_records(runtime, plan.most_nodes, NODE) for _ in range(outputs)]
+        self.leaf_of_row = [runtime.zeros(max(1, plan.n), np.int32) for _ in range(outputs)]
+        self.no_rows = runtime.zeros(1, np.int32)
+        zero, nothing = np.uint32(0), runtime.zeros(1, np.float64)
+        self.all_compete = runtime.zeros(1, np.uint32), np.int32(0)
+        self.no_lots = np.float64(0.0), zero, zero, runtime.zeros(1, np.uint32), zero, nothing
+        self.rule = runtime.upload(as_bytes(_rule(plan, by_node)))
+        self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
+        self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
+        length = HEAD + 2 * plan.d + 2 * plan.tiles + (8 * plan.d if restricted else 0)
+        self._contest_on_host = [runtime.pinned(length, np.int32) for _ in range(UPLOADS)]
+        self._contest, self._uploads = runtime.zeros(length, np.int32), 0
+        d, tiles = plan.d, plan.tiles
+        bounds = np.cumsum([0, HEAD, d, d, tiles, tiles]).tolist()
+        pieces = [self._contest[bounds[i] : bounds[i + 1]] for i in range(5)]
+        self.contest, self.features, self.places, self.tiles, self.tile_cells = pieces
+        self.shared_tree = None if share is None else SharedTree(runtime, plan, share)
+        self.within: tuple[Array, ...] = ()  # what is told of monotonic constraints
+        if plan.limits.directions is not None:
+            directions = of_features(plan.limits.directions, cuts).astype(np.int32)
+            self.within = runtime.zeros(4 * plan.most_slots, np.float64), runtime.upload(directions)
+        self._compile()
+
+    def _compile(self) -> None:
+        plan, kernel = self.plan, self.runtime.kernel
+        shared = "" if self.shared_tree is None else SHARDED
+        shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
+        tree = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
+        search = (
+            "growth/choose.cuh",
+            "splits/bounds.cuh",
+            "splits/search.cuh",
+            "splits/categories.cuh",
+            "histograms/cells.cuh",
+            "splits/warp_groups.cuh",
+        )
+        lots = ("common/philox.cuh", "common/normal.cuh", "splits/random_strength.cuh")
+        halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
+        planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES[plan.counts]
+        passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
+        self.shared = planes // passes + stages
+        macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
+        histogram = source(*tree, "histograms/histogram.cu", before=macros)
+        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
+        if plan.limits.symmetric:
+            symmetric = source(*tree, *search, *lots, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
+            self.complete_histograms = kernel(symmetric, "complete_histograms")
+            self.evaluate_level = kernel(symmetric, "evaluate_level")
+        else:
+            sets += "#define ONE_VALUE 1\n" * plan.limits.signed
+            sets += "#define MONOTONE 1\n" * (plan.limits.directions is not None)
+            self.evaluate = kernel(source(*tree, *search, *lots, "splits/split.cu", before=shape + sets), "evaluate")
+        slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
+        partition = source(
+            *tree,
+            "growth/record.cuh",
+            "growth/partition.cu",
+            before=f"{shared}#define SLOT {slot}\n#define SETS {int(plan.sets)}\n",
+        )
+        self.root_histogram = kernel(histogram, "root_histogram", shared_limit=self.shared)
+        self.list_histogram = kernel(histogram, "list_histogram", shared_limit=self.shared)
+        self.route = kernel(partition, "route")
+        self.route_and_add = kernel(partition, "route_and_add")
+        self.settle_rows = kernel(partition, "settle_rows")
+        self.finish_tree = kernel(partition, "finish_tree")
+        if self.shared_tree is not None:
+            self.cut_shared_lists = kernel(partition, "cut_shared_lists")
+
+    @property
+    def n_candidates(self) -> int:
+        """Features that compete."""
+        return len(self._features)
+
+    @property
+    def sums(self) -> Array:
+        """Of the lines' stretches; of shards, of the lines, over all of them."""
+        return self.array["partials"] if self.shared_tree is None else self.shared_tree.sums
+
+    @property
+    def here(self) -> tuple[Array, ...]:
+        """What kernels that choose splits are told besides, where rows are shared out."""
+        return () if self.shared_tree is None else (self.shared_tree.here,)
+
+    @cached_property
+    def tried(self) -> Array:
+        """(2 * most_slots,) NODE, as bytes: the nodes of leaf-wise growth, of which not all become part of the tree."""
+        return empty_records(self.runtime, 2 * self.plan.most_slots, NODE)
+
+    def compete(self, features: NDArray[np.int32], root: NDArray[np.uint32] | None = None) -> None:
+        """Queue the upload of the candidate features, increasing, if they are not those on the device already.
+
+        ``root`` (t, 8): the cuts by which the root may be split; the arena must have been made for such. Not for use in
+        a capture: where features change from round to round, call it before the graph is launched.
+        """
+        cuts = NO_CUTS if root is None else root
+        if np.array_equal(features, self._features) and np.array_equal(cuts, self._root):
+            return
+        self._features, self._root = features.copy(), cuts.copy()
+        if self._uploads and self._uploads % UPLOADS == 0:
+            self.runtime.wait()  # the buffer about to be written may still be read
+        host = self._contest_on_host[self._uploads % UPLOADS]
+        self._uploads += 1
+        found = contest(features, self._n_bins, self.plan)
+        host[: len(found)] = found
+        if root is not None:
+            host[3] = len(found)
+            host[len(found) : len(found) + root.size] = root.view(np.int32).ravel()
+        self.runtime.write(self._contest, host)
+
+
+def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: Plan) -> NDArray[np.int32]:
+    """(4 + 2d + 2 tiles,) int32.
+
+    How many features and tiles, the width of a tile, and 0; the features; where the cells of each begin in a histogram,
+    in units of ``cells``; the tiles that hold them; the cells that each of those uses and, from bit 16 on, which of its
+    words of 4 features do: always the first, as sums of rows are made of it.
+    """
+    d, width = plan.d, plan.width
+    tiles, tile_of = np.unique(features // width, return_inverse=True)
+    out = np.zeros(HEAD + 2 * d + 2 * plan.tiles, np.int32)
+    out[:3] = len(features), len(tiles), width
+    out[HEAD : HEAD + len(features)] = features
+    out[HEAD + d : HEAD + d + len(features)] = tile_of * width + features % width
+    at = HEAD + 2 * d
+    out[at : at + len(tiles)] = tiles
+    for i, tile in enumerate(tiles):
+        used = int(n_bins[tile * width : (tile + 1) * width].max()) + 1
+        words = np.unique(features[tile_of == i] % width // 4)
+        out[at + plan.tiles + i] = -(-used // 4) * 4 | (int((1 << words).sum()) | 1) << 16
+    return out
+
+
+def _rule(plan: Plan, by_node: bool) -> NDArray[np.void]:
+    limits, rule = plan.limits, np.zeros(1, RULE)
+    for name in ("reg_lambda", "min_child_weight", "min_split_gain"):
+        rule[name] = getattr(limits, name)
+    rule["max_leaves"], rule["symmetric"] = plan.most_leaves, limits.symmetric
+    rule["one_value"], rule["in_turn"] = limits.signed, by_node
+    rule["max_depth"] = min(limits.max_depth, 2**30)
+    rule["min_samples_leaf"] = min(limits.min_samples_leaf, 2**30)
+    return rule

@@ -1,0 +1,130 @@
+"""How GPUs add up what they have: by NCCL, or through the host's memory."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
+from gpuboost.errors import DeviceError
+from gpuboost.types import Array
+
+_NCCL_TYPES = {"i4": "NCCL_INT32", "u4": "NCCL_UINT32", "i8": "NCCL_INT64", "u8": "NCCL_UINT64"}
+
+
+def nccl_of(cp: Any) -> Any | None:
+    """CuPy's NCCL, or None where it was built without it or the library is not installed."""
+    found = getattr(cp.cuda, "nccl", None)
+    if found is None and getattr(cp, "__name__", "") == "cupy":
+        try:
+            found = import_module("cupy_backends.cuda.libs.nccl")
+        except ImportError:
+            return None
+    return found if getattr(found, "available", False) else None
+
+
+@final
+class NcclCollective:
+    """See ``shares.Collective``. Queued like a kernel; nothing waits on the host.
+
+    Making one waits until every rank does.
+    """
+
+    name = "nccl"
+
+    def __init__(self, runtime: CupyRuntime, unique_id: tuple[int, ...], size: int, rank: int) -> None:
+        nccl: Any = nccl_of(runtime.cp)  # there is one, or there would be no id
+        self._runtime, self._nccl = runtime, nccl
+        with runtime.cp.cuda.Device(runtime.index):
+            self._all: Any = self._nccl.NcclCommunicator(size, unique_id, rank)
+
+    def sum(self, device: Array) -> None:
+        self._reduce(device, self._nccl.NCCL_SUM)
+
+    def max(self, device: Array) -> None:
+        self._reduce(device, self._nccl.NCCL_MAX)
+
+    def abort(self) -> None:
+        self._all.abort()
+
+    def _reduce(self, device: Array, operation: int) -> None:
+        kind = getattr(self._nccl, _NCCL_TYPES[np.dtype(device.dtype).str[1:]])
+        at, stream = device.data.ptr, self._runtime.stream.ptr
+        self._all.allReduce(at, at, device.size, kind, operation, stream)
+
+
+class Meeting(Protocol):
+    """Where ranks bring arrays of the host, and each goes away with what all of them come to."""
+
+    def reduce(self, rank: int, size: int, array: NDArray[Any], how: str) -> NDArray[Any]:
+        """how: "sum" or "max". Waits until all ``size`` ranks are there, whose calls are alike.
+
+        Raises:
+            DeviceError: if one will not come.
+        """
+        ...
+
+    def abort(self) -> None: ...
+
+
+@final
+class HostCollective:
+    """See ``shares.Collective``. Through page-locked memory of the host, where a meeting joins the ranks; it waits."""
+
+    name = "host"
+
+    def __init__(self, runtime: CupyRuntime, meeting: Meeting, size: int, rank: int) -> None:
+        self._runtime, self._meeting, self._size, self._rank = runtime, meeting, size, rank
+        self._pinned: dict[tuple[int, Any], NDArray[Any]] = {}
+
+    def sum(self, device: Array) -> None:
+        self._reduce(device, "sum")
+
+    def max(self, device: Array) -> None:
+        self._reduce(device, "max")
+
+    def abort(self) -> None:
+        self._meeting.abort()
+
+    def _reduce(self, device: Array, how: str) -> None:
+        key = device.shape[0], device.dtype
+        if key not in self._pinned:
+            self._pinned[key] = self._runtime.pinned(device.shape, device.dtype)
+        pinned = self._pinned[key]
+        self._runtime.read(device, pinned)
+        self._runtime.wait()
+        pinned[:] = self._meeting.reduce(self._rank, self._size, pinned, how)
+        self._runtime.write(device, pinned)
+
+
+@final
+class Alone:
+    """See ``shares.Collective``. Of one GPU, that has all the rows."""
+
+    name = "alone"
+
+    def sum(self, device: Array) -> None:
+        """It is the sum."""
+
+    def max(self, device: Array) -> None:
+        """It is the largest."""
+
+    def abort(self) -> None:
+        """Nobody waits."""
+
+
+def combined(arrays: list[NDArray[Any]], how: str) -> NDArray[Any]:
+    """The sum or the maximum of arrays of one dtype, which it keeps."""
+    together = {"sum": np.add, "max": np.maximum}[how]
+    out = arrays[0].copy()
+    for array in arrays[1:]:
+        together(out, array, out=out)
+    return out
+
+
+def stopped() -> DeviceError:
+    """What a rank raises that waits for one that failed."""
+    return DeviceError("execution: another shard failed, and this one could not go on without it.")

@@ -1,0 +1,153 @@
+"""How much of everything a tree needs on a device, before there is a device: sizes, grids and the schedule of batches.
+
+Histograms are what takes room. Those of nodes that may be split again are kept for subtraction, in as many slots as
+``HISTOGRAM_BYTES`` allow; of a node that got none, both children are built instead of the smaller one. Sums of
+stretches of rows are needed only until they are evaluated, which is done in batches if ``PARTIAL_BYTES`` ask for it.
+Either way the tree is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuboost.backends.cuda.tree import LINE, NODE, ROUTE, TILE
+from gpuboost.types import Cuts, Limits
+
+HISTOGRAM_BYTES = 2 << 30
+PARTIAL_BYTES = 1 << 30
+MOST_ROWS = 65_535  # of one stretch: see backends/numerics/fixed_point.py
+LEAST_ROWS = 4_096  # of one stretch: with fewer, sums would take longer to write and read than to make
+CANDIDATE_BYTES = 64
+ROWS_OF_THREAD = 4  # rows that a thread of ``route`` reads at once
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What changes the speed and never the tree. The defaults are for everyday use."""
+
+    histogram_bytes: int = HISTOGRAM_BYTES
+    partial_bytes: int = PARTIAL_BYTES
+    least_rows: int = LEAST_ROWS
+    stretches: int = 0  # to share rows and tiles out in; 0: three for each multiprocessor
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sizes for one shape of data and limits of a tree.
+
+    Letters: n rows, d features; ``width`` features to a tile, ``cells`` bins to a feature, ``tiles`` of candidates.
+    """
+
+    n: int
+    d: int
+    width: int
+    cells: int
+    tiles: int
+    counts: bool  # rows are counted per bin
+    sets: bool  # some feature is categorical
+    limits: Limits
+    most_leaves: int
+    slots: int  # nodes whose histogram can be kept
+    batch: int  # lines whose sums can be held at once
+    stretches: int
+    least_rows: int
+    sm_count: int
+
+    @classmethod
+    def of(
+        cls, n: int, cuts: Cuts, limits: Limits, sm_count: int, candidates: int | None = None,
+        tuning: Tuning = Tuning(), all_rows: int | None = None,
+    ) -> Plan:  # fmt: skip
+        """For n rows of features cut like this, of which at most ``candidates`` compete in a tree (None: all)."""
+        d, n_bins = cuts.n_features, cuts.n_bins
+        width = tile_width(d)
+        cells = next(size for size in (64, 128, 256) if size >= int(n_bins.max(initial=1)) + 1)
+        tiles = min(-(-d // width), d if candidates is None else candidates) or 1
+        counts = limits.min_samples_leaf > 1
+        tile_bytes = tiles * width * cells
+        most_leaves = max(1, min(limits.max_leaves, 2 ** min(limits.max_depth, 31)))
+        if not limits.symmetric:  # where every leaf has a row
+            most_leaves = max(1, min(most_leaves, n if all_rows is None else all_rows))
+        wanted = min(2 ** max(0, min(limits.max_depth, 31) - 2), 2 * most_leaves)
+        slots = max(1, min(wanted, tuning.histogram_bytes // (tile_bytes * (20 if counts else 16))))
+        if limits.symmetric:  # what all nodes of a level have in common is sought in their histograms
+            slots = min(2 ** max(0, min(limits.max_depth, 31) - 1), most_leaves)
+        pairs = min(2 ** max(0, min(limits.max_depth, 31) - 2), most_leaves)
+        batch = max(
+            1, min(pairs if slots >= pairs else 2 * pairs, tuning.partial_bytes // (tile_bytes * (12 if counts else 8)))
+        )
+        stretches = tuning.stretches or 3 * sm_count
+        return cls(
+            n, d, width, cells, tiles, counts, bool(cuts.is_categorical.any()), limits, most_leaves, slots, batch,
+            stretches, tuning.least_rows, sm_count,
+        )  # fmt: skip
+
+    @property
+    def most_nodes(self) -> int:
+        return 2 * self.most_leaves - 1
+
+    @property
+    def most_lines(self) -> int:
+        """Children counted in one step: two for each split if none of the histograms was kept."""
+        return max(1, 2 * (self.most_leaves - 1))
+
+    @property
+    def most_stretches(self) -> int:
+        """Stretches of rows in one step: at least one for each line, and as many more as rows are shared out in."""
+        return self.most_lines + self._more_stretches
+
+    @property
+    def _more_stretches(self) -> int:
+        return max(self.stretches, self.n // MOST_ROWS + 1) + 1
+
+    @property
+    def partials(self) -> int:
+        """Pairs (stretch, tile of features) whose sums are held at once."""
+        shared_out = max(self.stretches, self.tiles * (self.n // MOST_ROWS + 1)) + self.tiles
+        return self.batch * self.tiles + shared_out
+
+    @property
+    def most_slots(self) -> int:
+        """Leaves of a tree that grows: leaf-wise growth splits some nodes in vain."""
+        return 2 * self.most_leaves
+
+    @property
+    def slot_type(self) -> np.dtype[np.generic]:
+        """What holds the number of a slot."""
+        held = min(2 ** min(self.limits.max_depth, 31), self.most_slots)
+        return np.dtype(np.uint8 if held <= 1 << 8 else np.uint16 if held <= 1 << 16 else np.int32)
+
+    def sizes(self) -> dict[str, tuple[int, np.dtype[np.generic]]]:
+        """Length and dtype of every array that all outputs share."""
+        tile, u32, i32, i64 = self.width * self.cells, np.dtype(np.uint32), np.dtype(np.int32), np.dtype(np.int64)
+        counted, rows = 1 if self.counts else 0, -(-self.n // ROWS_OF_THREAD) * ROWS_OF_THREAD
+        return {
+            "pairs": (2 * rows, u32),
+            "slot_of_row": (rows, self.slot_type),
+            "list": (self.n, i32),
+            "list_pairs": (2 * self.n, u32),
+            "partials": (2 * self.partials * tile, u32),
+            "partial_counts": (counted * self.partials * tile, u32),
+            "histograms": (2 * self.slots * self.tiles * tile, i64),
+            "counts": (counted * self.slots * self.tiles * tile, i32),
+            "candidates": (min(self.batch, self.most_lines) * 2 * self.d * CANDIDATE_BYTES // 8, i64),
+            "arrived": (2 * min(self.batch, self.most_lines), u32),
+            "tile_sums": (2 * self._more_stretches, i64),
+            "node_of_slot": (self.most_slots, i32),
+            "cursor": (self.most_lines, u32),
+            "lines": (self.most_lines, LINE),
+            "routes": (self.most_slots, ROUTE),
+            "stretches": (self.most_stretches, TILE),
+        }
+
+    def bytes(self, outputs: int = 1) -> int:
+        """Device memory of an arena, data and gradients not counted."""
+        shared = sum(length * dtype.itemsize for length, dtype in self.sizes().values())
+        return shared + 2 * self.most_slots * NODE.itemsize + outputs * (self.most_nodes * NODE.itemsize + 4 * self.n)
+
+
+def tile_width(d: int) -> int:
+    """Features to a tile: the smallest of 4, 8, 16 and 32 that holds them all, or 32."""
+    return next((width for width in (4, 8, 16) if d <= width), 32)

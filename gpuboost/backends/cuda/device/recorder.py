@@ -1,0 +1,109 @@
+"""A runtime that remembers what it was asked to launch, so that it can be launched again as one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from numpy.typing import DTypeLike, NDArray
+
+from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, Shape
+from gpuboost.types import Array
+
+
+@final
+class Recorder:
+    """See ``Runtime``. While ``record`` runs, launches are done and remembered.
+
+    ``write`` is never remembered: what it brings to the device may change from one replay to the next, and whoever
+    calls it does so again before a replay. All that waits for the device, or needs new memory, forbids a replay.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.name, self.sm_count, self.block_memory = runtime.name, runtime.sm_count, runtime.block_memory
+        self._launches: list[Callable[[], None]] | None = None
+        self._replayable = True
+
+    @property
+    def free_memory(self) -> int:
+        return self._runtime.free_memory
+
+    def record(self, work: Callable[[], Any]) -> tuple[Any, list[Callable[[], None]], bool]:
+        """What ``work`` returns, what it launched, and whether that can be launched again in its place."""
+        self._launches, self._replayable = [], True
+        try:
+            found = work()
+            return found, self._launches, self._replayable
+        finally:
+            self._launches = None
+
+    def empty(self, shape: Shape, dtype: DTypeLike) -> Array:
+        self._replayable = False
+        return self._runtime.empty(shape, dtype)
+
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> Array:
+        self._replayable = False
+        return self._runtime.zeros(shape, dtype)
+
+    def upload(self, host: NDArray[Any]) -> Array:
+        self._replayable = False
+        return self._runtime.upload(host)
+
+    def adopt(self, x: Any) -> Array | None:
+        return self._runtime.adopt(x)
+
+    def pinned(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+        return self._runtime.pinned(shape, dtype)
+
+    def write(self, device: Array, pinned: NDArray[Any]) -> None:
+        self._runtime.write(device, pinned)
+
+    def read(self, device: Array, pinned: NDArray[Any]) -> None:
+        self._replayable = False
+        self._runtime.read(device, pinned)
+
+    def fill(self, device: Array, byte: int) -> None:
+        self._do(lambda: self._runtime.fill(device, byte))
+
+    def copy(self, destination: Array, source: Array) -> None:
+        self._do(lambda: self._runtime.copy(destination, source))
+
+    def beyond(self, work: Callable[[], None]) -> None:
+        self._replayable = False
+        self._runtime.beyond(work)
+
+    def download(self, device: Array) -> NDArray[Any]:
+        self._replayable = False
+        return self._runtime.download(device)
+
+    def wait(self) -> None:
+        self._replayable = False
+        self._runtime.wait()
+
+    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Kernel:
+        launch = self._runtime.kernel(source, name, shared_limit=shared_limit)
+
+        def noted(grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None:
+            self._do(lambda: launch(grid, block, args, shared_mem))
+
+        return noted
+
+    def capture(self, work: Callable[[], None]) -> Callable[[], None]:
+        return self._runtime.capture(work)
+
+    def beside(self) -> Runtime:
+        return self._runtime.beside()
+
+    def mark(self) -> Any:
+        self._replayable = False
+        return self._runtime.mark()
+
+    def follow(self, mark: Any) -> None:
+        self._replayable = False
+        self._runtime.follow(mark)
+
+    def _do(self, launch: Callable[[], None]) -> None:
+        launch()
+        if self._launches is not None:
+            self._launches.append(launch)

@@ -1,0 +1,79 @@
+"""Arrays of the host that have a copy on the device, for as long as the host's array lives."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from gpuboost.backends.cuda.bins import Binner, DeviceBins
+from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.kernels.gradients import pointwise
+from gpuboost.types import Array, Bins, Cuts
+
+CUTS_KEPT = 4  # of different cuts
+
+
+class Copies:
+    """Of arrays of the host, for all streams of a device: made by whoever asks first, for whom the others wait."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Any] = {}
+        self._making = threading.Lock()
+
+    def of(self, original: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` makes, which must be there when it returns; dropped with the original."""
+        key = id(original)
+        with self._making:
+            if key not in self._held:
+                self._held[key] = make()
+                weakref.finalize(original, self._held.pop, key, None)
+            return self._held[key]
+
+
+class Resident:
+    """Copies are made at the first request and dropped with the original, which must not change meanwhile."""
+
+    def __init__(self, runtime: Runtime, binner: Binner, copies: Copies | None = None) -> None:
+        self._runtime, self._binner = runtime, binner
+        self.copies = Copies() if copies is None else copies
+        self._kinds: dict[int, tuple[Cuts, tuple[Array, Array]]] = {}
+        self.nothing = runtime.zeros(1, np.float64)  # for kernels' arguments that are not used
+        self.no_times = runtime.zeros(1, np.int32)
+
+    def array(self, x: Any, dtype: DTypeLike) -> Array:
+        """x on the device: itself if it lives there, else a copy."""
+        adopted = self._runtime.adopt(x)
+        if adopted is not None:
+            return adopted
+        return self.copies.of(x, lambda: self._runtime.upload(np.ascontiguousarray(x, dtype)))
+
+    def total(self, weight: Any) -> float:
+        """The sum of weights in the order of ``Reference.fixed_order_sum``."""
+        host = weight if isinstance(weight, np.ndarray) else self._runtime.download(weight)
+        return float(pointwise.sum_in_order(np.ascontiguousarray(host, np.float64)))
+
+    def bins(self, bins: Bins) -> DeviceBins:
+        """Bins on the device; a host's are laid out once."""
+        if isinstance(bins, DeviceBins):
+            return bins
+        anchor = bins.rows if hasattr(bins, "rows") else bins.feature
+
+        def lay_out() -> DeviceBins:
+            laid_out = self._binner.lay_out(bins)
+            self._runtime.wait()  # another stream may be the next to ask
+            return laid_out
+
+        found: DeviceBins = self.copies.of(anchor, lay_out)
+        return found
+
+    def kinds(self, cuts: Cuts) -> tuple[Array, Array]:
+        """(d,) int32 value bins of each feature, and (d,) uint8 whether it is categorical."""
+        if id(cuts) not in self._kinds:
+            pair = self._runtime.upload(cuts.n_bins), self._runtime.upload(cuts.is_categorical.astype(np.uint8))
+            self._kinds = {**dict(list(self._kinds.items())[1 - CUTS_KEPT :]), id(cuts): (cuts, pair)}
+        return self._kinds[id(cuts)][1]

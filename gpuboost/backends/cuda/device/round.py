@@ -1,0 +1,218 @@
+"""The rounds of a training: the first ones launch verb by verb, later ones are one graph.
+
+A verb calls ``verb(key, work)``. ``key`` holds everything that decides what ``work`` launches. Two rounds in a row with
+equal keys are enough: their launches become a graph, and from then on ``work`` is not called, the result it once had is
+handed out, and the graph is launched when the round ends. A round that goes another way than the recorded one is done
+verb by verb, from its first verb on.
+
+What changes from round to round has a fixed place on the device: ``inputs``, 32-bit words that are written before a
+verb's work, or before the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda.device.recorder import Recorder
+from gpuboost.types import Array, Limits
+
+T = TypeVar("T")
+
+WORDS = 32  # of input
+UPLOADS = 64  # of inputs that may be under way before the host waits
+
+_BY_VALUE = (int, float, str, bytes, bool, type(None), Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    key: tuple[Any, ...]  # holds what it names, so that nothing else can take its identity
+    work: Callable[[], Any]
+    result: Any
+    launches: list[Callable[[], None]]
+    replayable: bool
+    takes: bool
+
+
+class Postponed(Protocol):
+    """Launches that wait for the next verb, which may do better."""
+
+    def launch(self) -> None: ...
+
+
+class Round:
+    """One at a time: ``with round.enclosed(): ...`` around the verbs of a round."""
+
+    def __init__(self, runtime: Recorder) -> None:
+        self._runtime = runtime
+        self.inputs: Array = runtime.zeros(WORDS, np.uint32)
+        self._values = np.zeros(WORDS, np.uint32)
+        self._staged: list[NDArray[Any]] = [runtime.pinned(WORDS, np.uint32) for _ in range(UPLOADS)]
+        self._written, self._dirty = 0, True
+        self._buffers: dict[Any, Any] = {}
+        self._before: list[_Step] = []  # the last round, or the recorded one
+        self._graph: Callable[[], None] | None = None
+        self._now: list[_Step] = []
+        self._open, self._replaying = False, False
+        self._set: dict[int, tuple[int, ...]] = {}  # inputs of this round
+        self._alike = True  # this round's verbs so far are those of the one before,
+        self._postponed: Postponed | None = None
+        self._twins: dict[int, Any] = {}  # and what one of them returned is, by its identity, what its twin did
+
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
+    @contextmanager
+    def enclosed(self) -> Iterator[None]:
+        self._open, self._replaying, self._alike = True, self._graph is not None, True
+        self._now, self._set, self._twins = [], {}, {}
+        try:
+            yield
+        except BaseException:
+            self.forget()
+            raise
+        finally:
+            self._open = False
+        self._end()
+
+    def forget(self) -> None:
+        """Drop the graph, and the memory of the rounds so far."""
+        self._drop_graph()
+        self._before, self._now, self._buffers, self._postponed = [], [], {}, None
+
+    def verb(self, key: tuple[Any, ...], work: Callable[[], T], *, takes: bool = False) -> T:
+        """What ``work`` returns, or returned when the round was recorded.
+
+        takes: ``work`` asks for what was postponed; otherwise that is launched before it.
+        """
+        if not self._open:
+            self._write_inputs()
+            return work()
+        expected = self._before[len(self._now)] if len(self._now) < len(self._before) else None
+        if self._replaying:
+            if expected is not None and self._same(key, expected.key):
+                self._now.append(_Step(key, work, expected.result, expected.launches, True, takes))
+                return cast(T, expected.result)
+            self._do_after_all()
+        return cast(T, self._did(key, work, takes))
+
+    def postpone(self, launches: Postponed) -> None:
+        """Called by a verb's work: the next verb takes the launches in, or they are done before it. Outside of rounds
+        they are done at once."""
+        if self._open:
+            self._postponed = launches
+        else:
+            launches.launch()
+
+    def take(self) -> Postponed | None:
+        """What waits, which is then for the caller to launch."""
+        taken, self._postponed = self._postponed, None
+        return taken
+
+    def buffer(self, name: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """What ``make`` makes: kept from round to round under this name; outside of rounds made anew."""
+        if not self._open:
+            return make()
+        if name not in self._buffers:
+            self._buffers[name] = make()
+        return cast(T, self._buffers[name])
+
+    def set_inputs(self, place: int, words: tuple[int, ...]) -> Array:
+        """Words for a kernel, and where they will be on the device when it runs."""
+        if self._replaying and self._set.get(place, words) != words:
+            self._do_after_all()  # a graph sees one value of each
+        end = place + len(words)
+        self._set[place] = words
+        self._dirty |= tuple(self._values[place:end].tolist()) != words
+        self._values[place:end] = words
+        return self.inputs[place:end]
+
+    def _did(self, key: tuple[Any, ...], work: Callable[[], Any], takes: bool) -> Any:
+        place = len(self._now)
+        expected = self._before[place] if place < len(self._before) else None
+        self._alike = self._alike and expected is not None and self._same(key, expected.key)
+        if place == 0 and not self._alike:  # another training
+            self.forget()
+        self._write_inputs()
+        before = None if takes else self.take()
+
+        def all_of_it() -> Any:
+            if before is not None:
+                before.launch()
+            return work()
+
+        result, launches, replayable = self._runtime.record(all_of_it)
+        self._now.append(_Step(key, work, result, launches, replayable, takes))
+        if self._alike and expected is not None:
+            self._twins[id(result)] = expected.result
+        return result
+
+    def _do_after_all(self) -> None:
+        """The round is another one than was recorded: its verbs so far are done now."""
+        steps, self._now = self._now, []
+        self._drop_graph()
+        for step in steps:
+            self._did(step.key, step.work, step.takes)
+
+    def _end(self) -> None:
+        if self._replaying:
+            if self._graph is not None and len(self._now) == len(self._before):
+                self._write_inputs()
+                self._graph()
+                self._now = []
+                return
+            self._do_after_all()
+        self._launch_postponed()
+        again = self._alike and len(self._now) == len(self._before)
+        if again and self._now and all(step.replayable for step in self._now):
+            self._graph = self._captured([launch for step in self._now for launch in step.launches])
+        self._before, self._now = self._now, []
+
+    def _launch_postponed(self) -> None:
+        """No verb took it: it becomes part of the last one."""
+        if (left := self.take()) is not None:
+            _, launches, replayable = self._runtime.record(left.launch)
+            last = self._now[-1]
+            replayable &= last.replayable
+            self._now[-1] = replace(last, launches=[*last.launches, *launches], replayable=replayable)
+
+    def _same(self, now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
+        """Equal numbers and texts; else the same object, or its twin of the round before."""
+        if len(now) != len(before):
+            return False
+        for a, b in zip(now, before, strict=True):
+            if a is b or (type(a) is type(b) and isinstance(a, _BY_VALUE) and a == b):
+                continue
+            if self._twins.get(id(a), a) is not b:
+                return False
+        return True
+
+    def _drop_graph(self) -> None:
+        if self._graph is not None:
+            self._runtime.wait()  # it may still be running
+        self._graph, self._replaying = None, False
+
+    def _captured(self, launches: list[Callable[[], None]]) -> Callable[[], None]:
+        def again() -> None:
+            for launch in launches:
+                launch()
+
+        return self._runtime.capture(again)
+
+    def _write_inputs(self) -> None:
+        if not self._dirty:
+            return
+        if self._written == UPLOADS:
+            self._runtime.wait()
+            self._written = 0
+        staged = self._staged[self._written]
+        staged[:] = self._values
+        self._runtime.write(self.inputs, staged)
+        self._written, self._dirty = self._written + 1, False

@@ -1,0 +1,306 @@
+"""The seam between the CUDA driver and a device: what may be asked of it, and its one implementation on CuPy.
+
+``CupyRuntime`` takes the ``cupy`` namespace as an argument. Tests hand it an emulated one, so that the lines that talk
+to CuPy are the lines that run on machines without a GPU. Nothing here imports CuPy before a device is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpuboost.backends.cuda.device.sources import OPTIONS, source
+from gpuboost.errors import DeviceError
+from gpuboost.types import Array
+
+__all__ = ["CupyRuntime", "Kernel", "Runtime", "source"]
+
+_DLPACK_CUDA = (2, 13)  # kDLCUDA and kDLCUDAManaged of dlpack.h
+
+Shape = int | tuple[int, ...]
+
+
+class Kernel(Protocol):
+    """A compiled kernel. Nothing checks the arguments on a device: wrap scalars in the kernel's type (np.int32(n))."""
+
+    def __call__(
+        self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0
+    ) -> None: ...
+
+
+class Runtime(Protocol):
+    """One device and its one stream. Calls return before the work is done; ``download`` and ``wait`` wait for it."""
+
+    name: str  # "cuda:0", "emulated"
+    sm_count: int
+    block_memory: int  # bytes of shared memory that one block may have
+
+    @property
+    def free_memory(self) -> int: ...  # bytes
+
+    def empty(self, shape: Shape, dtype: DTypeLike) -> Array: ...
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> Array: ...
+    def upload(self, host: NDArray[Any]) -> Array: ...
+    def adopt(self, x: Any) -> Array | None: ...
+    def pinned(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]: ...
+    def write(self, device: Array, pinned: NDArray[Any]) -> None: ...
+    def read(self, device: Array, pinned: NDArray[Any]) -> None: ...
+    def fill(self, device: Array, byte: int) -> None: ...
+    def copy(self, destination: Array, source: Array) -> None: ...
+    def download(self, device: Array) -> NDArray[Any]: ...
+    def wait(self) -> None: ...
+    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Kernel: ...
+    def beyond(self, work: Callable[[], None]) -> None: ...
+    def capture(self, work: Callable[[], None]) -> Callable[[], None]: ...
+    def beside(self) -> Runtime: ...
+    def mark(self) -> Any: ...
+    def follow(self, mark: Any) -> None: ...
+
+
+@final
+class CupyRuntime:
+    """A device through CuPy, on a stream of its own (the legacy stream cannot be captured).
+
+    Args:
+        cp: the cupy namespace.
+        index: the device.
+        name: what the device is called; None: "cuda:index".
+        pinned_empty: cupyx.empty_pinned; None: ordinary memory, for an emulated device.
+    """
+
+    def __init__(
+        self,
+        cp: Any,
+        index: int = 0,
+        name: str | None = None,
+        pinned_empty: Callable[[Shape, DTypeLike], NDArray[Any]] | None = None,
+    ) -> None:
+        self.cp = cp
+        self.name = f"cuda:{index}" if name is None else name
+        self.index = index
+        self._pinned_empty = np.empty if pinned_empty is None else pinned_empty
+        self._device = cp.cuda.Device(index)
+        with self._device:
+            self._stream = cp.cuda.Stream(non_blocking=True)
+        self._modules: dict[str, Any] = {}
+        self._compiling = threading.Lock()
+        self._careful = os.environ.get("GPUBOOST_SYNC", "") == "1"
+        self._capturing = False
+        self.sm_count = int(self._device.attributes["MultiProcessorCount"])
+        self.block_memory = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
+
+    @property
+    def stream(self) -> Any:
+        """CuPy's, for events."""
+        return self._stream
+
+    @property
+    def free_memory(self) -> int:
+        """Bytes that can still be allocated: what the driver has, and what CuPy's pool keeps for reuse."""
+        with self._device:
+            return int(self._device.mem_info[0]) + int(self.cp.get_default_memory_pool().free_bytes())
+
+    def empty(self, shape: Shape, dtype: DTypeLike) -> Array:
+        """A new array of any content.
+
+        Raises:
+            DeviceError: if the memory is not there; with the numbers.
+        """
+        with self._device, self._stream:
+            try:
+                return self.cp.empty(shape, dtype)
+            except self.cp.cuda.memory.OutOfMemoryError as error:
+                asked = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+                raise DeviceError(
+                    f"device: {self.name} has no room for {asked:,} more bytes ({self.free_memory:,} are free). "
+                    "Free memory there, train on fewer rows or features, or use device='cpu'."
+                ) from error
+
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> Array:
+        """A new array of zero bytes."""
+        array = self.empty(shape, dtype)
+        self.fill(array, 0)
+        return array
+
+    def upload(self, host: NDArray[Any]) -> Array:
+        """A new device array with the host's content, which may change as soon as this returns."""
+        array = self.empty(host.shape, host.dtype)
+        with self._device, self._stream:
+            array.set(np.ascontiguousarray(host), stream=self._stream)
+            self._stream.synchronize()
+        return array
+
+    def adopt(self, x: Any) -> Array | None:
+        """A C-ordered array of this device for what lives on it already, without a copy where the order allows it.
+
+        CuPy arrays, DLPack and ``__cuda_array_interface__`` (numba, torch, JAX ...). None for everything else. Work
+        that was queued for ``x`` on its own stream is waited for on ours.
+
+        Raises:
+            DeviceError: if it lives on another GPU.
+        """
+        place = self._place(x)
+        if place is None:
+            return None
+        if place != self.index:
+            raise DeviceError(
+                f"device: the data live on cuda:{place}, the work is on {self.name}. "
+                f"Move them there, or pass device='cuda:{place}'."
+            )
+        if isinstance(x, self.cp.ndarray):
+            with self._device:
+                self._stream.wait_event(self.cp.cuda.get_current_stream().record())
+        with self._device, self._stream:
+            array = x
+            if not isinstance(x, self.cp.ndarray):
+                array = self.cp.from_dlpack(x) if hasattr(x, "__dlpack_device__") else self.cp.asarray(x)
+            return self.cp.ascontiguousarray(array)
+
+    def _place(self, x: Any) -> int | None:
+        """The number of the GPU that holds x; None if none does."""
+        if isinstance(x, self.cp.ndarray):
+            return int(x.device.id)
+        if hasattr(x, "__dlpack_device__"):
+            kind, number = x.__dlpack_device__()
+            return int(number) if int(kind) in _DLPACK_CUDA else None
+        if hasattr(x, "__cuda_array_interface__"):
+            pointer = x.__cuda_array_interface__["data"][0]
+            return int(self.cp.cuda.runtime.pointerGetAttributes(pointer).device) if pointer else self.index
+        return None
+
+    def pinned(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+        """Page-locked host memory of any content, which copies need to be asynchronous."""
+        return self._pinned_empty(shape, dtype)
+
+    def write(self, device: Array, pinned: NDArray[Any]) -> None:
+        """Queue a copy to the device. ``pinned`` must neither change nor go before the next wait. Not in a capture."""
+        with self._device:
+            device.set(pinned, stream=self._stream)
+
+    def read(self, device: Array, pinned: NDArray[Any]) -> None:
+        """Queue a copy to the host, which is there after the next wait. Not in a capture."""
+        with self._device:
+            device.get(stream=self._stream, out=pinned, blocking=False)
+
+    def fill(self, device: Array, byte: int) -> None:
+        """Queue a memset: every byte of the array becomes this one."""
+        with self._device:
+            device.data.memset_async(byte, device.nbytes, self._stream)
+
+    def copy(self, destination: Array, source: Array) -> None:
+        """Queue a copy between two C-ordered device arrays of as many bytes."""
+        if destination.nbytes != source.nbytes:
+            raise ValueError(f"source: must have {destination.nbytes} bytes; got {source.nbytes}.")
+        with self._device:
+            destination.data.copy_from_device_async(source.data, source.nbytes, self._stream)
+
+    def download(self, device: Array) -> NDArray[Any]:
+        """A host array with the content, when the work queued so far is done."""
+        with self._device:
+            host: NDArray[Any] = device.get(stream=self._stream)
+        return host
+
+    def wait(self) -> None:
+        """Wait for everything that was queued."""
+        with self._device:
+            self._stream.synchronize()
+
+    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Kernel:
+        """The kernel ``name`` of a module's text (see ``source``), compiled at the first request.
+
+        Args:
+            source: CUDA C.
+            name: an extern "C" kernel in it.
+            shared_limit: dynamic shared memory it may be launched with, in bytes, where that is above 48 KB.
+
+        Raises:
+            DeviceError: if a block of this device cannot have that much.
+        """
+        if shared_limit is not None and shared_limit > self.block_memory:
+            raise DeviceError(
+                f"device: kernel {name} needs {shared_limit:,} bytes of shared memory; "
+                f"a block of {self.name} may have {self.block_memory:,}. Use device='cpu'."
+            )
+        with self._device, self._compiling:
+            if source not in self._modules:
+                self._modules[source] = self.cp.RawModule(code=source, options=OPTIONS)
+            raw = self._modules[source].get_function(name)
+            if shared_limit is not None:
+                raw.max_dynamic_shared_size_bytes = shared_limit
+
+        def launch(grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None:
+            if 0 in grid:  # CuPy would launch one block
+                return
+            with self._device, self._stream:
+                raw(grid, block, tuple(args), shared_mem=shared_mem)
+            if self._careful and not self._capturing:
+                self._find_fault(name)
+
+        return launch
+
+    def beyond(self, work: Callable[[], None]) -> None:
+        """Queue what takes part in the work of other devices. Not in a capture."""
+        with self._device, self._stream:
+            work()
+
+    def beside(self) -> CupyRuntime:
+        """The same device on one more stream, for one more thread. What is compiled is compiled for both."""
+        other = CupyRuntime(self.cp, self.index, self.name, self._pinned_empty)
+        other._modules, other._compiling = self._modules, self._compiling
+        return other
+
+    def mark(self) -> Any:
+        """An event: all that is queued here so far. Not in a capture."""
+        with self._device:
+            event = self.cp.cuda.Event(disable_timing=True)
+            event.record(self._stream)
+        return event
+
+    def follow(self, mark: Any) -> None:
+        """What is queued from now on waits, on the device, for what another stream marked. Not in a capture."""
+        with self._device:
+            self._stream.wait_event(mark)
+
+    def _find_fault(self, kernel: str) -> None:
+        """Under GPUBOOST_SYNC=1 every launch is waited for, so that a fault is reported by the kernel that made it."""
+        try:
+            self.wait()
+        except Exception as error:
+            raise DeviceError(f"device: kernel {kernel} failed on {self.name}: {error}") from error
+
+    def capture(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Record the launches of ``work`` as a graph, without running them; the result queues the whole graph.
+
+        Arguments are frozen as they are. Allocation, transfers and waiting are not allowed in ``work``.
+        """
+        with self._device, self._stream:
+            self._stream.begin_capture()
+            self._capturing = True
+            try:
+                work()
+            except BaseException:
+                with suppress(Exception):  # the first error is the one to see
+                    self._stream.end_capture()
+                raise
+            finally:
+                self._capturing = False
+            return _Graph(self._stream.end_capture(), self._device, self._stream, work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    graph: Any
+    device: Any
+    stream: Any
+    work: Callable[[], None]  # keeps alive the arrays that the graph writes to
+
+    def __call__(self) -> None:
+        with self.device:
+            self.graph.launch(stream=self.stream)

@@ -1,0 +1,139 @@
+"""A worker's place on a GPU: a stream of its own, with all that trees are grown in, beside the server's.
+
+What the server's rounds leave on the device is good until the next round, and a worker's tree takes several. So a loan
+is a copy of the target, made by the server's stream, which an event puts before whatever the worker's stream does next;
+and what is brought is a copy of the tree, made by the worker's stream, whose thread waits for it. Neither copy is
+written to before the next loan at this place, by when the server has queued all that reads the tree: the event of that
+loan comes after it. The server's thread waits for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from gpuboost.backends.cuda.device.recorder import Recorder
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.leaves import DeviceStructure, Grown
+from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample
+from gpuboost.backends.protocol import Backend
+from gpuboost.backends.workers import Work
+from gpuboost.errors import DeviceError, GpuBoostError
+from gpuboost.types import Array, Sample, Structure, Target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """Of a machine: its stream, and its rounds."""
+
+    machine: Backend
+    runtime: Recorder
+    rounds: Round
+
+
+class CudaBench:
+    """See ``Bench``. ``numbers`` counts the loans of all places of a training, and so the draws that they are of."""
+
+    def __init__(self, server: Side, worker: Side, numbers: Iterator[int]) -> None:
+        self._server, self._worker, self._numbers = server, worker, numbers
+        self._lent: dict[Any, DeviceGradients] = {}  # by shape, of which a training has one
+        self._brought: dict[Any, tuple[Array, Array, Array | None]] = {}
+
+    @property
+    def machine(self) -> Backend:
+        """That builds here."""
+        return self._worker.machine
+
+    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
+        lent = self._server.rounds.verb(("lend", self), lambda: self._lend(cast(DeviceGradients, target.gradients)))
+        number, drawn = next(self._numbers), lent.sample
+        if drawn is None:
+            return replace(target, gradients=lent), sample
+        drawn = replace(drawn, log=cast(DeviceSample, sample).log, number=number)
+        return replace(target, rows=drawn.rows, gradients=lent), drawn
+
+    def build(self, work: Work) -> tuple[Structure, ...]:
+        machine, rounds = self._worker.machine, self._worker.rounds
+        try:
+            with rounds.enclosed():
+                rounds.verb(("worker",), lambda: None)  # a round that begins otherwise is another training's
+                built = cast("tuple[DeviceStructure, ...]", work(machine))
+                grown = [one.grown for one in built]
+                brought = rounds.verb(("bring", self, *grown), lambda: [self._bring(one) for one in grown])
+        except BaseException:
+            self._wait()  # nothing reads any more what was lent; and a stream that failed is what to speak of
+            raise
+        self._wait()
+        pairs = zip(brought, built, strict=True)
+        return tuple(cast(Structure, DeviceStructure(one, of.version)) for one, of in pairs)
+
+    def beside(self) -> CudaBench:
+        return CudaBench(self._server, self._worker, self._numbers)
+
+    def close(self) -> None:
+        self._server.runtime.wait()  # it may still read what was brought
+
+    # parts of the above
+
+    def _lend(self, of: DeviceGradients) -> DeviceGradients:
+        """Queue the copies, and put them before all that the worker's stream is given from now on."""
+        shape = *of.g.shape, of.sample is None
+        if shape not in self._lent:
+            self._lent[shape] = self._room_for(of)
+        lent, copy = self._lent[shape], self._server.runtime.copy
+        for to, by in zip(_parts(lent), _parts(of), strict=True):
+            copy(to, by)
+        self._worker.runtime.follow(self._server.runtime.mark())
+        return lent
+
+    def _room_for(self, of: DeviceGradients) -> DeviceGradients:
+        """Where what changes from round to round is copied to; of all rows, multiplicities do not."""
+
+        def like(array: Array | None) -> Array | None:
+            return None if array is None else self._server.runtime.empty(array.shape, array.dtype)
+
+        if of.sample is None:
+            return DeviceGradients(like(of.g), like(of.h), of.multiplicity, states=like(of.states))
+        lost, each = like(of.sample.lost), of.sample.inverse_probability
+        sample = DeviceSample(
+            like(of.sample.rows), like(each), room=of.sample.room, m=like(of.sample.m), lost=lost, rate=of.sample.rate
+        )
+        times = like(of.multiplicity)
+        return DeviceGradients(like(of.g), like(of.h), times, states=like(of.states), sample=sample, lost=lost)
+
+    def _bring(self, grown: Grown) -> Grown:
+        nodes, state, leaf_of_row = grown.nodes, grown.state, grown.leaf_of_row
+        shape = grown.output, nodes.shape[0], leaf_of_row is None
+        if shape not in self._brought:
+            empty = self._worker.runtime.empty
+            leaves = None if leaf_of_row is None else empty(leaf_of_row.shape, np.int32)
+            self._brought[shape] = empty(nodes.shape, np.uint8), empty(state.shape, np.uint8), leaves
+        to, copy = self._brought[shape], self._worker.runtime.copy
+        for place, array in zip(to, (nodes, state, leaf_of_row), strict=True):
+            if array is not None:
+                copy(place, array)
+        return replace(grown, nodes=to[0], state=to[1], leaf_of_row=to[2])
+
+    def _wait(self) -> None:
+        """Raises DeviceError if what was queued failed."""
+        try:
+            self._worker.runtime.wait()
+        except GpuBoostError:
+            raise
+        except Exception as error:  # CuPy's own kinds
+            raise DeviceError(
+                f"device: a worker's stream on {self._worker.runtime.name} failed ({error}). Nothing may run there any "
+                "more: start the process again, with fewer workers or device='cpu'; GPUBOOST_SYNC=1 finds the kernel."
+            ) from error
+
+
+def _parts(of: DeviceGradients) -> list[Array]:
+    """What a loan copies."""
+    sample = of.sample
+    if sample is None:
+        return [of.g, of.h, of.states]
+    drawn = [sample.rows, sample.m, sample.lost, sample.inverse_probability, of.multiplicity]
+    return [of.g, of.h, of.states, *(array for array in drawn if array is not None)]

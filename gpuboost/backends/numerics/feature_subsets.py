@@ -1,0 +1,26 @@
+"""Random subsets. Drawn on the host for every backend, from the stream's own numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.kernels.sampling import feature_subsets as subsets
+from gpuboost.keys import Key
+
+
+def subset(count: int, of: int, key: Key) -> NDArray[np.int32]:
+    """(count,) int32: so many of 0 .. of - 1, increasing; every set of them is as likely as any other."""
+    if count >= of:
+        return np.arange(of, dtype=np.int32)
+    out = np.empty(count, np.int32)
+    subsets.draw(of, *key.words, out)
+    out.sort()
+    return out
+
+
+def fractions(count: int, key: Key) -> NDArray[np.float64]:
+    """(count,) float64 in [0, 1), of 53 bits."""
+    out = np.empty(count)
+    subsets.fractions(*key.words, out)
+    return out

@@ -1,0 +1,72 @@
+"""What a leaf adds to the scores of its rows: from sums of gradients, with noise, or a quantile of residuals."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from gpuboost.backends.numerics import line_search
+from gpuboost.types import Array, Limits, Nodes, TrainingSet
+
+
+def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Array:
+    """(v,) float64: -G / (H + lambda) at leaves, 0 elsewhere and where the denominator is 0.
+
+    Leaves that share one value, ``limits.signed``, have -(G_L - G_R) / (H_L + H_R + lambda) and its negative.
+    """
+    ridge = float(limits.reg_lambda)
+    if limits.signed and len(nodes.feature) == 3:
+        g, h = float(sums[0][1]) - float(sums[0][2]), float(sums[1][1]) + float(sums[1][2]) + ridge
+        left = -g / h if h > 0.0 else 0.0
+        return np.array([0.0, left, -left]) + 0.0
+    if len(nodes.feature) == 3:  # of few numbers, these are quicker than arrays
+        (_, left_g, right_g), (_, left_h, right_h) = sums[0].tolist(), sums[1].tolist()
+        left_h, right_h = left_h + ridge, right_h + ridge
+        left = -left_g / left_h + 0.0 if left_h > 0.0 else 0.0
+        return np.array([0.0, left, -right_g / right_h + 0.0 if right_h > 0.0 else 0.0])
+    below = sums[1] + ridge
+    return np.divide(-sums[0], below, out=np.zeros(len(below)), where=nodes.is_leaf & (below > 0.0)) + 0.0
+
+
+def leaf_noise(nodes: Nodes, h: Array, limits: Limits, deviation: float, z: Array) -> Array:
+    """(v,) float64: deviation / sqrt(H + lambda) z at leaves that hold curvature, 0 elsewhere."""
+    below = h + limits.reg_lambda
+    spread = np.divide(deviation, np.sqrt(below), out=np.zeros(len(h)), where=nodes.is_leaf & (h > 0.0) & (below > 0.0))
+    return spread * z
+
+
+def weighted_quantile(x: Array, weight: Array, alpha: float) -> float:
+    """The smallest x whose weight, with that of all smaller ones, reaches alpha of the whole; 0 for no rows.
+
+    weight (n,) int64, positive: ``whole_weights``.
+    """
+    if len(x) == 0:
+        return 0.0
+    order = np.argsort(x, kind="stable")
+    reached = np.cumsum(weight[order])
+    total = int(reached[-1])
+    needed = min(max(ceil(alpha * float(total)), 1), total)
+    return float(x[order[np.searchsorted(reached, needed)]])
+
+
+def leaf_quantiles(leaf_of_row: Array, is_leaf: Array, residual: Array, weight: Array, alpha: float) -> Array:
+    """(v,) float64: ``weighted_quantile`` of the residuals in each leaf, 0 elsewhere. residual, weight (n,)."""
+    value, by_leaf = np.zeros(len(is_leaf)), np.argsort(leaf_of_row, kind="stable")
+    ends = np.cumsum(np.bincount(leaf_of_row, minlength=len(value)))
+    for leaf in np.flatnonzero(is_leaf):
+        rows = by_leaf[ends[leaf - 1] if leaf else 0 : ends[leaf]]
+        value[leaf] = weighted_quantile(residual[rows], weight[rows], alpha)
+    return value
+
+
+def whole_weights(data: TrainingSet) -> Array:
+    """(n,) int64, at least 1: weights as integers, so that a sum of them has no order."""
+    if data.weight is None:
+        return np.ones(data.n_rows, np.int64) if data.multiplicity is None else data.multiplicity.astype(np.int64)
+    return np.maximum(np.rint(data.weight * weight_scale(data.weight)).astype(np.int64), 1)
+
+
+def weight_scale(weight: Array) -> float:
+    """The power of two that takes the largest weight to 2**30 .. 2**31: sums of 2**32 of them fit in 64 bits."""
+    return line_search.whole_scale(float(weight.max(initial=0.0)))

@@ -1,0 +1,37 @@
+"""random_strength by definition: which feature splits a node when what each of them gains there is seen with noise.
+
+    noisy gain = gain + strength * (mean gain of the features that gain) * z
+
+The best cut of a feature stays its best cut; the winner's own gain, without noise, is what the tree keeps. z is word 0
+of the Philox block whose number is made of the node's exact sums (of a level that shares a split: of its depth) and of
+the feature, so that it is the same wherever and in whatever order nodes are looked at. The unit makes the rule blind to
+the size of the gradients, as the theorem of Langevin boosting asks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuboost.backends.numerics.random_numbers import gaussian_of, philox
+from gpuboost.kernels.splits.random_strength import LANES, OF_FEATURE, OF_G, OF_H
+from gpuboost.types import Noise
+
+_WORD = (1 << 64) - 1
+
+
+def winner(gains: dict[int, float], sums: tuple[int, int], noise: Noise | None) -> int | None:
+    """The feature that wins, the lowest of equals; None if none gains. gains: by feature, 0 where there is no split."""
+    competing = {f: gain for f, gain in gains.items() if gain > 0.0}
+    if noise is None or len(competing) < 2:
+        return max(sorted(competing), key=lambda f: competing[f], default=None)
+    lanes = [0.0] * LANES
+    for f in sorted(competing):
+        lanes[f % LANES] += competing[f]
+    spread = noise.deviation * (float(np.cumsum(lanes)[-1]) / len(competing))
+    noisy = {f: competing[f] + spread * _number(sums, f, noise) for f in sorted(competing)}
+    return max(noisy, key=lambda f: noisy[f])
+
+
+def _number(sums: tuple[int, int], feature: int, noise: Noise) -> float:
+    at = (sums[0] * OF_G + sums[1] * OF_H + feature * OF_FEATURE) & _WORD
+    return float(gaussian_of(philox(np.array([at], np.uint64), noise.key)[0, :1])[0])

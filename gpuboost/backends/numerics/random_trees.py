@@ -1,0 +1,85 @@
+"""The shape of a tree by chance alone: the definition of ``random_structure``, and what is counted afterwards.
+
+A law of shapes that does not know the gradients (docs/theory/langevin.md): every split takes each feature with equal
+probability, and each cut of it; what is missing goes left or right, evenly. Cuts are quantiles, so rows are parted
+evenly on the average. Of a categorical feature one category goes left, the next one right, and every other by a coin of
+its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpuboost.backends.numerics.random_numbers import uniform_bits
+from gpuboost.keys import Key
+from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes
+
+
+def random_nodes(cuts: Cuts, candidates: Candidates, limits: Limits, key: Key) -> Nodes:
+    """A tree filled level by level, to ``max_depth`` or ``max_leaves``; node v has children 2 v + 1 and 2 v + 2.
+
+    Split v is made of numbers 4 v .. 4 v + 3 of stream ``key``, and 8 v .. 8 v + 7 of ``key / "sets"``; where
+    all nodes of a level share one, v is the level. Features of one bin have no cut and are left out; without any other
+    the tree is a single leaf. Gains, and as yet cover and count, are 0: nothing was looked at.
+    """
+    n_bins, usable = cuts.n_bins, usable_features(cuts, candidates)
+    splits = splits_of(limits) if len(usable) else 0
+    size = 2 * splits + 1
+    draw = np.frexp(np.arange(1, splits + 1))[1] - 1 if limits.symmetric else np.arange(splits)
+    words = uniform_bits(4 * (int(draw[-1]) + 1) if splits else 0, key).reshape(-1, 4)[draw]
+    feature, of_bins = np.full(size, -1, np.int32), np.zeros(size, np.int32)
+    bin_, missing_left = np.zeros(size, np.int32), np.zeros(size, np.bool_)
+    left, right = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    left_set = np.zeros((size, 8), np.uint32)
+    if splits:
+        feature[:splits] = usable[_below(words[:, 0], len(usable))]
+        of_bins[:splits] = n_bins[feature[:splits]]
+        categorical = cuts.is_categorical[feature[:splits]]
+        bin_[:splits] = np.where(categorical, 0, _below(words[:, 1], of_bins[:splits] - 1))
+        missing_left[:splits] = words[:, 2] >> np.uint64(31) == 1
+        left[:splits] = 2 * np.arange(splits) + 1
+        right[:splits] = left[:splits] + 1
+        for v in np.flatnonzero(categorical):
+            left_set[v] = _set(int(words[v, 1]), int(of_bins[v]), int(draw[v]), key / "sets")
+    return Nodes(
+        feature, bin_, missing_left, left, right, np.zeros(size), np.zeros(size), np.zeros(size, np.int64), left_set
+    )
+
+
+def usable_features(cuts: Cuts, candidates: Candidates) -> Array:
+    """Those that have a cut."""
+    return candidates.features[cuts.n_bins[candidates.features] >= 2]
+
+
+def splits_of(limits: Limits) -> int:
+    """How many splits a tree is filled with."""
+    leaves = int(max(1, min(limits.max_leaves, 2 ** min(limits.max_depth, 30))))
+    return (1 << leaves.bit_length() - 1 if limits.symmetric else leaves) - 1  # symmetric: whole levels
+
+
+def counted(nodes: Nodes, h: Array, rows: Array, unit: float) -> Nodes:
+    """With cover and count, once it is known what came to the leaves. h, rows: (v,) int64, 0 at inner nodes."""
+    h, rows = h.astype(np.int64), rows.astype(np.int64)
+    for v in np.flatnonzero(~nodes.is_leaf)[::-1]:
+        h[v] = h[nodes.left[v]] + h[nodes.right[v]]
+        rows[v] = rows[nodes.left[v]] + rows[nodes.right[v]]
+    return replace(nodes, cover=h * unit, count=rows)
+
+
+def _below(words: Array, bound: Array | int) -> Array:
+    """Evenly from 0 to bound - 1, of a 32-bit word each."""
+    return (words * np.asarray(bound).astype(np.uint64) >> np.uint64(32)).astype(np.int64)
+
+
+def _set(word: int, n_bins: int, v: int, key: Key) -> Array:
+    """(8,) uint32 bits of the categories that go left."""
+    bits = uniform_bits(8 * (v + 1), key)[8 * v :]
+    coins = (bits[np.arange(n_bins) // 32] >> (np.arange(n_bins) % 32).astype(np.uint64) & np.uint64(1)) == 1
+    first = word * n_bins >> 32
+    coins[first], coins[(first + 1) % n_bins] = True, False
+    words = np.zeros(8, np.uint32)
+    for c in np.flatnonzero(coins):
+        words[c // 32] |= np.uint32(1 << int(c) % 32)
+    return words

@@ -1,0 +1,166 @@
+"""Thresholds from counts: which scores are large, found without sorting, and with the same bits on every machine.
+
+A machine brings integers only: how many scores lie in each of 2,048 buckets and the sum of their significands
+(``gpuboost.kernels.sampling.importance``), the same for the parts of one bucket, and for a given mu how many scores
+are above it, how many below its floor, and a fixed-point sum of the others. What is made of them is float64 in one
+order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import frexp, ldexp
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+
+BUCKETS, OF_ZERO, GROUP = 2048, 8, 64  # buckets; the first of them, those of 0; buckets summed before the next group
+LEVELS = ((20, 9), (9, 0))  # of a bucket's bits: what is fixed above, what is left below
+STEPS = 4  # of Newton's method, each about doubling the digits: two or three are enough where few scores tie
+SURELY_ALL = 2.0**126  # a rho that takes every positive score to 1 or more
+
+Ints: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """All scores of a round by the upper 11 of their bits."""
+
+    rows: Ints  # (2048,)
+    significands: Ints  # (2048,) their sum; 0 has none
+
+    @property
+    def n(self) -> int:
+        return int(self.rows.sum())
+
+    @property
+    def zeros(self) -> int:
+        return int(self.rows[:OF_ZERO].sum())
+
+    def sums(self) -> NDArray[np.float64]:
+        """(2048,) sum of the scores in each bucket: exact up to 2**29 rows."""
+        exponent = (np.arange(BUCKETS) >> 3) - 150
+        return np.asarray(np.ldexp(self.significands.astype(np.float64), exponent))
+
+
+ThreeSums: TypeAlias = Callable[[float, float, float], tuple[int, int, int]]
+"""(mu, low, scale) -> rows with s >= mu, rows with s < low, sum of rint(s * scale) over the rest"""
+
+Within: TypeAlias = Callable[[int, int, int], tuple[Ints, Ints]]
+"""(shift, prefix, narrow) -> rows and significands, by the next bits, of scores whose bits from ``shift`` up are it"""
+
+
+def check(not_numbers: int) -> None:
+    """Raise InputError if there are any."""
+    if not_numbers:
+        raise InputError(
+            f"loss: gradients must be finite numbers below 3.4e38, times their weights; {not_numbers} rows are not. "
+            "Scale y or the weights down, lower learning_rate, or check a custom loss."
+        )
+
+
+def proportional(counts: Counts, rate: float, floor: float, three_sums: ThreeSums) -> float:
+    """rho such that min(1, max(floor, rho s)) sums to rate * n; as large as it takes if that cannot be reached.
+
+    The buckets, as if all scores of one were its mean, give a first guess; Newton's method does the rest. What it
+    needs of the rows is exact, so it ends at the very solution as soon as no score changes sides.
+    """
+    n, need = counts.n, rate * counts.n
+    if need >= (n - counts.zeros) + floor * counts.zeros:
+        return SURELY_ALL
+    if need <= floor * n:
+        return 0.0
+    rho, sides = first_guess(counts, need, floor), (-1, -1)
+    for _ in range(STEPS):
+        mu = 1.0 / rho
+        shift = 62 - n.bit_length() - frexp(mu)[1]  # the sum stays below 2**62
+        above, below, between = three_sums(mu, floor * mu, ldexp(1.0, shift))
+        rest = need - above - floor * below
+        if (above, below) == sides or not (rest > 0.0 and between > 0):
+            break
+        rho, sides = rest / ldexp(float(between), -shift), (above, below)
+    return rho
+
+
+def first_guess(counts: Counts, need: float, floor: float) -> float:
+    """The solution for rows that all have the mean score of their bucket."""
+    of = np.flatnonzero(counts.rows[OF_ZERO:]) + OF_ZERO
+    rows, sums = counts.rows, counts.sums()
+    up_to, sum_up_to = np.cumsum(rows)[of], running(sums)[of]
+    means = sums[of] / rows[of]
+    first = np.searchsorted(means, floor * means, side="left")  # of those not below the floor, were mu this mean
+    below = np.where(first > 0, up_to[first - 1], counts.zeros)
+    between = sum_up_to - np.where(first > 0, sum_up_to[first - 1], 0.0)
+    above = counts.n - up_to
+    expected = above + between / means + floor * below
+    at = int(np.flatnonzero(expected >= need).max(initial=0))
+    return float((need - above[at] - floor * below[at]) / between[at])
+
+
+def ranked(counts: Counts, k: float, within: Within) -> tuple[float, int, int]:
+    """The score of rank k from the top, how many rows are above it, and how many are equal to it. 0 < k <= n."""
+    at, above = _rank(counts.rows, k, 0)
+    prefix = at
+    for shift, narrow in LEVELS:
+        rows, _ = within(shift, prefix, narrow)
+        at, above = _rank(rows, k, above)
+        prefix = prefix << (shift - narrow) | at
+    return _score(prefix), above, int(rows[at])
+
+
+def others(top: float, other: float) -> float:
+    """The probability of a row that is not among the top."""
+    return min(1.0, other / (1.0 - top))
+
+
+def at_border(k: float, above: int, ties: int, p: float) -> float:
+    """That of a row that ties at rank k: as likely among the top as there is room, else p, as all others."""
+    among_top = min(1.0, (k - above) / ties)
+    return among_top + (1.0 - among_top) * p
+
+
+def _rank(rows: Ints, k: float, above: int) -> tuple[int, int]:
+    """The highest place with at least k rows at it or further up, and how many are further up."""
+    from_top = above + np.cumsum(rows[::-1])[::-1]
+    at = int(np.flatnonzero(from_top >= k).max(initial=0))
+    return at, int(from_top[at] - rows[at])
+
+
+def heaviest(counts: Counts, mass: float, within: Within) -> float:
+    """The largest score such that it and all larger ones hold that share of the sum of all; 0 if that is 0."""
+    sums = counts.sums()
+    from_top = running(sums[::-1])[::-1]
+    total = float(from_top[0])
+    if total == 0.0:
+        return 0.0
+    at = _reaching(from_top, counts.rows, mass * total)
+    missing, prefix = mass * total - float(from_top[at] - sums[at]), at
+    unit = ldexp(1.0, (at >> 3) - 150)
+    for shift, narrow in LEVELS:
+        rows, significands = within(shift, prefix, narrow)
+        weight = np.asarray(np.cumsum(significands[::-1])[::-1] * unit, np.float64)  # whole, times a power of two
+        at = _reaching(weight, rows, missing)
+        missing -= float(weight[at] - significands[at] * unit)
+        prefix = prefix << (shift - narrow) | at
+    return _score(prefix)
+
+
+def _reaching(from_top: NDArray[np.float64], rows: Ints, target: float) -> int:
+    """The highest place that holds rows and reaches the target; the lowest with rows if rounding left none."""
+    there = np.flatnonzero(rows > 0)
+    return int(there[from_top[there] >= target].max(initial=int(there[0])))
+
+
+def _score(bits: int) -> float:
+    return float(np.uint32(bits).view(np.float32))
+
+
+def running(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of everything up to each place: groups of 64 in order, then the groups in order."""
+    within = np.cumsum(x.reshape(-1, GROUP), axis=1)
+    before = np.concatenate([[0.0], np.cumsum(within[:, -1])[:-1]])
+    return np.asarray((before[:, None] + within).ravel())

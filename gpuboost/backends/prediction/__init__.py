@@ -1,0 +1,1 @@
+"""Prediction of finished models on the host: raw values to bins, bins to leaves, leaves to scores and contributions."""

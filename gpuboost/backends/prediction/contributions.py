@@ -1,0 +1,64 @@
+"""Contributions of features to scores, computed by kernels; see ``gpuboost.backends.prediction.tree_shap``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.prediction.forest import Forest, with_asked_cuts
+from gpuboost.backends.prediction.tree_shap import Paths, gauss_legendre
+from gpuboost.kernels.prediction import contributions as kernels
+from gpuboost.types import Array, Ensemble
+
+_ROOM = 1 << 15  # bytes to work in for the rows of a block: they should stay in the first-level cache
+
+
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """An ensemble made ready to explain its scores. Only arrays: it can be shared by threads."""
+
+    forest: Forest
+    paths: Paths
+    columns: NDArray[np.int32]  # (p,) that the trees ask for, increasing
+    place: NDArray[np.int32]  # (conditions,) of its column among those
+    slot: NDArray[np.int32]  # (tests,) of its feature among those the forest uses
+    points: NDArray[np.float64]  # (q, q) row i holds the Gauss-Legendre rule of i + 1 points on [0, 1]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> Explainer:
+        ensemble = with_asked_cuts(ensemble)  # paths and forest must mean the same by a bin
+        forest, paths = Forest.of(ensemble), Paths.of(ensemble)
+        most = (int(np.diff(paths.start).max(initial=0)) + 1) // 2
+        points, weights = np.zeros((most, most)), np.zeros((most, most))
+        for i in range(most):
+            points[i, : i + 1], weights[i, : i + 1] = gauss_legendre(i + 1)
+        columns, place = np.unique(paths.column, return_inverse=True)
+        slot = np.searchsorted(forest.programme.features, paths.feature)
+        return cls(forest, paths, columns, place.astype(np.int32), slot.astype(np.int32), points, weights)
+
+
+def contributions(explainer: Explainer, x: Any, start: int, stop: int, out: Array) -> None:
+    """out[start:stop] = contributions of each column to each score, and last the expected score.
+
+    x: (n, d) as for ``forest.predict``; out: (n, k, d + 1) float64. A row's numbers sum to its score, up to rounding.
+    Raises InputError if x has another number of features than the model was trained on.
+    """
+    forest, paths, rows = explainer.forest, explainer.paths, explainer.forest.rows_of(x)
+    k, s, p = len(forest.bias), len(forest.programme.features), len(explainer.columns)
+    most = int(np.diff(paths.start).max(initial=0)) + 1
+    width = min(-(-(stop - start) // 8) * 8, max(8, _ROOM // (3 * most * 8) // 8 * 8))
+    codes, phi, room = np.zeros((1, s, width), np.uint8), np.empty((k, p, width)), np.empty((3, most, width))
+    conditions = explainer.place, paths.share, paths.test_start, explainer.slot, paths.accepted
+    leaves = paths.value, paths.output, explainer.points, explainer.weights
+    out[start:stop, :, :-1] = 0.0
+    out[start:stop, :, -1] = paths.expected
+    for first in range(start, stop, max(width, 1)):
+        n = min(width, stop - first)
+        forest.code(rows, first, n, codes)
+        phi[:] = 0.0
+        kernels.add_contributions(codes[0], paths.start, *conditions, *leaves, *room, phi)
+        out[first : first + n, :, explainer.columns] = phi[:, :, :n].transpose(2, 0, 1)

@@ -1,0 +1,206 @@
+"""An ensemble made ready for prediction: flat arrays, the features it uses, and how their values become codes.
+
+Order of operations, which is part of the contract: scores start at the bias and every tree in turn adds
+``factor * value`` (rounded once), in float64; of an ensemble that was shrunk, that sum starts at 0 and the score is
+``bias + scale * sum``. So the scores of a row do not depend on the other rows, on blocks or on threads, and those of
+an ensemble that was never shrunk are the running scores of the training loop, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.prediction.flat_trees import WIDTH, Programme
+from gpuboost.backends.prediction.raw_values import DenseRows, Rows, rows_of
+from gpuboost.errors import InputError
+from gpuboost.kernels.prediction import predict as kernels
+from gpuboost.types import Array, Cuts, Ensemble
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """An ensemble, flattened. Only arrays and numbers: it can be pickled, and shared by threads."""
+
+    programme: Programme
+    n_features: int  # columns of X
+    bias: NDArray[np.float64]  # (k,)
+    scale: float
+    scales: tuple[float, ...]  # after each round; () if it is always the same
+    values: NDArray[np.float64]  # factor * value of every leaf of every tree
+    output: NDArray[np.int32]  # (trees,)
+    columns: NDArray[np.int32]  # (s,) column of X that each used feature reads
+    slot_start: NDArray[np.int64]  # (n_features + 1,) first used feature that reads each column
+    absent: NDArray[np.uint8]  # (s,) code of 0
+    kinds: NDArray[np.uint8]  # (s,)
+    places: NDArray[np.int64]  # (s,) in cuts, or in categories
+    cuts: NDArray[np.float64]
+    cuts32: NDArray[np.float32]  # the largest float32 that is at most the cut
+    categories: NDArray[np.float64]
+    category_bins: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> Forest:
+        ensemble = with_asked_cuts(ensemble)
+        programme = Programme.of([tree.nodes for tree in ensemble.trees], ensemble.cuts)
+        pairs = zip(ensemble.trees, ensemble.factors, strict=True)
+        values = [factor * tree.value[tree.nodes.is_leaf] for tree, factor in pairs]
+        columns = ensemble.cuts.columns[programme.features]
+        kinds, places, cuts, categories, category_bins = _tables(programme, ensemble.cuts)
+        with np.errstate(over="ignore"):
+            cuts32 = cuts.astype(np.float32)
+        above = cuts32 > cuts
+        cuts32[above] = np.nextafter(cuts32[above], np.float32(-np.inf))
+        forest = cls(
+            programme=programme,
+            n_features=ensemble.cuts.n_columns,
+            bias=np.asarray(ensemble.bias, dtype=np.float64),
+            scale=ensemble.scale,
+            scales=ensemble.scales,
+            values=np.concatenate([np.empty(0), *values]),
+            output=np.array([tree.output for tree in ensemble.trees], dtype=np.int32),
+            columns=columns,
+            slot_start=np.searchsorted(columns, np.arange(ensemble.cuts.n_columns + 1)),
+            absent=np.empty(len(programme.features), np.uint8),
+            kinds=kinds,
+            places=places,
+            cuts=cuts,
+            cuts32=cuts32,
+            categories=categories,
+            category_bins=category_bins,
+        )
+        codes = programme.room(1)
+        forest.code(rows_of(np.zeros((1, forest.n_features))), 0, 1, codes)
+        forest.absent[:] = codes[0, :, 0]
+        return forest
+
+    def code(self, rows: Rows, start: int, n: int, codes: Array) -> None:
+        """codes[block, slot, row] of rows start .. start + n."""
+        cuts = self.cuts32 if rows.values.dtype == np.float32 else self.cuts
+        tables = self.kinds, self.places, self.programme.missing, cuts, self.categories, self.category_bins
+        if isinstance(rows, DenseRows):
+            strides = rows.row_stride, rows.column_stride
+            kernels.code_dense(rows.values, *strides, start, n, self.columns, *tables, codes)
+        else:
+            entries = rows.values, rows.indices, rows.row_start
+            kernels.code_sparse(*entries, start, n, self.slot_start, self.absent, *tables, codes)
+
+    def rows_of(self, x: Any) -> Rows:
+        """x as the kernels read it. Raises InputError if it has another number of features than the forest."""
+        rows = rows_of(x)
+        if rows.shape[1] != self.n_features:
+            raise InputError(
+                f"x: the model was trained on {self.n_features} features; this has {rows.shape[1]}. "
+                "Give the columns of the training data, in their order."
+            )
+        return rows
+
+
+def with_asked_cuts(ensemble: Ensemble) -> Ensemble:
+    """The same model on only those thresholds that some node asks for: the fewer, the faster a value finds its bin."""
+    cuts = ensemble.cuts
+    asked = np.zeros((cuts.n_features, 256), np.bool_)
+    for tree in ensemble.trees:
+        inner = ~tree.nodes.is_leaf
+        asked[tree.nodes.feature[inner], tree.nodes.bin[inner]] = True
+    place = np.zeros(asked.shape, np.int32)
+    place[:, 1:] = np.cumsum(asked[:, :-1], axis=1)
+    place[cuts.is_categorical] = 0  # no node asks there by order
+    pairs = enumerate(zip(cuts.thresholds, cuts.categories, strict=True))
+    thresholds = tuple(every if codes is not None else every[asked[f, : len(every)]] for f, (every, codes) in pairs)
+    trees = [
+        replace(tree, nodes=replace(tree.nodes, bin=place[tree.nodes.feature, tree.nodes.bin]))
+        for tree in ensemble.trees
+    ]
+    return replace(ensemble, cuts=replace(cuts, thresholds=thresholds), trees=tuple(trees))
+
+
+def predict(forest: Forest, x: Any, start: int, stop: int, out: Array) -> None:
+    """out[:, start:stop] = scores of rows start .. stop - 1 of x.
+
+    x: (n, d) float32 or float64, or scipy sparse, or what ``rows_of`` made of it; out: (k, n) float64.
+    Raises InputError if x has another number of features than the forest was grown with.
+    """
+    rows = forest.rows_of(x)
+    trees = range(forest.programme.n_trees)
+    out[:, start:stop] = forest.bias[:, None] if forest.scale == 1.0 else 0.0
+    codes = forest.programme.room(stop - start)
+    step = codes.shape[0] * codes.shape[2]
+    for first in range(start, stop, step):
+        n = min(step, stop - first)
+        forest.code(rows, first, n, codes)
+        forest.programme.add(codes, n, trees, forest.values, forest.output, out, first)
+    if forest.scale != 1.0:
+        out[:, start:stop] = forest.bias[:, None] + forest.scale * out[:, start:stop]
+
+
+def leaves(forest: Forest, x: Any, start: int, stop: int, out: Array) -> None:
+    """out[start:stop] = node in which each row comes to rest, tree by tree. out: (n, trees) int32."""
+    rows = forest.rows_of(x)
+    codes = forest.programme.room(stop - start)
+    step = codes.shape[0] * codes.shape[2]
+    for first in range(start, stop, step):
+        n = min(step, stop - first)
+        forest.code(rows, first, n, codes)
+        forest.programme.find_leaves(codes, n, out, first)
+
+
+def staged_predict(forest: Forest, x: Any) -> Iterator[Array]:
+    """(k, n) float64 scores after each round, each a new array; the values are turned to codes once."""
+    rows, programme, k = forest.rows_of(x), forest.programme, len(forest.bias)
+    n = rows.shape[0]
+    codes = np.empty((-(-n // WIDTH), len(programme.features), WIDTH), np.uint8)
+    forest.code(rows, 0, n, codes)
+    rounds = programme.n_trees // k
+    scales = forest.scales or (forest.scale,) * rounds
+    plain = _never_shrunk(scales)
+    for begins, shrunk, stop in ((forest.bias, False, plain), (np.zeros(k), True, rounds if plain < rounds else 0)):
+        sums = np.repeat(begins[:, None], n, axis=1)
+        for at in range(stop):
+            programme.add(codes, n, range(k * at, k * at + k), forest.values, forest.output, sums, 0)
+            if not shrunk:
+                yield sums.copy()
+            elif at >= plain:
+                yield forest.bias[:, None] + scales[at] * sums
+
+
+def _never_shrunk(scales: tuple[float, ...]) -> int:
+    """How many rounds came before the first that shrank the model."""
+    return next((at for at, scale in enumerate(scales) if scale != 1.0), len(scales))
+
+
+def _tables(programme: Programme, cuts: Cuts) -> tuple[Array, Array, Array, Array, Array]:
+    """How the values of each used feature find their bin, see ``kernels.prediction.predict.code_dense``."""
+    kinds, places = np.empty(len(programme.features), np.uint8), np.empty(len(programme.features), np.int64)
+    numbers, codes, bins = [np.empty(0)], [np.empty(0)], [np.empty(0, np.uint8)]
+    sizes = [0, 0]  # of numbers and of codes
+    for slot, feature in enumerate(programme.features):
+        categories = cuts.categories[feature]
+        if categories is not None:
+            order = np.argsort(categories, kind="stable")
+            place_bins = np.zeros(kernels.WIDE_SIZE, np.uint8)
+            place_bins[: len(order)] = order
+            kinds[slot], places[slot] = kernels.CATEGORICAL, sizes[1]
+            codes.append(_wide(np.asarray(categories[order], dtype=np.float64)))
+            bins.append(place_bins)
+            sizes[1] += kernels.WIDE_SIZE
+        else:
+            thresholds = cuts.thresholds[feature]
+            narrow = len(thresholds) <= kernels.NARROW_SIZE
+            kinds[slot], places[slot] = kernels.NARROW if narrow else kernels.WIDE, sizes[0]
+            numbers.append(_padded(thresholds, kernels.NARROW_SIZE) if narrow else _wide(thresholds))
+            sizes[0] += len(numbers[-1])
+    return kinds, places, np.concatenate(numbers), np.concatenate(codes), np.concatenate(bins)
+
+
+def _padded(numbers: Array, size: int) -> Array:
+    return np.concatenate([numbers, np.full(size - len(numbers), np.inf)])
+
+
+def _wide(numbers: Array) -> Array:
+    cuts = _padded(numbers, 256)
+    return np.concatenate([cuts[15::16], cuts])

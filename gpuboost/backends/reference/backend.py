@@ -1,0 +1,280 @@
+"""The living definition of every verb, in plain numpy and Python. Written to be read, not to be fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpuboost.backends.numerics import line_search
+from gpuboost.backends.numerics.exact_sums import fixed_order_sum, integers
+from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
+from gpuboost.backends.numerics.monotone import bound_leaves
+from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.random_numbers import gaussian_of, uniform_bits
+from gpuboost.backends.numerics.random_trees import counted, random_nodes
+from gpuboost.backends.prediction import additive
+from gpuboost.backends.prediction.routing import dense_rows, route
+from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition
+from gpuboost.backends.reference import growth as reference_growth
+from gpuboost.backends.reference import ranking as reference_lists
+from gpuboost.backends.reference import sampling as reference_sampling
+from gpuboost.backends.reference.growth import Frontier
+from gpuboost.backends.reference.smoothing import ReferenceSmoothing
+from gpuboost.backends.smoothing import Smoothing
+from gpuboost.keys import Key
+from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.types import (
+    Array,
+    Bins,
+    Candidates,
+    Cuts,
+    DenseBins,
+    Ensemble,
+    Gradients,
+    Limits,
+    Noise,
+    Sample,
+    Structure,
+    Target,
+    TrainingSet,
+    Tree,
+)
+
+
+class Reference:
+    """The backend that defines the others."""
+
+    name = "reference"
+
+    # the data, once
+
+    def quantise(self, x: Any, cuts: Cuts) -> Bins:
+        codes = [_codes(x, f, cuts) for f in range(cuts.n_features)]
+        columns = np.stack(codes).astype(np.uint8) if codes else np.empty((0, x.shape[0]), np.uint8)
+        return DenseBins(np.ascontiguousarray(columns.T), columns)
+
+    # the round
+
+    def recorded(self, step: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def collect(self, ensemble: Ensemble) -> Ensemble:
+        return ensemble
+
+    def to_host(self, found: Array) -> Array:
+        return found
+
+    # the target, once a round
+
+    def start(self, data: TrainingSet, bias: Array) -> Array:
+        return np.repeat(np.asarray(bias, np.float64)[:, None], data.n_rows, axis=1)
+
+    def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
+        if is_list_loss(loss):
+            return reference_lists.gradients(loss, scores, data, curvature)
+        g, h = np.empty(scores.shape), np.empty(scores.shape)
+        for i, y in enumerate(data.y):
+            if loss.n_outputs == 1:
+                g[0, i], h[0, i] = loss.derivatives(float(y), float(scores[0, i]), loss.parameter)
+            else:
+                loss.row_derivatives(float(y), scores[:, i], g[:, i], h[:, i], loss.parameter)
+        if curvature is not None:
+            h[:] = curvature
+        if data.weight is not None:
+            g, h = g * data.weight, h * data.weight
+        return Gradients(g.astype(np.float32), h.astype(np.float32), data.multiplicity)
+
+    def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
+        drawn = uniform_bits(n_rows, key) < np.uint64(int(probability * 2.0**32))
+        rows = np.flatnonzero(drawn).astype(np.int32)
+        return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))
+
+    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
+        return reference_sampling.draw(gradients, kappa, odds, uniform_bits(gradients.g.shape[1], key), losses)
+
+    def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
+        each = np.array(_values(loss, scores, data.y), np.float64)
+        return each if data.weight is None else each * data.weight
+
+    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+        return gradients
+
+    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return reference_sampling.node_control(gradients, sample, before, eta)
+
+    def leaf_control(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
+        sizes: tuple[int, ...],
+    ) -> Gradients:  # fmt: skip
+        means = np.empty(before.g.shape)
+        for output, (leaf_of_row, size) in enumerate(zip(leaves, sizes, strict=True)):
+            g, _, units = integers(before, output)
+            sums, rows = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            np.add.at(sums, leaf_of_row, g)
+            np.add.at(rows, leaf_of_row, 1 if before.multiplicity is None else before.multiplicity)
+            means[output] = (sums * units[0] / np.maximum(rows, 1))[leaf_of_row]
+        return reference_sampling.leaf_control(gradients, sample, before, eta, means)
+
+    def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
+        if sample.rows is None:
+            return gradients
+        rows, by = sample.rows, sample.inverse_probability
+        m = None if gradients.multiplicity is None else gradients.multiplicity[rows]
+        return Gradients(gradients.g[:, rows] * by, gradients.h[:, rows] * by, m)
+
+    def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
+        k, m = gradients.g.shape
+        rows = np.arange(m) if rows is None else rows
+        z = np.stack([gaussian(int(rows.max(initial=-1)) + 1, noise.key / output)[rows] for output in range(k)])
+        times = 1.0 if gradients.multiplicity is None else gradients.multiplicity.astype(np.float64)
+        spread = noise.deviation * np.sqrt(gradients.h.astype(np.float64) / times)
+        return replace(gradients, g=(gradients.g.astype(np.float64) + spread * z).astype(np.float32))
+
+    # the tree
+
+    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Frontier:
+        return reference_growth.plant(data, target, output, candidates, limits)
+
+    def histograms(self, frontier: Frontier) -> None:
+        reference_growth.histograms(frontier)
+
+    def best_splits(self, frontier: Frontier) -> None:
+        reference_growth.best_splits(frontier)
+
+    def partition(self, frontier: Frontier, most: int | None = None) -> bool:
+        return reference_growth.partition(frontier, most)
+
+    def harvest(self, frontier: Frontier, data: TrainingSet, target: Target) -> Structure:
+        return reference_growth.harvest(frontier, data, target)
+
+    def random_structure(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
+    ) -> Structure:
+        nodes = random_nodes(data.cuts, candidates, limits, key / output)
+        return Structure(nodes, output, target.version, None, None, blind=True)
+
+    def leaf_values(
+        self,
+        structure: Structure,
+        gradients: Gradients,
+        data: TrainingSet,
+        limits: Limits,
+        version: int,
+        noise: Noise | None = None,
+    ) -> tuple[Tree, Array]:
+        nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
+        if leaf_of_row is None:
+            leaf_of_row = route(nodes, dense_rows(data.bins), data.cuts)
+        if sums is None or structure.version != version:
+            g, h, units = integers(gradients, structure.output)
+            exact = np.zeros((2, len(nodes.feature)), np.int64)
+            np.add.at(exact[0], leaf_of_row, g)
+            np.add.at(exact[1], leaf_of_row, h)
+            sums = exact[0] * units[0], exact[1] * units[1]
+            if structure.blind:
+                nodes = counted(nodes, exact[1], np.bincount(leaf_of_row, minlength=len(exact[1])), units[1])
+        value = newton_values(nodes, sums, limits)
+        if noise is not None:
+            value += leaf_noise(
+                nodes, sums[1], limits, noise.deviation, gaussian(len(value), noise.key / structure.output)
+            )
+        return Tree(nodes, value, structure.output, structure.version), leaf_of_row
+
+    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+        assert loss.leaf_quantile is not None
+        residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
+        weight, value = whole_weights(data), np.zeros(len(tree.value))
+        for leaf in np.flatnonzero(tree.nodes.is_leaf):
+            rows = np.flatnonzero(leaf_of_row == leaf)
+            value[leaf] = weighted_quantile(residual[rows], weight[rows], loss.leaf_quantile)
+        return replace(tree, value=value)
+
+    def line_search(
+        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> Tree:
+        return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
+
+    def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
+        return float(line_search.lengths(self, loss, scores, output, along, data)[0])
+
+    def bound_leaves(
+        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> Tree:
+        return bound_leaves(tree, data.cuts, limits, refined=refined)
+
+    # the model
+
+    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+        steps = factor * tree.value
+        scores[tree.output] += steps[leaf_of_row]
+
+    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+        self.add_leaves(scores, tree, factor, route(tree.nodes, dense_rows(bins), cuts))
+
+    def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
+        out[:] = bias[:, None] + scale * sums
+
+    def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        each = _values(loss, scores, y)
+        total = fixed_order_sum(np.array(each) if weight is None else np.array(each) * weight)
+        return total / (len(y) if weight is None else fixed_order_sum(weight))
+
+    def predict(self, ensemble: Ensemble, x: Any) -> Array:
+        if ensemble.components:
+            return additive.Additive.of(self, ensemble).predict(self, ensemble, x)
+        n, bins = x.shape[0], dense_rows(self.quantise(x, ensemble.cuts))
+        sums = np.zeros((ensemble.n_outputs, n))
+        if ensemble.scale == 1.0:
+            sums += ensemble.bias[:, None]
+        for tree, factor in zip(ensemble.trees, ensemble.factors, strict=True):
+            self.add_leaves(sums, tree, factor, route(tree.nodes, bins, ensemble.cuts))
+        return sums if ensemble.scale == 1.0 else ensemble.bias[:, None] + ensemble.scale * sums
+
+    def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
+        if ensemble.components:
+            yield from additive.staged_predict(self, ensemble, x, np.copy)
+            return
+        for rounds in range(1, ensemble.n_rounds + 1):
+            yield self.predict(ensemble.first(rounds), x)
+
+    def leaves(self, ensemble: Ensemble, x: Any) -> Array:
+        bins = dense_rows(self.quantise(x, ensemble.cuts))
+        found = [route(tree.nodes, bins, ensemble.cuts) for tree in ensemble.trees]
+        return np.stack(found, axis=1) if found else np.empty((len(bins), 0), np.int32)
+
+    def contributions(self, ensemble: Ensemble, x: Any) -> Array:
+        bins = dense_rows(self.quantise(x, ensemble.cuts))
+        return contributions_by_definition(Paths.of(ensemble), bins, ensemble.cuts.n_columns)
+
+    def smoothing(self) -> Smoothing:
+        """The verbs for components."""
+        return ReferenceSmoothing(integers, dense_rows, route)
+
+
+def gaussian(n: int, key: Key) -> Array:
+    """(n,) float64: numbers 0 .. n - 1 of the stream as Gaussian ones."""
+    return gaussian_of(uniform_bits(n, key))
+
+
+def _values(loss: Loss, scores: Array, y: Array) -> list[float]:
+    """The loss of each row."""
+    if loss.n_outputs == 1:
+        return [loss.value(float(t), float(f), loss.parameter) for t, f in zip(y, scores[0], strict=True)]
+    return [loss.row_value(float(t), scores[:, i], loss.parameter) for i, t in enumerate(y)]
+
+
+def _codes(x: Any, f: int, cuts: Cuts) -> Array:
+    c = cuts.columns[f]
+    column = x[:, [c]].toarray()[:, 0] if hasattr(x, "toarray") else x[:, c]
+    column = np.asarray(column, np.float64)
+    categories, b = cuts.categories[f], cuts.n_bins[f]
+    if categories is None:
+        codes = np.searchsorted(cuts.thresholds[f], column, side="left")
+    else:
+        place = {float(code): c for c, code in enumerate(categories)}
+        codes = np.array([place.get(v, b) for v in column.tolist()], np.int64)
+    return np.where(np.isnan(column), b, codes)

@@ -1,0 +1,111 @@
+"""What drawing rows by their scores means, in plain numpy: the definition of ``Backend.draw`` and what goes with it."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from gpuboost.backends.numerics import threshold
+from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints
+from gpuboost.types import Array, Gradients, Sample
+
+NORMAL, LARGEST = 2.0**-126, float(np.finfo(np.float32).max)
+
+
+def draw(gradients: Gradients, kappa: float, odds: Odds, numbers: Array, losses: Array | None) -> Sample:
+    """``numbers`` (n,) are each row's own number of the stream: integers below 2**32."""
+    scores = scores_of(gradients, kappa, losses)
+    p = probabilities(scores, odds)
+    rows = np.flatnonzero(numbers.astype(np.float64) < p * 2.0**32)
+    return Sample(rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32), int((p == 0.0).sum()))
+
+
+def scores_of(gradients: Gradients, kappa: float, losses: Array | None) -> Array:
+    """(n,) float32: sqrt(sum g^2 + kappa sum h^2) over outputs, or the price of each row; times its multiplicity."""
+    if losses is None:
+        g = np.zeros(gradients.g.shape[1])
+        h = np.zeros(gradients.g.shape[1])
+        for output in range(len(gradients.g)):
+            g += gradients.g[output].astype(np.float64) ** 2
+            h += gradients.h[output].astype(np.float64) ** 2
+        s = np.sqrt(h if kappa == inf else g if kappa == 0.0 else g + kappa * h)
+    else:
+        s = losses
+    if gradients.multiplicity is not None:
+        s = s * gradients.multiplicity
+    threshold.check(int((np.isnan(s)).sum()))
+    s = np.minimum(s, LARGEST)
+    return np.where(s >= NORMAL, s, 0.0).astype(np.float32)
+
+
+def probabilities(scores: Array, odds: Odds) -> Array:
+    """(n,) float64."""
+    n, counts = len(scores), counts_of(scores)
+
+    def three_sums(mu: float, low: float, scale: float) -> tuple[int, int, int]:
+        s = scores.astype(np.float64)
+        above, below = s >= mu, s < low
+        between = np.rint(s[~above & ~below] * scale).astype(np.int64)
+        return int(above.sum()), int(below.sum()), int(between.sum())
+
+    def within(shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
+        bits = scores.view(np.uint32)
+        return _by_place(bits[bits >> shift == prefix], narrow, 1 << (shift - narrow))
+
+    match odds:
+        case Proportional():
+            rho = 0.0 if odds.rho is None else odds.rho
+            if odds.rate is not None:
+                rho = threshold.proportional(counts, odds.rate, odds.floor, three_sums)
+            return np.minimum(1.0, np.maximum(odds.floor, rho * scores.astype(np.float64)))
+        case TopAndOthers():
+            border, above, ties = threshold.ranked(counts, odds.top * n, within)
+            p = threshold.others(odds.top, odds.other)
+            at_border = threshold.at_border(odds.top * n, above, ties, p)
+            return np.where(scores > border, 1.0, np.where(scores == border, at_border, p))
+        case Heaviest():
+            return (scores >= np.float32(threshold.heaviest(counts, odds.mass, within))).astype(np.float64)
+
+
+def counts_of(scores: Array) -> Counts:
+    """Rows and significands of (n,) float32 scores, not negative, by the first bits of their patterns."""
+    return Counts(*_by_place(scores.view(np.uint32), 20, BUCKETS))
+
+
+def _by_place(bits: Array, narrow: int, places: int) -> tuple[Ints, Ints]:
+    """Rows and significands by the bits from ``narrow`` up."""
+    at = (bits >> narrow) % places
+    rows, significands = np.zeros(places, np.int64), np.zeros(places, np.int64)
+    np.add.at(rows, at, 1)
+    np.add.at(significands, at, np.where(bits > 0, bits & 0x007F_FFFF | 0x0080_0000, 0).astype(np.int64))
+    return rows, significands
+
+
+def node_control(gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+    """Of all rows: q / p (g - g') + eta g', and q / p h."""
+    by = _weights(gradients, sample)
+    g, old = gradients.g.astype(np.float64), before.g.astype(np.float64)
+    controlled = by * (g - old) + eta * old
+    return Gradients(controlled.astype(np.float32), (by * gradients.h).astype(np.float32), gradients.multiplicity)
+
+
+def leaf_control(gradients: Gradients, sample: Sample, before: Gradients, eta: float, means: Array) -> Gradients:
+    """Of the drawn rows: (g - g' + eta mean) / p, and h / p. means (k, n) float64, of each row's own leaf."""
+    by, g, old = _weights(gradients, sample), gradients.g.astype(np.float64), before.g.astype(np.float64)
+    controlled = (by * (g - old + eta * means)).astype(np.float32), (by * gradients.h).astype(np.float32)
+    rows, m = sample.rows, gradients.multiplicity
+    if rows is None:
+        return Gradients(*controlled, m)
+    g, h = (values.take(rows, axis=1) for values in controlled)  # [:, rows] would not be in C order
+    return Gradients(g, h, None if m is None else m[rows])
+
+
+def _weights(gradients: Gradients, sample: Sample) -> Array:
+    """(n,) float64: q / p of every row."""
+    if sample.rows is None:
+        return np.ones(gradients.g.shape[1])
+    by = np.zeros(gradients.g.shape[1])
+    by[sample.rows] = sample.inverse_probability
+    return by

@@ -1,0 +1,290 @@
+"""The definition of ``best_splits``: every candidate of every feature, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpuboost.backends.numerics.monotone import Within
+from gpuboost.backends.numerics.random_strength import winner
+from gpuboost.types import Array, Limits, Noise
+
+NOISE = 2.0**-40  # a gain below this share of the parent's score is rounding, not gain
+CATEGORY_SMOOTHING = 10.0  # curvature added to a category's own before its ratio is formed
+CATEGORY_LAMBDA = 10.0  # added to reg_lambda in the gain of a categorical split
+ONE_AGAINST_REST = 4  # up to this many categories in a node, single ones are split off
+MOST_CATEGORIES = 32  # on the smaller side of a categorical split
+CATEGORY_ROWS = 10.0  # a category of fewer rows follows the rest
+GROUP_ROWS = 100.0  # added to the smaller side between two cuts that are judged, and left on the other side
+
+
+@dataclass(frozen=True)
+class Split:
+    """One way to part a node."""
+
+    feature: int
+    gain: float
+    bin: int
+    missing_left: bool
+    categories: frozenset[int] | None  # bins that go left; None if numeric
+
+    def goes_left(self, codes: Array, missing: int) -> Array:
+        """(m,) bool. codes (m,) uint8; ``missing`` is the code of a missing value."""
+        if self.categories is not None:
+            return np.isin(codes, sorted(self.categories))
+        return np.where(codes == missing, self.missing_left, codes <= self.bin)
+
+    def words(self, missing: int) -> Array:
+        """(8,) uint32: the categories as 256 bits, without what is missing, of which ``missing_left`` tells."""
+        words = [0] * 8
+        for c in (self.categories or frozenset()) - {missing}:
+            words[c // 32] |= 1 << (c % 32)
+        return np.array(words, np.uint32)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    left: Array  # (3,) int64: g, h, count
+    bin: int
+    missing_left: bool
+    categories: frozenset[int] | None = None
+
+
+def best_split(
+    histogram: dict[int, Array],
+    totals: tuple[int, int, int],
+    units: tuple[float, float],
+    limits: Limits,
+    n_bins: Array,
+    categorical: Array,
+    rows_per_h: float,
+    cuts: dict[int, Array] | None = None,
+    noise: Noise | None = None,
+    within: Within | None = None,
+) -> Split | None:
+    """The candidate that gains most; the first of equals. With ``noise`` the features' best ones compete by ``winner``.
+
+    With ``within`` the values of leaves are held to the node's bounds, and those of a constrained feature to its order.
+
+    histogram: feature to (b + 1, 3) int64; rows_per_h: rows for each unit of h in the whole tree; cuts: feature to (8,)
+    uint32, a bit for each cut that may be made, None for every cut.
+    """
+    splits: dict[int, Split | None] = {}
+    total = np.array(totals, np.int64)
+    if within is not None and within.low >= within.high:
+        return None  # all leaves below have one value
+    for f in sorted(histogram):
+        splits[f] = None
+        own = None if cuts is None else cuts[f]
+        if own is not None and not own.any():
+            continue
+        splits[f] = _best_of_feature(
+            f, histogram[f], total, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h, own, within
+        )
+    return _won(splits, (totals[0], totals[1]), noise)
+
+
+def shared_splits(
+    histograms: list[dict[int, Array]],
+    totals: list[tuple[int, int, int]],
+    units: tuple[float, float],
+    limits: Limits,
+    n_bins: Array,
+    categorical: Array,
+    rows_per_h: float,
+    noise: Noise | None = None,
+    depth: int = 0,
+) -> list[Split] | None:
+    """One split for all nodes of a level, each with its own gain; None if there is nothing to gain.
+
+    The candidates are those of the level's summed histogram. What one gains is the sum over the nodes, in their order,
+    where a node to which it would give a side that is not allowed gains 0. The first of the largest is made everywhere.
+
+    histograms, totals: one per node, as for ``best_split``; depth: of the level, instead of sums in ``winner``.
+    """
+    splits: dict[int, Split | None] = {}
+    own_totals = [np.array(one, np.int64) for one in totals]
+    for f in sorted(histograms[0]):
+        own = [histogram[f] for histogram in histograms]
+        splits[f] = _best_shared(f, own, own_totals, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h)
+    best = _won(splits, (depth, 0), noise)
+    if best is None:
+        return None
+    f, b = best.feature, int(n_bins[best.feature])
+    ridge = _ridge(sum(histogram[f] for histogram in histograms), bool(categorical[f]), limits)
+    lefts = [_left(histogram[f], best, b) for histogram in histograms]
+    gains = [_gain(left, total, units, limits, ridge) for left, total in zip(lefts, own_totals, strict=True)]
+    return [replace(best, gain=gain) for gain in gains]
+
+
+def _won(splits: dict[int, Split | None], sums: tuple[int, int], noise: Noise | None) -> Split | None:
+    won = winner({f: split.gain if split else 0.0 for f, split in splits.items()}, sums, noise)
+    return None if won is None else splits[won]
+
+
+def _best_shared(
+    f: int,
+    own: list[Array],
+    totals: list[Array],
+    units: tuple[float, float],
+    limits: Limits,
+    b: int,
+    categorical: bool,
+    rows_per_h: float,
+) -> Split | None:
+    level, total = np.sum(own, axis=0), np.sum(totals, axis=0)
+    ridge = _ridge(level, categorical, limits)
+    gain, found = max(limits.min_split_gain, NOISE * _in_order(_score(one, units, ridge) for one in totals)), None
+    used = [c for c in range(b + 1) if _seen(level[c], limits)]
+    candidates = _sets(level, used, total, b, units, limits, rows_per_h) if categorical else _cuts(level, b, limits)
+    for candidate in candidates:
+        lefts = (_left(sums, candidate, b) for sums in own)
+        here = _in_order(_gain(left, one, units, limits, ridge) for left, one in zip(lefts, totals, strict=True))
+        if here > gain:
+            gain, found = here, candidate
+    return None if found is None else _settled(found, f, gain, level[b], total, b, limits)
+
+
+def _in_order(numbers: Iterator[float]) -> float:
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
+
+
+def _left(sums: Array, split: _Candidate | Split, b: int) -> Array:
+    """(3,) what goes left of a node with these sums."""
+    if split.categories is not None:
+        return sums[sorted(split.categories)].sum(axis=0)
+    return sums[: split.bin + 1].sum(axis=0) + (sums[b] if split.missing_left else 0)
+
+
+def _gain(left: Array, total: Array, units: tuple[float, float], limits: Limits, ridge: float) -> float:
+    """What the split gains at one of the nodes that share it; nothing where a side is not allowed."""
+    right = total - left
+    if not _allowed(left, units, limits) or not _allowed(right, units, limits):
+        return 0.0
+    return (_score(left, units, ridge) + _score(right, units, ridge)) - _score(total, units, ridge)
+
+
+def _ridge(sums: Array, categorical: bool, limits: Limits) -> float:
+    many = categorical and sum(_seen(cell, limits) for cell in sums) > ONE_AGAINST_REST
+    return limits.reg_lambda + CATEGORY_LAMBDA if many else limits.reg_lambda
+
+
+def _best_of_feature(
+    f: int,
+    sums: Array,
+    total: Array,
+    units: tuple[float, float],
+    limits: Limits,
+    b: int,
+    categorical: bool,
+    rows_per_h: float,
+    cuts: Array | None,
+    within: Within | None,
+) -> Split | None:
+    used = [c for c in range(b + 1) if _seen(sums[c], limits)]
+    ridge = _ridge(sums, categorical, limits)
+    free = _score(total, units, ridge)
+    parent = free if within is None else within.score(*_measured(total, units), ridge)
+    gain, found = max(limits.min_split_gain, NOISE * max(abs(parent), free)), None
+    for candidate in _sets(sums, used, total, b, units, limits, rows_per_h) if categorical else _cuts(sums, b, limits):
+        if cuts is not None and not cuts[candidate.bin >> 5] >> np.uint32(candidate.bin & 31) & np.uint32(1):
+            continue
+        right = total - candidate.left
+        if not _allowed(candidate.left, units, limits) or not _allowed(right, units, limits):
+            continue
+        if within is None:
+            here = _both(candidate.left, right, units, limits, ridge) - parent
+        else:
+            here = within.both(f, _measured(candidate.left, units), _measured(right, units), ridge) - parent
+        if here > gain:
+            gain, found = here, candidate
+    return None if found is None else _settled(found, f, gain, sums[b], total, b, limits)
+
+
+def _cuts(sums: Array, b: int, limits: Limits) -> Iterator[_Candidate]:
+    """Every cut, missing values right and then left, if there are any."""
+    missing = sums[b]
+    some_missing = _seen(missing, limits)
+    left = np.zeros(3, np.int64)
+    for c in range(b if some_missing else b - 1):
+        left = left + sums[c]
+        yield _Candidate(left, c, False)
+        if some_missing and c < b - 1:
+            yield _Candidate(left + missing, c, True)
+
+
+def _sets(
+    sums: Array, used: list[int], total: Array, b: int, units: tuple[float, float], limits: Limits, rows_per_h: float
+) -> Iterator[_Candidate]:
+    """Single categories if there are few; else prefixes of them sorted by g / (h + smoothing), from either end.
+
+    What is missing, rare or unseen stays on the other side. Small categories and small steps are left out, as they
+    fit noise; rows are estimated by their share of h.
+    """
+    if len(used) <= ONE_AGAINST_REST:
+        for c in used:
+            if c == b:  # what is missing against all others, which go left
+                yield _Candidate(total - sums[c], 0, False, frozenset(used) - {c})
+            else:
+                yield _Candidate(sums[c], 0, False, frozenset([c]))
+        return
+    large = [c for c in used if c != b and int(sums[c, 1]) * rows_per_h >= CATEGORY_ROWS]
+    ratio = {c: int(sums[c, 0]) * units[0] / (int(sums[c, 1]) * units[1] + CATEGORY_SMOOTHING) for c in large}
+    order = sorted(large, key=lambda c: (ratio[c], c))
+    for sequence in (order, order[::-1]):
+        left, group = np.zeros(3, np.int64), 0.0
+        for i, c in enumerate(sequence[:MOST_CATEGORIES]):
+            left, group = left + sums[c], group + int(sums[c, 1]) * rows_per_h
+            right = total - left
+            if not _allowed(left, units, limits) or not _allowed(right, units, limits):
+                continue
+            if group < GROUP_ROWS or int(right[1]) * rows_per_h < GROUP_ROWS:
+                continue
+            group, chosen = 0.0, frozenset(sequence[: i + 1])
+            yield _Candidate(left, 0, b in chosen, chosen)
+
+
+def _allowed(side: Array, units: tuple[float, float], limits: Limits) -> bool:
+    return bool(
+        side[1] > 0
+        and int(side[1]) * units[1] >= limits.min_child_weight
+        and (limits.min_samples_leaf <= 1 or side[2] >= limits.min_samples_leaf)
+    )
+
+
+def _both(left: Array, right: Array, units: tuple[float, float], limits: Limits, ridge: float) -> float:
+    """What the two leaves take off the loss, doubled: (G_L - G_R)^2 / (H + lambda) where they share one value."""
+    if limits.signed:
+        return _score(np.array([left[0] - right[0], left[1] + right[1]]), units, ridge)
+    return _score(left, units, ridge) + _score(right, units, ridge)
+
+
+def _score(sums: Array, units: tuple[float, float], ridge: float) -> float:
+    """What a leaf with these sums takes off the loss, doubled: G^2 / (H + lambda)."""
+    g, h = _measured(sums, units)
+    return g * g / (h + ridge)
+
+
+def _measured(sums: Array, units: tuple[float, float]) -> tuple[float, float]:
+    """G and H."""
+    return int(sums[0]) * units[0], int(sums[1]) * units[1]
+
+
+def _seen(cell: Array, limits: Limits) -> bool:
+    """Whether the node has rows of this bin. Those that add nothing to any sum are seen only where rows are counted."""
+    return bool(cell[0] != 0 or cell[1] != 0 or (limits.min_samples_leaf > 1 and cell[2] != 0))
+
+
+def _settled(found: _Candidate, f: int, gain: float, missing: Array, total: Array, b: int, limits: Limits) -> Split:
+    """Where the node saw no missing value, one that comes later follows the heavier child."""
+    missing_left, categories = found.missing_left, found.categories
+    if not _seen(missing, limits):
+        missing_left = bool(found.left[1] > total[1] - found.left[1])
+        if categories is not None and missing_left:
+            categories = categories | {b}
+    return Split(f, gain, found.bin, missing_left, categories)

@@ -1,0 +1,117 @@
+"""Anybody's estimator as a base learner: a regressor in scikit-learn's manner, cloned and fitted in each round.
+
+It is fitted to what a tree would be: by weighted least squares to -g / h with weights h, h being the curvature that the
+step rule asks for (so with a constant one to -g). An estimator that takes no weights is fitted to -g itself, which is
+all that functional gradient descent asks for: a direction. How far to go along it is decided on all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.base_learners import line
+from gpuboost.base_learners.protocol import Now
+from gpuboost.components import Estimated, Nothing
+from gpuboost.errors import InputError
+from gpuboost.keys import Key
+from gpuboost.langevin import Grow
+from gpuboost.types import Candidates, Component, Target, TrainingSet
+
+EVEN = 1e-5
+"""Weights that differ by no more than this share are equal: they are made of float32 numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a worker sends of an estimator."""
+
+    estimator: Any
+    columns: NDArray[np.int32] | None
+    output: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnyEstimator:
+    """``template`` has ``fit(X, y)`` and ``predict(X)``; it is copied, never fitted itself."""
+
+    template: Any
+    copied: Callable[[Any], Any]  # an unfitted one with the parameters of the template
+    weighted: bool  # whether fit takes sample_weight
+    cancels: bool = False  # whether rows are drawn with p in proportion to h, so that h / p is one number
+
+    def prepared(self, backend: Backend, data: TrainingSet) -> AnyEstimator:
+        """Nothing to work out.
+
+        Raises:
+            InputError: if rows have weights, and the estimator takes none.
+        """
+        if not self.weighted and not line.is_flat(data):
+            raise InputError(
+                f"sample_weight: learner {type(self.template).__name__!r} does not accept sample weights. Pass none, "
+                "or a base_learner whose fit takes sample_weight."
+            )
+        return self
+
+    def n_groups(self, data: TrainingSet) -> int:
+        return data.cuts.n_columns
+
+    def search(self, key: Key) -> Grow:
+        return cast(Grow, partial(self._fit, key))
+
+    def _fit(
+        self, key: Key, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
+    ) -> Fitted:
+        columns = candidates.features if len(candidates.features) < data.cuts.n_columns else None
+        x = data.x if columns is None else data.x[:, columns]
+        x = x if target.rows is None else x[target.rows]
+        y, weight = self._target(backend, target, output)
+        made = seeded(self.copied(self.template), key / output)
+        if weight is None:
+            made.fit(x, y)
+        else:
+            made.fit(x, y, sample_weight=weight)
+        return Fitted(made, columns, output, target.version)
+
+    def _target(
+        self, backend: Backend, target: Target, output: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """What to fit, (m,), and with what weights: None if all are equal, and 1 on average otherwise."""
+        g, h = line.vectors(backend, target.gradients, output)
+        even = h.min(initial=np.inf) * (1.0 + EVEN) >= h.max(initial=0.0)
+        if not (self.weighted or self.cancels or even):
+            return -g, None
+        ratio = np.divide(-g, h, out=np.zeros(len(g)), where=h > 0.0)
+        return (ratio, None) if even or not self.weighted else (ratio, h / h.mean())
+
+    def join(self, backend: Backend, structure: Fitted, now: Now) -> tuple[Component, None]:
+        """rho on all rows, by the step rule."""
+        found = Estimated(structure.estimator, 1.0, structure.columns, structure.output, structure.version)
+        f = found.values(now.data.x)
+        rho = line.length(backend, now, found.output, f)
+        if rho == 0.0:
+            return Nothing(found.output, found.version), None
+        now.running.sums[found.output] += (now.factor * rho) * f
+        return Estimated(found.estimator, rho, found.columns, found.output, found.version), None
+
+
+def seeded(estimator: Any, key: Key) -> Any:
+    """The same, each ``random_state`` among its parameters drawn from the stream."""
+    if hasattr(estimator, "get_params"):
+        names = [name for name in sorted(estimator.get_params(deep=True)) if name.split("__")[-1] == "random_state"]
+        if names:
+            estimator.set_params(**{name: _seed(key, name) for name in names})
+    return estimator
+
+
+def _seed(key: Key, name: str) -> int:
+    digest = blake2b(line.seed_words(key.words, name), digest_size=4).digest()
+    return int.from_bytes(digest, "little") & 0x7FFF_FFFF

@@ -1,0 +1,1 @@
+"""Composition rules: which pieces may be combined, and with which verdict."""

@@ -1,0 +1,112 @@
+"""What theory says of a base learner beside the other pieces of a recipe.
+
+The descent lemma holds for any direction with an edge, so most compositions are as sound as with trees. It is otherwise
+where rows are weighted and the learner takes no weights, where other pieces speak of the leaves of trees, and where a
+learner has nothing left to boost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpuboost.base_learners import BaseLearner
+from gpuboost.base_learners.estimator import AnyEstimator
+from gpuboost.composition.findings import Finding
+from gpuboost.execution import DataParallel, Execution
+from gpuboost.langevin import Dynamics, Langevin
+from gpuboost.learners import AllLearners, Selection
+from gpuboost.losses.protocol import Loss
+from gpuboost.sampling import EveryRow, Sampling, UniformSampling, WeightTrimming
+from gpuboost.steps import NewtonStep, Step
+
+
+def base_learner_findings(
+    learner: BaseLearner | None,
+    loss: Loss,
+    step: Step,
+    sampling: Sampling,
+    learners: Selection,
+    langevin: Dynamics,
+    execution: Execution,
+) -> tuple[Finding, ...]:
+    """Nothing of trees, and nothing if the learner changes nothing that is known of the recipe."""
+    if learner is None:
+        return ()
+    parts = [_of_trees_only(sampling, langevin, execution)]
+    if isinstance(learner, AnyEstimator):
+        parts += [_of_weights(learner, step, sampling), _of_selection(learners), _of_linear(learner, loss, learners)]
+    else:
+        parts.append(_of_family(learner, sampling))
+    return tuple(finding for part in parts for finding in part)
+
+
+def _of_trees_only(sampling: Any, langevin: Dynamics, execution: Any) -> Iterator[Finding]:
+    if isinstance(execution, DataParallel):
+        why = "shards of DataParallel grow trees, and no other base learners. Use execution=None."
+        yield Finding("refused", f"base_learner: {why}")
+    if isinstance(langevin, Langevin):
+        yield Finding(
+            "refused",
+            "langevin: its noise is that of leaves which average over their rows, so it is for trees. Use "
+            "base_learner=None, or langevin=None.",
+        )
+    control = getattr(sampling, "variance_control", "leaf_refit")
+    if control != "leaf_refit":
+        yield Finding(
+            "refused",
+            f"variance_control: {control!r} says where the leaf values of trees come from; other base learners have "
+            "their step searched on all rows. Use variance_control='leaf_refit'.",
+        )
+    if getattr(execution, "leaf_values", "server") == "worker":
+        yield Finding(
+            "refused",
+            "execution: leaf_values='worker' is for trees; the step of another base learner is searched by the server, "
+            "on the newest scores. Use leaf_values='server'.",
+        )
+
+
+def _of_weights(learner: AnyEstimator, step: Step, sampling: Sampling) -> Iterator[Finding]:
+    if learner.weighted or isinstance(sampling, (EveryRow, UniformSampling, WeightTrimming)):
+        return
+    if learner.cancels and isinstance(step, NewtonStep):
+        return
+    name = type(learner.template).__name__
+    yield Finding(
+        "refused",
+        f"sampling: learner {name!r} does not accept sample weights, which importance sampling needs. Use a uniform "
+        "rate such as sampling=0.5, or score='hessian' with rho=, without a floor, and step='newton' (weights cancel).",
+    )
+
+
+def _of_selection(learners: Selection) -> Iterator[Finding]:
+    if not isinstance(learners, AllLearners):
+        why = "an estimator sees the drawn columns only, so how near it comes to the best of all is unknown."
+        yield Finding("heuristic", f"learners: {why}")
+
+
+def _of_linear(learner: AnyEstimator, loss: Loss, learners: Selection) -> Iterator[Finding]:
+    linear = "linear_model" in type(learner.template).__module__
+    if linear and loss.smoothness == loss.strong_convexity and isinstance(learners, AllLearners):
+        name = type(learner.template).__name__
+        why = (
+            f"{name} on all features is the least-squares fit at once: with loss {loss.name!r} more rounds only repeat "
+        )
+        more = "it. Use gb.learners.Linear(), which goes feature by feature, or fit the estimator alone."
+        yield Finding("sound", f"base_learner: {why}{more}", warns=True)
+
+
+def _of_family(learner: Any, sampling: Sampling) -> Iterator[Finding]:
+    if isinstance(sampling, (EveryRow, UniformSampling)):
+        return
+    for family in getattr(learner, "families", ()):
+        ridge = getattr(family, "ridge", None)
+        if ridge == 0.0:
+            yield Finding(
+                "refused",
+                f"base_learner: the regressions in the leaves of {family!r} are ill-conditioned on rows of unequal "
+                "weight, so they need a ridge. Use a ridge above 0, or sampling=None.",
+            )
+        elif ridge is not None:
+            why = "regressions in leaves are less well conditioned on rows of unequal weight; the ridge holds them."
+            yield Finding("heuristic", f"base_learner: {why}")

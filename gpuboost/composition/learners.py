@@ -1,0 +1,94 @@
+"""What theory says of a selection rule beside the other pieces of a recipe (RGBM, sections 1.2 and 4).
+
+For stumps the best of the drawn learners is found, so the rates of types 0 to 3 hold. A deeper tree is grown greedily
+and need not be the best one; whatever it is, its step still goes down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log10
+from typing import Any
+
+from gpuboost.composition.findings import Finding
+from gpuboost.langevin import Dynamics, Langevin
+from gpuboost.learners import CyclicGroups, RandomByNode, RandomLearners, Selection, WeightedGroups
+from gpuboost.steps import Step
+from gpuboost.types import Limits
+
+MOST_PAIRS_PER_FEATURE = 4
+"""Drawn pairs for each feature, from where on nearly every feature is drawn anyway."""
+
+
+def is_stump(limits: Limits) -> bool:
+    """Whether a tree of these limits has at most one split."""
+    return limits.max_depth == 1 or limits.max_leaves == 2
+
+
+def learner_findings(
+    selection: Selection, limits: Limits, step: Step, langevin: Dynamics, *, trees: bool = True
+) -> tuple[Finding, ...]:
+    """Nothing if the rule changes nothing that is known of the recipe. ``trees``: whether these are boosted."""
+    parts = (
+        _refused(selection, limits, trees),
+        _rates(selection, limits),
+        _of_sign_stumps(limits, step, langevin),
+        _of_random_shapes(selection, langevin),
+    )
+    return tuple(finding for part in parts for finding in part)
+
+
+def not_enumerable(limits: Limits, features: int, cuts: int) -> str:
+    """The refusal of type 1 for trees of these limits on so many features of so many cuts each.
+
+    A tree of depth D has up to 2^D - 1 splits, each by any feature and cut.
+    """
+    splits = min(2 ** min(limits.max_depth, 62), limits.max_leaves) - 1
+    digits = splits * log10(max(features * cuts, 1))
+    shape = f"depth-{limits.max_depth}" if 2 ** min(limits.max_depth, 62) <= limits.max_leaves else f"{splits}-split"
+    return (
+        f"learners: selection Type1 needs an enumerable set of weak learners; a {shape} tree on {features} features x "
+        f"{cuts} cuts has about 10^{digits:.0f}. Use RandomGroups(t), or stumps: max_depth=1."
+    )
+
+
+def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
+    if isinstance(selection, RandomLearners) and trees and not is_stump(limits):
+        why = "selection Type1 needs an enumerable set of weak learners, and trees with several splits are too many. "
+        yield Finding("refused", f"learners: {why}Use RandomGroups(t), or stumps: max_depth=1.")
+    if _is_of_nodes(selection) and not trees:
+        why = "draws cuts or features of nodes, and base_learner is no tree. Use RandomGroups(t)."
+        yield Finding("refused", f"learners: {selection!r} {why}")
+    elif _is_of_nodes(selection) and limits.symmetric:
+        why = "treats one node unlike others, and all nodes of a level of an oblivious tree share a split."
+        yield Finding("refused", f"learners: {selection!r} {why} Use growth='depthwise', or RandomGroups(t).")
+    if isinstance(selection, CyclicGroups) and trees and not is_stump(limits):
+        why = "a tree with several splits of one group at a time never joins features of two groups. "
+        yield Finding("refused", f"learners: {selection!r} is for stumps: {why}Use RandomGroups(t), or max_depth=1.")
+
+
+def _is_of_nodes(selection: Any) -> bool:
+    """Whether it draws cuts, or features of one node: ``Candidates.root`` or ``by_node``."""
+    return isinstance(selection, (RandomLearners, RandomByNode)) or getattr(selection, "groups", None) == "root"
+
+
+def _rates(selection: Any, limits: Limits) -> Iterator[Finding]:
+    if isinstance(selection, (CyclicGroups, WeightedGroups)) or (
+        isinstance(selection, RandomByNode) and not is_stump(limits)
+    ):
+        yield Finding("heuristic", f"learners: no rate is known of {selection!r}.")
+
+
+def _of_sign_stumps(limits: Limits, step: Step, langevin: Dynamics) -> Iterator[Finding]:
+    if limits.signed and getattr(step, "searches", False) and getattr(step, "per", "leaf") == "leaf":
+        why = f"growth: 'sign_stump' has one value, and {step!r} looks for one in each leaf. "
+        yield Finding("refused", f"{why}Use max_depth=1, or step='line_search'.")
+    if limits.signed and isinstance(langevin, Langevin):
+        why = "Langevin boosting needs leaves with noise of their own, and those of growth='sign_stump' share a value. "
+        yield Finding("refused", f"growth: {why}Use max_depth=1.")
+
+
+def _of_random_shapes(selection: Any, langevin: Dynamics) -> Iterator[Finding]:
+    if getattr(langevin, "random_from", None) is not None and _is_of_nodes(selection):
+        why = "draws cuts or features of nodes, and random shapes take any cut of a tree's features at every node. "
+        yield Finding("refused", f"random_from: {selection!r} {why}Leave it out, or use RandomGroups(t).")

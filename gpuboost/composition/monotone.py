@@ -1,0 +1,59 @@
+"""What monotonic constraints ask of the other pieces of a recipe.
+
+A tree is monotone if each leaf's value lies within bounds that the splits above it leave. So there must be a tree, with
+values of their own at its leaves, whose splits were sought with these bounds in mind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpuboost.composition.findings import Finding
+from gpuboost.langevin import Dynamics, Langevin
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import Limits
+
+
+def monotone_findings(limits: Limits, loss: Loss, langevin: Dynamics, *, trees: bool) -> tuple[Finding, ...]:
+    """Nothing where every feature is free. ``trees``: whether these are boosted."""
+    if limits.directions is None:
+        return ()
+    return tuple(_refused(limits, loss, langevin, trees)) + tuple(_held(langevin))
+
+
+def _refused(limits: Limits, loss: Loss, langevin: Any, trees: bool) -> Iterator[Finding]:
+    why = ""
+    if not trees:
+        why = "constraints are on the leaf values of trees, and base_learner is none. Use base_learner=None."
+    elif loss.n_outputs > 1:
+        why = (
+            f"constraints are for one score a row, and loss {loss.name!r} has {loss.n_outputs}: what one class gains "
+            "another loses. Use them for regression, ranking or two classes."
+        )
+    elif limits.symmetric:
+        why = (
+            "all nodes of a level of an oblivious tree share a split, and one whose values go against the order would "
+            "forbid it to all. Use growth='depthwise' or 'leafwise'."
+        )
+    elif limits.signed:
+        why = (
+            "growth='sign_stump' takes one value with both signs, which no bounds are for. Use max_depth=1 with "
+            "growth='depthwise'."
+        )
+    elif getattr(langevin, "random_from", None) is not None:
+        why = "shapes drawn at random (random_from) do not look at the order of values. Use random_from=None."
+    if why:
+        yield Finding("refused", f"monotonic_cst: {why}")
+
+
+def _held(langevin: Dynamics) -> Iterator[Finding]:
+    if isinstance(langevin, Langevin):
+        yield Finding(
+            "unproven",
+            "monotonic_cst: leaf values are held to their order after the noise, so scores follow another law than "
+            "that of Langevin boosting. Use monotonic_cst=None.",
+        )
+    else:
+        why = "leaf values that are held to an order need not lower the training loss."
+        yield Finding("heuristic", f"monotonic_cst: {why}")

@@ -1,0 +1,132 @@
+"""What theory says of a row-sampling rule beside the other pieces of a recipe.
+
+A tree's shape may come from any sample: with exact leaf values the training loss then behaves as without sampling, so
+there is nothing to find. It is otherwise where leaf values come from the sample too, where rows are left out that are
+not made up for, and where a score cannot tell rows apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpuboost.composition.findings import Finding
+from gpuboost.execution import Execution, Serial
+from gpuboost.langevin import Dynamics, Langevin
+from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.sampling import ImportanceSampling, Sampling, WeightTrimming
+from gpuboost.steps import Step
+from gpuboost.types import Limits
+
+FEW_ROWS = 5  # sampled rows that a leaf should have, where its value is made of them
+
+
+def sampling_findings(
+    sampling: Sampling, loss: Loss, step: Step, limits: Limits, execution: Execution, langevin: Dynamics
+) -> tuple[Finding, ...]:
+    """Nothing if the rule changes nothing that is known of the recipe."""
+    parts = (
+        _of_score(sampling, loss, step),
+        _of_leaves(sampling, step, limits),
+        _of_control(sampling, step, execution),
+        _of_langevin(sampling, langevin),
+    )
+    return tuple(finding for part in parts for finding in part)
+
+
+def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
+    score = getattr(sampling, "score", None)
+    alike = "leaves no row out" if isinstance(sampling, WeightTrimming) else "is uniform sampling"
+    if score == "hessian" and not loss.has_curvature:
+        yield Finding(
+            "refused",
+            f"sampling: score='hessian' is undefined for loss {loss.name!r}, whose second derivative is 0, or says "
+            f"nothing. Use {_by_gradient(loss)}.",
+        )
+    constant = step.curvature(loss) is not None or loss.smoothness == loss.strong_convexity
+    if score == "hessian" and loss.has_curvature and constant:
+        why = f"sampling: every row has the same second derivative with loss {loss.name!r} and {step!r}, so "
+        yield Finding("sound", f"{why}score='hessian' {alike}.", warns=True)
+    if score == "gradient" and loss.leaf_quantile == 0.5:
+        why = f"sampling: the gradient of loss {loss.name!r} has the same size in every row, so "
+        yield Finding("sound", f"{why}score='gradient' {alike}.", warns=True)
+    if score == "loss" and is_list_loss(loss):
+        why = f"sampling: a row has no loss of its own with {loss.name!r}, which is of whole lists. "
+        yield Finding("refused", f"{why}Use score='mvs' or 'gradient'.")
+
+
+def _by_gradient(loss: Loss) -> str:
+    equals = " (which is uniform here)" if loss.leaf_quantile == 0.5 else ""
+    return f"score='gradient'{equals}, or another loss"
+
+
+def _of_leaves(sampling: Any, step: Step, limits: Limits) -> Iterator[Finding]:
+    control = getattr(sampling, "variance_control", "leaf_refit")
+    if control == "node":
+        why = "sums of a given node are unbiased, but the tree's shape is chosen by the same sample."
+        yield Finding("heuristic", f"variance_control: {why}")
+    if control != "none":
+        return
+    if getattr(step, "searches", False):
+        why = "a line search on a sample is biased, so leaf values are searched on all rows."
+        yield Finding("heuristic", f"variance_control: {why}")
+        return
+    yield _of_sampled_leaves(sampling)
+    if limits.min_samples_leaf < FEW_ROWS:
+        least = limits.min_samples_leaf
+        why = f"a leaf of fewer than {FEW_ROWS} sampled rows says little, and min_samples_leaf is {least}."
+        yield Finding("heuristic", f"variance_control: {why}")
+
+
+def _of_sampled_leaves(sampling: Any) -> Finding:
+    if isinstance(sampling, WeightTrimming):
+        why = f"{sampling!r} drops rows without reweighting the others, so sums are biased."
+        return Finding("heuristic", f"sampling: {why}")
+    if _explodes(sampling):
+        return Finding(
+            "unproven",
+            "sampling: p in proportion to h, without a floor, gives a badly predicted row a gradient g / p without "
+            "bound, and its leaf has nothing against it. Use variance_control='leaf_refit' or 'node', or give a floor.",
+            warns=True,
+        )
+    why = "leaf values are those of the sample, so the training loss may rise; a fit ends near a minimum, not at it."
+    return Finding("heuristic", f"variance_control: {why}")
+
+
+def _explodes(sampling: Any) -> bool:
+    return isinstance(sampling, ImportanceSampling) and sampling.score == "hessian" and sampling.least == 0.0
+
+
+def _of_control(sampling: Any, step: Step, execution: Execution) -> Iterator[Finding]:
+    control = getattr(sampling, "variance_control", "leaf_refit")
+    if control not in ("node", "previous_leaf"):
+        return
+    if not isinstance(execution, Serial):
+        yield Finding(
+            "refused",
+            f"variance_control: {control!r} needs a sequential anchor; with execution={execution!r} the previous "
+            "hypothesis is not defined. Use variance_control='leaf_refit'.",
+        )
+    if control == "previous_leaf" and getattr(step, "searches", False):
+        why = f"variance_control: 'previous_leaf' is made of gradients, and {step!r} searches the value of each leaf. "
+        yield Finding("refused", f"{why}Use variance_control='leaf_refit'.")
+    elif control == "previous_leaf":
+        yield Finding(
+            "unproven",
+            "variance_control: 'previous_leaf' removes the gradient within a leaf; training stalls on the previous "
+            "partition (exactly so for squared error). It is kept for reproduction only.",
+            warns=True,
+        )
+    if getattr(sampling, "eta", 1.0) < 1.0:
+        why = f"sums are unbiased for eta = 1 only; {sampling.eta:g} gives back that share of the earlier gradients."
+        yield Finding("heuristic", f"eta: {why}")
+
+
+def _of_langevin(sampling: Any, langevin: Dynamics) -> Iterator[Finding]:
+    control = getattr(sampling, "variance_control", "leaf_refit")
+    if isinstance(langevin, Langevin) and control != "leaf_refit":
+        yield Finding(
+            "refused",
+            "variance_control: Langevin boosting needs leaf values that average over all rows of a leaf; those of "
+            f"{control!r} do not. Use variance_control='leaf_refit'.",
+        )

@@ -1,6 +1,0 @@
-"""What is boosted: trees, or any other base learner. How it is fitted to a target, and joined to the model."""
-
-from gpuboost.fitting.protocol import BaseLearner, Now
-from gpuboost.fitting.trees import Trees
-
-__all__ = ["BaseLearner", "Now", "Trees"]

@@ -1,0 +1,23 @@
+"""Metrics: named measures of scores, for early stopping and evaluation."""
+
+from gpuboost.metrics.registry import (
+    NAMES,
+    RANKINGS,
+    Metric,
+    default_metric,
+    get,
+    mean_average_precision,
+    mean_reciprocal_rank,
+    ndcg,
+)
+
+__all__ = [
+    "NAMES",
+    "RANKINGS",
+    "Metric",
+    "default_metric",
+    "get",
+    "mean_average_precision",
+    "mean_reciprocal_rank",
+    "ndcg",
+]

@@ -1,0 +1,311 @@
+"""Metrics: how good the scores are, for early stopping and history. The same bits on every machine.
+
+A metric judges scores, (k, n), not predictions: it knows the loss, hence the link, and works in whichever of the two
+loses no accuracy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from numbers import Integral
+from typing import Any, TypeAlias
+
+from gpuboost.errors import GpuBoostError, InputError
+from gpuboost.losses.binary import Logistic
+from gpuboost.losses.custom import Custom, SavedCustom
+from gpuboost.losses.logitboost import LogitBoost
+from gpuboost.losses.positive import Gamma, Poisson, Tweedie
+from gpuboost.losses.protocol import Loss
+from gpuboost.losses.ranking import LambdaMART
+from gpuboost.losses.residual import AbsoluteError, Huber, Quantile, SquaredError
+from gpuboost.metrics import formulas as measures
+from gpuboost.metrics import ranking as query_measures
+from gpuboost.types import Array
+
+Function: TypeAlias = Callable[..., float]
+"""(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None; of rankings also query_start"""
+
+
+def _same(mean: float) -> float:
+    return mean
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A named measure of scores.
+
+    Where ``mean_of`` is a loss, the metric is ``finish`` of the weighted mean of that loss: a backend's
+    ``loss_value`` then gives the same number, up to rounding, without the scores leaving the device.
+    """
+
+    name: str
+    higher_is_better: bool
+    function: Function = field(repr=False)
+    mean_of: Loss | None = field(default=None, repr=False)
+    finish: Callable[[float], float] = field(default=_same, repr=False)
+    by_query: bool = field(default=False, repr=False)
+
+    def __call__(
+        self, y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array | None = None
+    ) -> float:
+        """The value over the rows. y (n,), scores (k, n), weight (n,) or None; query_start (queries + 1,).
+
+        Raises:
+            InputError: if y is outside the metric's domain, or it is a metric of rankings and no queries are known.
+        """
+        if not self.by_query:
+            return self.function(y, scores, weight, loss)
+        if query_start is None:
+            raise InputError(f"eval_metric: {self.name!r} needs the query of each row; give the eval set a group.")
+        return self.function(y, scores, weight, loss, query_start)
+
+
+def ndcg(k: int | None = None, *, empty: float | None = 1.0, gain: Sequence[float] | None = None) -> Metric:
+    """Normalised discounted cumulative gain of the first k places; None: of all.
+
+    Args:
+        k: places that count.
+        empty: what a query without any gain counts: 1, as in XGBoost and LightGBM, 0, or None to leave it out.
+        gain: what label 0, 1, 2, ... is worth; None for the loss's own, or 2^label - 1.
+    """
+    table = None if gain is None else LambdaMART(gain=tuple(gain)).gain
+    return _of_rankings("ndcg", k, empty, partial(query_measures.ndcg, gain=table))
+
+
+def mean_average_precision(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
+    """ "map": the mean precision at the relevant documents (label 1 or more) of the first k places. ``empty`` as in
+    ``ndcg``, for a query without relevant documents."""
+    return _of_rankings("map", k, empty, query_measures.average_precision)
+
+
+def mean_reciprocal_rank(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
+    """ "mrr": 1 / the place of the first relevant document, 0 beyond place k. ``empty`` as in ``ndcg``, for a query
+    without relevant documents."""
+    return _of_rankings("mrr", k, empty, query_measures.reciprocal_rank)
+
+
+def _of_rankings(name: str, k: Any, empty: Any, function: Function) -> Metric:
+    if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
+        raise InputError(f"k: {name} needs a whole number of places, 1 or more, or None for all; got {k!r}.")
+    if empty is not None and not (isinstance(empty, (int, float)) and 0.0 <= empty <= 1.0):
+        raise InputError(f"empty: {name} needs a number from 0 to 1, or None to leave such queries out; got {empty!r}.")
+    called = name if k is None else f"{name}@{k}"
+    called += "" if empty == 1.0 else ":skip" if empty is None else f":{empty:g}"
+    return Metric(called, True, partial(function, k=k, empty=empty), by_query=True)
+
+
+def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
+    """The metric of that name, or a user's function ``f(y_true, prediction, sample_weight) -> float``.
+
+    Names: see ``NAMES``; those of rankings with the number of places, and what a query in which there is nothing to
+    find counts (1 if not said), as in "ndcg@10", "map@5:0" and "mrr:skip". "quantile", "huber" and "tweedie_deviance"
+    take their parameter from the loss, or from the name, as in "quantile:0.9".
+
+    A function is called with what ``predict`` or ``predict_proba`` would return (for two classes, the probability of
+    class 1); weights, or None, are handed on by the name ``sample_weight`` if it has such an argument, as the third if
+    it needs three, or not at all. Larger is better if it has an attribute ``higher_is_better`` that says so or, as
+    scikit-learn names things, if its name ends in ``_score``.
+
+    Raises:
+        InputError: if there is no such metric, or it does not fit the loss.
+    """
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, str):
+        return _named(metric, loss)
+    if isinstance(metric, type) or not callable(metric):
+        raise InputError(f"eval_metric: a name or a function is needed; got {metric!r}. Names: {', '.join(NAMES)}.")
+    name = getattr(metric, "__name__", type(metric).__name__).strip("<>")
+    higher = bool(getattr(metric, "higher_is_better", name.endswith("_score")))
+    return Metric(name, higher, partial(measures.user_defined, metric, _weight_as(metric)))
+
+
+def default_metric(loss: Loss) -> Metric:
+    """What is watched if nothing else is asked for; "loss" itself for a custom loss."""
+    return get(_DEFAULTS.get(loss.name, "loss") if not isinstance(loss, (Custom, SavedCustom)) else "loss", loss)
+
+
+def _weight_as(function: Any) -> str:
+    """How a user's function takes the weights: "named" sample_weight, as its "third" argument, or not at all: ""."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return ""
+    if "sample_weight" in signature.parameters:
+        return "named"
+    for arguments, answer in ((2, ""), (3, "third")):
+        try:
+            signature.bind(*range(arguments))
+        except TypeError:
+            continue
+        return answer
+    raise InputError(f"eval_metric: a function of (y_true, prediction, sample_weight) is needed; got {function!r}.")
+
+
+_CLASSIFY, _REGRESS = ("binary", "multiclass"), ("regression",)
+_SIMPLE: dict[str, tuple[Function, bool, tuple[str, ...]]] = {  # function, higher is better, tasks
+    "loss": (measures.loss, False, (*_CLASSIFY, *_REGRESS)),
+    "logloss": (measures.logloss, False, ("binary",)),
+    "mlogloss": (measures.mlogloss, False, ("multiclass",)),
+    "error": (measures.error, False, _CLASSIFY),
+    "accuracy": (measures.accuracy, True, _CLASSIFY),
+    "auc": (measures.auc, True, ("binary", "regression")),
+    "rmse": (measures.rmse, False, _REGRESS),
+    "mse": (measures.mse, False, _REGRESS),
+    "mae": (measures.mae, False, _REGRESS),
+    "r2": (measures.r2, True, _REGRESS),
+    "poisson_deviance": (measures.poisson_deviance, False, _REGRESS),
+    "gamma_deviance": (measures.gamma_deviance, False, _REGRESS),
+}
+_WITH_PARAMETER: dict[str, tuple[Callable[..., float], Callable[[float], Loss]]] = {
+    "quantile": (measures.quantile, Quantile),
+    "huber": (measures.huber, Huber),
+    "tweedie_deviance": (measures.tweedie_deviance, Tweedie),
+}
+
+RANKINGS: dict[str, Callable[..., Metric]] = {
+    "ndcg": ndcg,
+    "map": mean_average_precision,
+    "mrr": mean_reciprocal_rank,
+}
+
+_EXAMPLES = {"quantile": "0.9", "huber": "1.0", "tweedie_deviance": "1.5"}
+
+NAMES: tuple[str, ...] = (*_SIMPLE, *_WITH_PARAMETER, *RANKINGS)
+
+_IDENTITY_LINK = (SquaredError, Huber, AbsoluteError, Quantile)
+_LOG_LINK = ("poisson_deviance", "gamma_deviance", "tweedie_deviance")
+_NEED_LINK = ("logloss", "error", "accuracy")
+
+_DEFAULTS = {
+    "squared_error": "rmse",
+    "huber": "huber",
+    "absolute_error": "mae",
+    "quantile": "quantile",
+    "poisson": "poisson_deviance",
+    "gamma": "gamma_deviance",
+    "tweedie": "tweedie_deviance",
+    "logistic": "logloss",
+    "exponential": "logloss",
+    "logitboost": "logloss",
+    "gaussian_nll": "loss",
+    "smoothed_zero_one": "error",
+    "softmax": "mlogloss",
+    "lambdamart": "ndcg",
+    "pairwise_logistic": "ndcg",
+}
+
+_ELSEWHERE = {
+    "binary_logloss": "logloss",
+    "cross_entropy": "logloss",
+    "l1": "mae",
+    "l2": "mse",
+    "log_loss": "logloss",
+    "mean_average_precision": "map",
+    "mean_reciprocal_rank": "mrr",
+    "merror": "error",
+    "multi_error": "error",
+    "multi_logloss": "mlogloss",
+    "pinball": "quantile",
+    "roc_auc": "auc",
+}
+"""What other libraries call them, for the error message."""
+
+
+def _root_of_twice(mean: float) -> float:
+    return math.sqrt(2.0 * mean)
+
+
+def _twice(mean: float) -> float:
+    return 2.0 * mean
+
+
+def _named(text: str, loss: Loss) -> Metric:
+    name, colon, given = text.partition(":")
+    name, at, places = name.partition("@")
+    if name in RANKINGS:
+        _must_fit(name, loss)
+        return _ranking(text, name, places if at else None, given if colon else None)
+    if name not in NAMES or at:
+        close = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, NAMES, n=1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise InputError(f"eval_metric: unknown name {text!r}. {hint}Names: {', '.join(NAMES)}.")
+    _must_fit(name, loss)
+    if name in _WITH_PARAMETER:
+        function, family = _WITH_PARAMETER[name]
+        judge = _judge(name, family, given, loss)
+        bound = partial(function, a=judge.parameter)
+        same = name != "tweedie_deviance" and isinstance(loss, _IDENTITY_LINK)
+        return Metric(text, False, bound, judge if same else None)
+    if colon:
+        raise InputError(f"eval_metric: {name!r} takes no parameter; got {text!r}. Use {name!r}.")
+    function, higher, _ = _SIMPLE[name]
+    return Metric(name, higher, function, *_as_loss(name, loss))
+
+
+def _ranking(text: str, name: str, places: str | None, empty: str | None) -> Metric:
+    """What "ndcg@10:skip" stands for."""
+    try:
+        k = None if places is None else int(places)
+        value = 1.0 if empty is None else None if empty == "skip" else float(empty)
+        return RANKINGS[name](k, empty=value)
+    except ValueError as error:
+        raise InputError(
+            f"eval_metric: {text!r} must read {name}, {name}@10, {name}@10:0 or {name}@10:skip: {error}"
+        ) from None
+
+
+def _must_fit(name: str, loss: Loss) -> None:
+    """Refuse a metric that cannot judge what the loss predicts."""
+    tasks = _SIMPLE[name][2] if name in _SIMPLE else ("ranking",) if name in RANKINGS else _REGRESS
+    why = ""
+    if loss.task == "any":
+        if name == "mlogloss":
+            why = "a custom loss has one output"
+        elif name in RANKINGS:
+            why = "it judges rankings; use GradientBoostingRanker"
+        elif name in _NEED_LINK and getattr(loss, "link", None) is None:
+            why = "it needs probabilities; give custom(..., inverse_link=) a function that makes them"
+    elif loss.task not in tasks:
+        other = "; use 'mlogloss'" if name == "logloss" else ""
+        why = f"it judges {' and '.join(tasks)} targets, and this loss is for {loss.task} ones{other}"
+    elif name in _LOG_LINK and not isinstance(loss, (Poisson, Gamma, Tweedie)):
+        why = "it needs positive predictions; use a loss with a logarithmic link (poisson, gamma, tweedie)"
+    if why:
+        raise InputError(f"eval_metric: {name!r} does not fit loss {loss.name!r}: {why}.")
+
+
+def _judge(name: str, family: Callable[[float], Loss], given: str, loss: Loss) -> Loss:
+    """The loss whose parameter the metric takes: from its name, or from the training loss if that is its family."""
+    if given:
+        try:
+            return family(float(given))
+        except (ValueError, GpuBoostError) as error:
+            raise InputError(f"eval_metric: in {name}:{given}, {given!r} must be its parameter: {error}") from None
+    if type(loss) is family:
+        return loss
+    example = f"{name}:{_EXAMPLES[name]}"
+    raise InputError(f"eval_metric: {name!r} has no parameter with loss {loss.name!r}; write it, as in {example!r}.")
+
+
+def _as_loss(name: str, loss: Loss) -> tuple[Loss | None, Callable[[float], float]]:
+    """The loss whose weighted mean the metric is, and what is then done with the mean."""
+    if name == "loss":
+        return loss, _same
+    if name == "logloss" and isinstance(loss, Logistic):
+        return Logistic(), _same
+    if name == "mlogloss" or (name == "logloss" and isinstance(loss, LogitBoost)):
+        return loss, _same
+    if not isinstance(loss, _IDENTITY_LINK):
+        return None, _same
+    plain: dict[str, tuple[Loss, Callable[[float], float]]] = {
+        "rmse": (SquaredError(), _root_of_twice),
+        "mse": (SquaredError(), _twice),
+        "mae": (AbsoluteError(), _same),
+    }
+    return plain.get(name, (None, _same))

@@ -1,0 +1,1 @@
+"""Many fits of one estimator: cross-validation, chains, posterior ensembles."""

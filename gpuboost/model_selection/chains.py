@@ -1,0 +1,90 @@
+"""Several chains of one model: real ensembles, and whether they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from gpuboost.api.base import GradientBoosting
+from gpuboost.data.dataset import Dataset
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.langevin import Langevin
+from gpuboost.posterior import Diagnostics, Uncertainty, diagnose, interval, uncertainty
+from gpuboost.training.job import seed_of
+from gpuboost.training.parameters import integer
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """Estimators of one recipe and different seeds. They predict together, from the draws of all of them."""
+
+    models: tuple[GradientBoosting, ...]
+
+    def posterior_members(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> NDArray[np.float64]:
+        """(chains * samples, k, n) scores, ``samples`` draws from each chain."""
+        return np.concatenate([model.posterior_members(X, samples, burn_in) for model in self.models])
+
+    def predict_uncertainty(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> Uncertainty:
+        """As an estimator's."""
+        first = self.models[0]
+        return uncertainty(first.loss_, self.posterior_members(X, samples, burn_in), first._temperature())
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, kind: str = "mean", samples: int | None = None, burn_in: float = 0.5
+    ) -> NDArray[np.float64]:
+        """As an estimator's: (n, 2)."""
+        members = self.posterior_members(X, samples, burn_in)
+        return interval(self.models[0].loss_, members, coverage, kind, self.models[0]._temperature())
+
+    def traces(self, X: Any) -> NDArray[np.float64]:
+        """(chains, rounds, k, n) the scores of some rows after every round."""
+        return np.stack([model.trace(X) for model in self.models])
+
+    def diagnose(self, X: Any, burn_in: float = 0.5) -> Diagnostics:
+        """Whether the chains have mixed, by the scores (k, n) of these rows after the burn-in.
+
+        Raises
+        ------
+        InputError
+            If fewer than 8 rounds come after it.
+        """
+        if isinstance(burn_in, bool) or not 0.0 <= burn_in < 1.0:
+            raise InputError(f"burn_in: must be a share of the rounds, 0 or more and below 1; got {burn_in!r}.")
+        traces = self.traces(X)
+        return diagnose(traces[:, int(burn_in * traces.shape[1]) :])
+
+
+def chains(model: GradientBoosting, X: Any, y: Any = None, *, n_chains: int = 4, sample_weight: Any = None) -> Chains:
+    """Fit ``n_chains`` clones of the model, each with a seed of its own; rows are binned once.
+
+    Parameters
+    ----------
+    model : estimator with ``langevin``
+        Not changed. Seeds count up from its ``random_state``.
+    X, y, sample_weight
+        As for ``fit``; X may be a ``gb.Dataset``.
+
+    Raises
+    ------
+    RecipeError
+        If there is no noise to tell the chains apart, or early stopping would cut them at different places.
+    """
+    if not isinstance(getattr(model, "langevin", None), Langevin):
+        raise RecipeError(f"model: chains need an estimator with langevin=gb.Langevin(...); got {model!r}.")
+    if model.early_stopping_rounds is not None:
+        raise RecipeError("early_stopping_rounds: chains are compared round by round; set it to None.")
+    count, seed = integer("n_chains", n_chains, 1), seed_of(model.random_state)
+    data = X if isinstance(X, Dataset) else None
+    if data is None:
+        shared = {name: getattr(model, name) for name in ("max_bins", "categorical_features", "n_jobs")}
+        data = Dataset(X, y, weight=sample_weight, **shared)
+        y = sample_weight = None
+    fitted: Sequence[GradientBoosting] = [
+        clone(model).set_params(random_state=seed + i).fit(data, y, sample_weight=sample_weight) for i in range(count)
+    ]
+    return Chains(tuple(fitted))

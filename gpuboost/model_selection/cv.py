@@ -1,0 +1,189 @@
+"""Cross-validation that keeps what it computed: curves, out-of-fold predictions, models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+
+from gpuboost.api.base import GradientBoosting
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.tables import as_table
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.training.callbacks import metrics_of
+from gpuboost.training.parameters import integer
+from gpuboost.training.rows import labelled
+from gpuboost.watch.early_stopping import EarlyStopping
+
+SET = "validation"
+
+
+@dataclass(frozen=True, slots=True)
+class CvResult:
+    """Each row judged by the model that had not seen it."""
+
+    predictions: NDArray[np.float64]  # (n,) numbers, or (n, K) probabilities; NaN where no fold held the row out
+    fold: NDArray[np.int32]  # (n,) the last fold that held the row out, -1 for none
+    mean: dict[str, list[float]]  # metric -> mean over the folds, round by round
+    std: dict[str, list[float]]  # metric -> standard deviation over the folds
+    best_iteration_: int  # the round with the best mean of the first metric, 0 for the first
+    models: tuple[GradientBoosting, ...]  # one per fold
+    model: GradientBoosting | None  # fitted to all rows for the best number of rounds, if asked for
+
+    @property
+    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
+        """The means, in the shape of an estimator's."""
+        return {SET: self.mean}
+
+    def __repr__(self) -> str:
+        at = self.best_iteration_
+        scores = ", ".join(f"{name} {self.mean[name][at]:.5g} +- {self.std[name][at]:.2g}" for name in self.mean)
+        return f"CvResult({len(self.models)} folds, best round {at + 1}: {scores})"
+
+
+def cv(
+    model: GradientBoosting,
+    data: Any,
+    y: Any = None,
+    *,
+    folds: Any = 5,
+    sample_weight: Any = None,
+    group: Any = None,
+    refit: bool = False,
+    random_state: int = 0,
+) -> CvResult:
+    """Fit a clone of the model to each fold's training rows and judge it on the others.
+
+    Parameters
+    ----------
+    model : estimator
+        Not changed. With early stopping each fold stops by its own held-out rows, and the curves end with the
+        shortest.
+    data, y, sample_weight, group
+        A ``gb.Dataset``, or X, target, weights and queries. They are binned once: the cuts are those of all rows,
+        which tells a fold nothing about the targets it is judged by.
+    folds : int, splitter of scikit-learn, or iterable of (training rows, held-out rows)
+        An int shuffles; classes are spread evenly. Rows of one query stay together, and are not shuffled.
+    refit : bool
+        Also fit to all rows, for the best number of rounds.
+    random_state : int
+        Of the shuffling.
+
+    Raises
+    ------
+    RecipeError
+        If a parameter is out of its range, or the model sets rows aside itself.
+    InputError
+        If the data cannot be learned from.
+    """
+    if not isinstance(model, GradientBoosting):
+        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
+    if model.validation_fraction is not None:
+        raise RecipeError("validation_fraction: cross-validation watches the held-out rows; set it to None.")
+    integer("n_estimators", model.n_estimators, 1)
+    rows = dataset_of(model, data, y, sample_weight, group)
+    classify = bool(is_classifier(model))
+    answers: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
+    fitted: list[GradientBoosting] = []
+    for learn, judge in _splits(folds, rows, classify, random_state):
+        held_out = rows.take(judge)
+        one = clone(model).fit(rows.take(learn), eval_set={SET: held_out})
+        answers.append((judge, one.predict_proba(held_out) if classify else one.predict(held_out)))
+        fitted.append(one)
+    mean, std = _curves(fitted)
+    best = _best(model, fitted[0], mean)
+    final = _refitted(model, rows, best + 1) if refit else None
+    return CvResult(*_out_of_fold(len(rows), answers), mean, std, best, tuple(fitted), final)
+
+
+def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = None, group: Any = None) -> Dataset:
+    """A Dataset as it is, or one of X, target, weights and queries that is cut as the model asks."""
+    if isinstance(data, Dataset):
+        if y is not None or sample_weight is not None or group is not None or data.y is None:
+            raise InputError(
+                "data: a Dataset brings target, weights and queries itself; make it with Dataset(X, y, weight=, "
+                "group=)."
+            )
+        return data
+    if y is None:
+        raise InputError("y: a target is needed; pass cv(model, X, y), or a Dataset that holds one.")
+    features = as_table(data)
+    found = labelled(features, y, sample_weight, features.shape[0], group)
+    return Dataset(
+        features,
+        found.y,
+        weight=found.weight,
+        group=found.group,
+        max_bins=model.max_bins,
+        categorical_features=model.categorical_features,
+        n_jobs=model.n_jobs,
+    )
+
+
+def _splits(folds: Any, rows: Dataset, classify: bool, random_state: int) -> list[tuple[Any, Any]]:
+    """(training rows, held-out rows) of each fold, increasing."""
+    if isinstance(folds, Integral) and not isinstance(folds, bool):
+        if rows.group is not None:
+            folds = GroupKFold(integer("folds", folds, 2))
+        else:
+            spread = StratifiedKFold if classify else KFold
+            folds = spread(integer("folds", folds, 2), shuffle=True, random_state=random_state)
+    pairs = folds.split(np.zeros(len(rows)), rows.y, rows.group) if hasattr(folds, "split") else folds
+    if not isinstance(pairs, Iterable):
+        raise RecipeError(f"folds: must be an int, a splitter, or an iterable of pairs of row numbers; got {folds!r}.")
+    found = [(np.sort(np.asarray(learn)), np.sort(np.asarray(judge))) for learn, judge in pairs]
+    if not found:
+        raise RecipeError("folds: at least one is needed; got none.")
+    for fold, chosen in enumerate(found):
+        for part in chosen:
+            if part.dtype.kind not in "iu" or not len(part) or part[0] < 0 or part[-1] >= len(rows):
+                raise RecipeError(
+                    f"folds: row numbers are whole, from 0 to {len(rows) - 1}, one or more in each part; those of "
+                    f"fold {fold} are not."
+                )
+    return found
+
+
+def _curves(fitted: list[GradientBoosting]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Mean and standard deviation over the folds, up to the round that all of them reached."""
+    mean: dict[str, list[float]] = {}
+    std: dict[str, list[float]] = {}
+    for metric in fitted[0].evals_result_[SET]:
+        curves = [one.evals_result_[SET][metric] for one in fitted]
+        shortest = min(map(len, curves))
+        values = np.array([curve[:shortest] for curve in curves])
+        mean[metric], std[metric] = values.mean(axis=0).tolist(), values.std(axis=0).tolist()
+    return mean, std
+
+
+def _best(model: GradientBoosting, fitted: GradientBoosting, mean: dict[str, list[float]]) -> int:
+    """The round with the best mean of the first metric; of equal ones the first."""
+    first = metrics_of(model.eval_metric, fitted.loss_, getattr(model, "eval_at", None))[0]
+    values = np.array(mean[first.name])
+    if np.isnan(values).all():
+        raise InputError(f"eval_metric: the mean of {first.name} is nan in every round; choose another one.")
+    return int(np.nanargmax(values) if first.higher_is_better else np.nanargmin(values))
+
+
+def _out_of_fold(
+    n: int, answers: list[tuple[NDArray[np.intp], NDArray[np.float64]]]
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    predictions = np.full((n, *answers[0][1].shape[1:]), np.nan)
+    fold = np.full(n, -1, np.int32)
+    for number, (rows, answer) in enumerate(answers):
+        predictions[rows], fold[rows] = answer, number
+    return predictions, fold
+
+
+def _refitted(model: GradientBoosting, rows: Dataset, rounds: int) -> GradientBoosting:
+    """To all rows, so there is nothing left to stop early by."""
+    final: GradientBoosting = clone(model)
+    callbacks = tuple(one for one in final.callbacks if not isinstance(one, EarlyStopping))
+    final.set_params(n_estimators=rounds, early_stopping_rounds=None, callbacks=callbacks)
+    return final.fit(rows)

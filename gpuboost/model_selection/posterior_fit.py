@@ -1,0 +1,186 @@
+"""A posterior whose temperature and prior are chosen by how well it predicts rows that it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+
+from gpuboost.api.base import GradientBoosting
+from gpuboost.data.dataset import Dataset
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.langevin import Langevin
+from gpuboost.losses.distribution import GaussianNLL
+from gpuboost.losses.residual import SquaredError
+from gpuboost.model_selection.cv import dataset_of
+from gpuboost.training.job import seed_of
+
+TEMPERATURES = (1.0, 4.0, 16.0, 64.0, 256.0)
+OF_CLASSES = (1.0, 4.0, 16.0)  # prior variances of scores
+OF_NUMBERS = (0.0625, 0.25, 1.0)  # in units of the target's variance
+
+LEAST = 1e-12  # probability of a label; its logarithm must be finite
+
+
+@dataclass(frozen=True, slots=True)
+class PosteriorFit:
+    """The model of all rows, and what its temperature and its prior were chosen by."""
+
+    model: GradientBoosting
+    temperature: float
+    prior_variance: float
+    losses: dict[tuple[float, float], float]  # (temperature, prior variance) -> mean -log p(y) of held-out rows
+
+    def __str__(self) -> str:
+        best = self.temperature, self.prior_variance
+        lines = ["temperature  prior variance  held-out -log p"]
+        for (t, v), loss in sorted(self.losses.items()):
+            lines.append(f"{t:11.4g}  {v:14.4g}  {loss:15.4f}{'  chosen' if (t, v) == best else ''}")
+        return "\n".join(lines)
+
+
+def fit_posterior(
+    model: GradientBoosting,
+    X: Any,
+    y: Any = None,
+    *,
+    temperatures: Iterable[Any] | None = None,
+    prior_variances: Iterable[Any] | None = None,
+    held_out: float = 0.25,
+    sample_weight: Any = None,
+) -> PosteriorFit:
+    """Fit the model at the temperature and the prior variance under which held-out rows are likeliest.
+
+    T = 1 is the posterior of a loss that is the true likelihood. Real labels are often less noisy than the loss takes
+    them to be, and of the squared error 1 / T *is* the noise: both are learned from known rows alone. The temperature
+    is chosen at the middle prior variance, then the prior variance at that temperature, then half and twice the
+    temperature are tried, unless temperatures were given. The likelihood is that of the mean of the draws (classes), or
+    of a normal number with their mean and total variance.
+
+    Parameters
+    ----------
+    model : classifier, or regressor of the squared error or ``gb.losses.GaussianNLL``
+        Not changed. What its ``langevin`` says of temperature and shrinkage is replaced, the rest of it is kept; None
+        stands for ``gb.Langevin()``. Chains must be long: about ``3 / (learning_rate * shrinkage)`` rounds or more.
+    X, y, sample_weight
+        As for ``fit``; X may be a ``gb.Dataset``.
+    temperatures : positive numbers, optional
+        1, 4, 16, 64 and 256; of the squared error those over the target's variance. ``GaussianNLL`` learns the noise:
+        1 alone.
+    prior_variances : positive numbers, optional
+        1, 4 and 16 for classes; a 16th, a quarter, and all of the target's variance for numbers.
+    held_out : float
+        Share of the rows that the choice is made by, drawn by ``random_state``; of classes, of each the same share.
+
+    Raises
+    ------
+    RecipeError
+        If the loss is no likelihood, or a parameter is out of its range.
+    InputError
+        If the data cannot be learned from, or too few rows are there to hold some out.
+    """
+    policy, kind = _checked(model, held_out)
+    data = dataset_of(model, X, y, sample_weight)
+    learn, judge = _split(data, held_out, seed_of(model.random_state), kind == "classes")
+    variance = 1.0 if kind == "classes" else _variance(data, learn)
+    usual = (1.0,) if kind == "nll" else [t / (variance if kind == "numbers" else 1.0) for t in TEMPERATURES]
+    t_grid = _grid("temperatures", temperatures, usual)
+    v_grid = _grid(
+        "prior_variances", prior_variances, OF_CLASSES if kind == "classes" else [v * variance for v in OF_NUMBERS]
+    )
+    rows, asked = data.take(learn), data.take(judge)
+    losses: dict[tuple[float, float], float] = {}
+
+    def best(pairs: list[tuple[float, float]]) -> tuple[float, float]:
+        for pair in pairs:
+            if pair not in losses:
+                losses[pair] = _loss(_at(model, policy, *pair).fit(rows), asked)
+        return min(pairs, key=lambda pair: losses[pair])
+
+    middle = v_grid[len(v_grid) // 2]
+    t, _ = best([(t, middle) for t in t_grid])
+    t, v = best([(t, v) for v in v_grid])
+    if temperatures is None and kind != "nll":
+        t, v = best([(0.5 * t, v), (t, v), (2.0 * t, v)])
+    return PosteriorFit(_at(model, policy, t, v).fit(data), t, v, losses)
+
+
+def _checked(model: Any, held_out: Any) -> tuple[Langevin, str]:
+    """The policy, and of what kind the model is: "classes", "numbers" or "nll"."""
+    if not isinstance(model, GradientBoosting):
+        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
+    if model.early_stopping_rounds is not None or model.validation_fraction is not None:
+        raise RecipeError("early_stopping_rounds: a chain that stops where it predicts best is no posterior; leave it.")
+    if not isinstance(held_out, float) or not 0.0 < held_out < 1.0:
+        raise RecipeError(f"held_out: must be a share between 0 and 1; got {held_out!r}.")
+    policy = Langevin() if model.langevin is None else model.langevin
+    if not isinstance(policy, Langevin):
+        raise RecipeError(f"langevin: must be None or gb.Langevin(...); got {policy!r}.")
+    if is_classifier(model):
+        return policy, "classes"
+    loss = model.loss
+    if isinstance(loss, SquaredError) or loss == SquaredError.name:
+        return policy, "numbers"
+    if isinstance(loss, GaussianNLL) or loss == GaussianNLL.name:
+        return policy, "nll"
+    raise RecipeError(
+        f"loss: held-out rows need a likelihood, that of classes or of normal noise; {loss!r} has none. Use "
+        "squared_error or gaussian_nll, or choose by gb.cv."
+    )
+
+
+def _split(data: Dataset, share: float, seed: int, classify: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Increasing row numbers, to learn from and to judge by; a class of too few rows is learned from."""
+    order = np.random.default_rng(seed % 2**32).permutation(len(data))
+    assert data.y is not None
+    labels = data.y[order] if classify else np.zeros(len(data))
+    parts = [order[labels == label] for label in np.unique(labels)]
+    judge = np.concatenate([part[: int(share * len(part))] for part in parts])
+    if len(judge) == 0:
+        raise InputError(f"held_out: {share:g} of {len(data)} rows leaves none to judge by; raise it.")
+    return np.setdiff1d(order, judge), np.sort(judge)
+
+
+def _variance(data: Dataset, rows: NDArray[np.intp]) -> float:
+    """Of the target, weighted."""
+    assert data.y is not None
+    y, weight = data.y[rows].astype(np.float64), None if data.weight is None else data.weight[rows]
+    found = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))
+    if not found > 0.0:
+        raise InputError("y: all targets that are learned from are equal, so there is no posterior to choose.")
+    return found
+
+
+def _grid(name: str, given: Iterable[Any] | None, usual: Iterable[Any]) -> list[float]:
+    values: list[Any] = list(usual if given is None else given)
+    for value in values:
+        if not isinstance(value, (int, float, np.number)) or value is True or not 0.0 < value < np.inf:
+            raise RecipeError(f"{name}: must be finite numbers above 0; got {value!r}.")
+    if not values:
+        raise RecipeError(f"{name}: must hold at least one number; got none.")
+    return sorted({float(value) for value in values})
+
+
+def _at(model: GradientBoosting, policy: Langevin, temperature: float, prior_variance: float) -> GradientBoosting:
+    chosen = replace(
+        policy, temperature=temperature, inverse_temperature=None, shrinkage=None, prior_variance=prior_variance
+    )
+    found: GradientBoosting = clone(model).set_params(langevin=chosen)
+    return found
+
+
+def _loss(model: GradientBoosting, asked: Dataset) -> float:
+    """Mean of -log p(y) over held-out rows, by their weights."""
+    found, y = model.predict_uncertainty(asked), asked.y
+    assert y is not None
+    if is_classifier(model):
+        known = np.asarray(model.classes_)
+        p = found.mean[np.arange(len(y)), np.searchsorted(known, y)]
+        each = -np.log(np.maximum(p, LEAST))
+    else:
+        each = 0.5 * (np.log(2.0 * np.pi * found.total) + (y - found.mean) ** 2 / found.total)
+    return float(np.average(each, weights=asked.weight))

@@ -1,0 +1,21 @@
+"""Plots of fitted models. Every function draws on ``ax`` (a new one by default) and returns it.
+
+Needs matplotlib: ``pip install gpuboost[plot]``.
+"""
+
+from gpuboost.plot.effects import partial_effect
+from gpuboost.plot.model import importance, metrics, staleness, timeline, tree
+from gpuboost.plot.posterior import autocorrelation, calibration, trace, uncertainty
+
+__all__ = [
+    "autocorrelation",
+    "calibration",
+    "importance",
+    "metrics",
+    "partial_effect",
+    "staleness",
+    "timeline",
+    "trace",
+    "tree",
+    "uncertainty",
+]

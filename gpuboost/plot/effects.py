@@ -1,0 +1,111 @@
+"""Pictures of what one feature, or two together, add to a score. ``gpuboost.plot`` shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.effects import Effect, effects
+from gpuboost.errors import InputError
+from gpuboost.plot.axes import axes, names_of
+from gpuboost.types import Cuts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+
+def partial_effect(
+    model: Any, feature: int | str | tuple[int | str, int | str], output: int = 0, *, ax: Axes | None = None
+) -> Axes:
+    """What one feature adds to the score of an output, the average over its bins apart: the whole of its part.
+
+    For additive models: families of ``gb.learners``, and stumps. A dashed line is the part of a missing value, if it
+    has one of its own. A pair of features has what the two add together, beside what each adds: the part of
+    ``gb.learners.TensorSpline``, as a map.
+
+    Raises:
+        InputError: if there is no such feature or output, or the model has no additive form.
+    """
+    of = feature if isinstance(feature, tuple) else (feature,)
+    columns = [_column(model, one, feature) for one in of]
+    if len(set(columns)) != len(of) or len(of) not in (1, 2):
+        raise InputError(f"feature: must be one feature, or a pair of two different ones; got {feature!r}.")
+    cuts = model.ensemble_.cuts
+    if not 0 <= output < model.ensemble_.n_outputs:
+        raise InputError(f"output: must be from 0 to {model.ensemble_.n_outputs - 1}; got {output!r}.")
+    own = [one for one in effects(model) if one.output == output and len(one.features) == len(columns)]
+    own = [one for one in own if {int(cuts.columns[f]) for f in one.features} == set(columns)]
+    names = [names_of(model)[column] for column in columns]
+    if len(of) == 1:
+        return _curve(model, own, names[0], axes(ax))
+    if not own:
+        raise InputError(f"feature: {names[0]} and {names[1]} add nothing together in this model; draw one of them.")
+    return _map(own, columns, names, cuts, axes(ax))
+
+
+def _column(model: Any, one: Any, given: Any) -> int:
+    names = names_of(model)
+    column = names.index(one) if isinstance(one, str) and one in names else one
+    if isinstance(column, bool) or not isinstance(column, (int, np.integer)) or not -len(names) <= column < len(names):
+        raise InputError(f"feature: must be one of {', '.join(names)}, or its number; got {given!r}.")
+    return int(column) % len(names)
+
+
+def _curve(model: Any, own: list[Effect], name: str, ax: Axes) -> Axes:
+    ax.set_xlabel(name)
+    ax.set_ylabel("effect on the score")
+    if not own:
+        ax.axhline(0.0)
+        return ax
+    cuts = model.ensemble_.cuts
+    parts = [(one.features[0], one.values - one.values[:-1].mean()) for one in own]
+    if cuts.categories[parts[0][0]] is not None:
+        return _bars(parts, cuts, model.columns_.categories[int(cuts.columns[parts[0][0]])], name, ax)
+    f, values = parts[0]
+    ax.stairs(values[:-1], _edges(cuts, f), baseline=None)
+    if any(one.has_missing for one in own):
+        ax.axhline(values[-1], linestyle="--", color="grey", label="missing")
+        ax.legend()
+    return ax
+
+
+def _bars(parts: list[tuple[int, Floats]], cuts: Cuts, labels: Any, name: str, ax: Axes) -> Axes:
+    known = [cuts.categories[f] for f, _ in parts]
+    pairs = [
+        (str(labels[code]), v)
+        for codes, (_, values) in zip(known, parts, strict=True)
+        if codes is not None
+        for code, v in zip(codes.tolist(), values[:-1].tolist(), strict=True)
+    ]
+    pairs.sort(key=lambda pair: pair[1])
+    ax.barh([label for label, _ in pairs], [v for _, v in pairs])
+    ax.set_xlabel("effect on the score")
+    ax.set_ylabel(name)
+    return ax
+
+
+def _map(own: list[Effect], columns: list[int], names: list[str], cuts: Cuts, ax: Axes) -> Axes:
+    """The first feature to the right, the second upwards."""
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    (one,) = own
+    across, up = one.features
+    values = one.values[:-1, :-1] - one.values[:-1, :-1].mean()
+    if int(cuts.columns[across]) != columns[0]:
+        across, up, values = up, across, values.T
+    most = float(np.abs(values).max())
+    drawn = ax.pcolormesh(_edges(cuts, across), _edges(cuts, up), values.T, cmap="RdBu_r", vmin=-most, vmax=most)
+    ax.figure.colorbar(drawn, ax=ax, label="effect on the score")
+    return ax
+
+
+def _edges(cuts: Cuts, f: int) -> Floats:
+    """(bins + 1,) where the bins of a numeric feature begin and end, the outer ones of the mean width."""
+    thresholds = cuts.thresholds[f]
+    width = float(thresholds[-1] - thresholds[0]) / max(1, len(thresholds)) if len(thresholds) else 1.0
+    ends = thresholds if len(thresholds) else np.zeros(1)
+    return np.array([ends[0] - (width or 1.0), *thresholds, ends[-1] + (width or 1.0)])

@@ -1,0 +1,102 @@
+"""Pictures of chains and of what their draws tell. ``gpuboost.plot`` shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+from gpuboost.plot.axes import axes, names_of
+from gpuboost.posterior import Calibration, autocorrelation_time, autocorrelations, diagnose
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def uncertainty(
+    model: Any, X: Any, feature: int = 0, *, coverage: float = 0.9, samples: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """A regressor's posterior mean along one feature, with the interval of the mean and, around it, of observations.
+
+    Every row of X is drawn where it stands; give rows that differ in this feature only to see one section. Without a
+    known noise (``Uncertainty.data`` is NaN) there is no outer band. Of a classifier: the probability of its second
+    class, and knowledge uncertainty.
+    """
+    found = model.predict_uncertainty(X, samples)
+    column = np.asarray(X, dtype=np.float64)[:, feature]
+    order = np.argsort(column, kind="stable")
+    ax = axes(ax)
+    if found.mean.ndim == 2:
+        (line,) = ax.plot(column[order], found.mean[order, 1], label=f"P({model.classes_[1]})")
+        ax.plot(column[order], found.knowledge[order], linestyle="--", label="knowledge uncertainty (nats)")
+    else:
+        (line,) = ax.plot(column[order], found.mean[order], label="mean")
+        bands = {"mean": 0.3} if np.isnan(found.data).any() else {"observation": 0.15, "mean": 0.3}
+        for kind, alpha in bands.items():
+            low, high = model.predict_interval(X, coverage, kind, samples)[order].T
+            name = f"{coverage:.0%} interval of the {kind}"
+            ax.fill_between(column[order], low, high, color=line.get_color(), alpha=alpha, linewidth=0, label=name)
+    ax.set_xlabel(names_of(model)[feature])
+    ax.legend()
+    return ax
+
+
+def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:
+    """Scores by round, one line a chain: of ``gb.chains(...).traces(X)`` or ``model.trace(X)``, of the first row.
+
+    Chains that have mixed are hard to tell apart to the right of the line, where the burn-in ends; the title says what
+    R-hat and the effective sample size make of it.
+    """
+    x = _of_first_row(traces)
+    first = int(burn_in * x.shape[1])
+    found = diagnose(x[:, first:])
+    ax = axes(ax)
+    for number, chain in enumerate(x):
+        ax.plot(np.arange(1, len(chain) + 1), chain, linewidth=0.7, label=f"chain {number + 1}")
+    ax.axvline(first, linestyle=":", color="grey", label="end of burn-in")
+    size = float(found.effective_sample_size)
+    ax.set_title(f"R-hat {float(found.r_hat):.3f}, effective sample size {size:.0f}", fontsize="medium")
+    ax.set_xlabel("round")
+    ax.set_ylabel("score")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def autocorrelation(traces: Any, *, burn_in: float = 0.5, lags: int | None = None, ax: Axes | None = None) -> Axes:
+    """How much a score has to do with that of so many rounds before: of the same traces, of the first row.
+
+    The line marks the autocorrelation time: draws that far apart are worth about as much as independent ones.
+    """
+    x = _of_first_row(traces)
+    x = x[:, int(burn_in * x.shape[1]) :]
+    time = float(autocorrelation_time(x))
+    found = autocorrelations(x)[: min(int(10.0 * time) + 2, x.shape[1]) if lags is None else lags + 1]
+    ax = axes(ax)
+    ax.plot(np.arange(len(found)), found)
+    ax.axhline(0.0, color="grey", linewidth=0.7)
+    ax.axvline(time, linestyle=":", color="grey", label=f"autocorrelation time {time:.1f}")
+    ax.set_xlabel("rounds between the two")
+    ax.set_ylabel("autocorrelation of the score")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def calibration(found: Calibration, *, ax: Axes | None = None) -> Axes:
+    """What was promised against what came true: on the diagonal the two agree. Of ``gb.posterior.calibration(...)``."""
+    ax = axes(ax)
+    ax.plot([0.0, 1.0], [0.0, 1.0], linestyle=":", color="grey")
+    ax.plot(found.promised, found.found, marker="o", label=f"off by {found.error:.1%} in the mean")
+    ax.set_xlabel("promised")
+    ax.set_ylabel("found")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def _of_first_row(traces: Any) -> NDArray[np.float64]:
+    """(chains, rounds)"""
+    x = np.asarray(traces, dtype=np.float64)
+    if x.ndim not in (3, 4):
+        raise InputError(f"traces: must be (rounds, k, n) or (chains, rounds, k, n); the shape is {x.shape}.")
+    return x[:, :, 0, 0] if x.ndim == 4 else x[None, :, 0, 0]

@@ -1,0 +1,1 @@
+"""Reports of a finished fit: timings, sampling rates, edges, guarantees."""

@@ -1,0 +1,139 @@
+"""What is known about a recipe before it runs, and about a fit after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuboost.composition.findings import Kind, worst
+from gpuboost.errors import RecipeError, UnprovenError
+from gpuboost.execution import Log
+from gpuboost.langevin import Langevin
+from gpuboost.losses.protocol import is_list_loss
+from gpuboost.recipe import Recipe
+from gpuboost.reports.edge import EdgeReport
+from gpuboost.reports.sampling import SamplingReport
+from gpuboost.steps import LineSearchStep, QuantileStep
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a composition.
+
+    ``sound``: a theorem applies. ``heuristic``: none does, but it works in practice. ``unproven``: none does, and it
+    has to be asked for. ``refused``: it cannot run.
+    """
+
+    kind: Kind
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {' '.join(self.reasons)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """How a fit went."""
+
+    device: str
+    device_reason: str
+    threads: int
+    rows: int  # trained on; rows of weight 0 are not
+    features: int
+    rounds: int  # run, those after the best one included
+    rounds_kept: int
+    seconds: dict[str, float]  # "prepare": input to bins; "train": all rounds, evaluation included
+    seed: int
+    verdict: Verdict
+    sampling: SamplingReport | None = None  # None if every tree saw every row
+    edges: EdgeReport | None = None  # None if the descent lemma does not apply, or gradients were on a device
+    log: Log | None = None  # who built which trees, and on which gradients
+
+    def __str__(self) -> str:
+        times = ", ".join(f"{name} {value:.2f} s" for name, value in self.seconds.items())
+        return (
+            f"{self.rounds} rounds ({self.rounds_kept} kept) on {self.rows} rows x {self.features} features; "
+            f"{self.device}, {self.threads} threads; {times}; "
+            + ("" if self.sampling is None else f"{self.sampling}; ")
+            + ("" if self.edges is None else f"{self.edges}; ")
+            + (f"{self.log}; " if self.log is not None and self.log.workers > 1 else "")
+            + str(self.verdict)
+        )
+
+
+LAW = (
+    "as learning_rate goes to 0, scores follow a Langevin diffusion; after a while they are draws from "
+    "exp(-beta (mean loss + gamma / 2 |P^-1/2 F|^2)) (SGLB, theorem 1)."
+)
+
+
+def verdict(recipe: Recipe, *, stops_early: bool = False) -> Verdict:
+    """Of a Langevin recipe, whether its stationary law is known; of any other, whether its training loss can rise."""
+    if not isinstance(recipe.langevin, Langevin):
+        return _sampled(recipe, descent(recipe))
+    reasons = tuple(finding.why for finding in recipe.findings)
+    kind = worst(recipe.findings)
+    if stops_early:
+        reasons += ("early stopping picks the best iterate, which is not a draw from the stationary law.",)
+        kind = "heuristic" if kind == "sound" else kind
+    return Verdict(kind, reasons or (LAW,))
+
+
+def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
+    """The same with what drawing rows or learners, or old gradients, change of it: no descent without exact leaves."""
+    found = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
+    found += recipe.execution_findings + recipe.monotone_findings
+    if not found:
+        return of_all_rows
+    kind, reasons = worst(found), tuple(finding.why for finding in found)
+    if kind == "sound":
+        return Verdict(of_all_rows.kind, (*of_all_rows.reasons, *reasons))
+    return Verdict(kind, reasons + (of_all_rows.reasons if of_all_rows.kind != "sound" else ()))
+
+
+def _exact_step(recipe: Recipe) -> str:
+    """What the step rule finds exactly, if it does."""
+    if recipe.loss.leaf_quantile is not None and recipe.loss.convex and isinstance(recipe.step, QuantileStep):
+        trees = recipe.base_learner is None
+        return "leaves are exact minimisers" if trees else "a line search on all rows finds the least"
+    if isinstance(recipe.step, LineSearchStep):
+        return "a line search on all rows finds the least"
+    return ""
+
+
+def descent(recipe: Recipe) -> Verdict:
+    """Whether the training loss can never rise.
+
+    A tree's exact leaf values on all rows are -G / (D + lambda) with D = c n, c the step's curvature. By the descent
+    lemma the loss of a sigma-smooth loss falls by at least ``eps (1 - eps sigma / (2 c)) G^2 / (c n)`` in each leaf,
+    whatever shape the tree has, so neither row nor feature sampling can make it rise while eps sigma <= 2 c. A leaf
+    that is the exact minimiser of a convex loss, scaled by eps <= 1, cannot make it rise either.
+    """
+    loss, rate = recipe.loss, recipe.learning_rate
+    exact = _exact_step(recipe)
+    if exact and rate <= 1.0:
+        return Verdict("sound", (f"the training loss never rises: {exact} of a convex loss.",))
+    curvature = recipe.step.curvature(loss)
+    if curvature is None and loss.smoothness is not None and loss.smoothness == loss.strong_convexity:
+        curvature = loss.smoothness  # h is constant: Newton is the constant step
+    if is_list_loss(loss):
+        why = "a pair's weight depends on where its documents stand, so there is no fixed objective that could fall."
+        return Verdict("heuristic", (why,))
+    if curvature is None:
+        why = "Newton steps have no bound on the change of curvature along a step, so the training loss could rise."
+        return Verdict("heuristic", (why,))
+    if loss.smoothness is None:
+        return Verdict(
+            "heuristic", (f"{loss.name} has no finite smoothness constant, so the training loss could rise.",)
+        )
+    if rate * loss.smoothness > 2.0 * curvature:
+        bound = 2.0 * curvature / loss.smoothness
+        why = f"learning_rate {rate:g} is above {bound:g}, from where on the training loss could rise."
+        return Verdict("heuristic", (why,))
+    return Verdict(
+        "sound", (f"the training loss never rises: {loss.name} is {loss.smoothness:g}-smooth (descent lemma).",)
+    )
+
+
+def refused(error: RecipeError) -> Verdict:
+    """The verdict of a recipe that could not be put together."""
+    return Verdict("unproven" if isinstance(error, UnprovenError) else "refused", (str(error),))

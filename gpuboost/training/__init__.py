@@ -1,0 +1,1 @@
+"""A fit, from the arguments of an estimator to a finished model."""

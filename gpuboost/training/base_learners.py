@@ -1,0 +1,98 @@
+"""What ``base_learner=`` names."""
+
+from __future__ import annotations
+
+import inspect
+from copy import deepcopy
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+from gpuboost.base_learners import BaseLearner
+from gpuboost.base_learners.competition import Competition
+from gpuboost.base_learners.estimator import AnyEstimator
+from gpuboost.errors import RecipeError, shown
+from gpuboost.learners.families import FAMILIES, Family, LinearTree, TensorSpline, Tree
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import ImportanceSampling
+
+RULE = "None (trees), a family of gb.learners such as Spline(), a list of families, or a regressor with fit and predict"
+
+ON_GPUS = "Linear, Spline, TensorSpline, CategoricalRidge, Tree"
+
+
+def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
+    """None for trees; families of ``gb.learners``, one or a list; or a regressor in scikit-learn's manner.
+
+    Raises
+    ------
+    RecipeError
+        If it is nothing of the kind.
+    """
+    if value is None:
+        return None
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    if listed and all(isinstance(one, FAMILIES) for one in listed):
+        return Competition(tuple(listed))
+    if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in ("fit", "predict")):
+        raise RecipeError(f"base_learner: must be {RULE}; got {shown(value)}.")
+    from sklearn.base import clone, is_classifier
+
+    if hasattr(value, "__sklearn_tags__") and is_classifier(value):
+        raise RecipeError(
+            f"base_learner: gradients are numbers, so a regressor fits them; got the classifier {value!r}. Use the "
+            "regressor of its kind; the loss makes classes of the scores."
+        )
+    copied = clone if hasattr(value, "get_params") else deepcopy
+    return AnyEstimator(value, copied, takes_weights(value), _cancels(sampling))
+
+
+def not_on_gpus(value: Any) -> str | None:
+    """What of ``base_learner`` is fitted on CPUs only, as it was written; None for what a GPU can fit."""
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    others = (one for one in listed if isinstance(one, LinearTree) or not isinstance(one, FAMILIES))
+    return None if value is None else next(map(shown, others), None)
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Whether its ``fit`` has a parameter ``sample_weight``; of a pipeline, which has none to pass on by, False."""
+    try:
+        return "sample_weight" in inspect.signature(estimator.fit).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _cancels(sampling: Any) -> bool:
+    """Whether h / p is one number for all rows: no row's p is bound from below, and 1 is reached by none."""
+    return isinstance(sampling, ImportanceSampling) and sampling.score == "hessian" and sampling.least == 0.0
+
+
+def with_numbers(recipe: Recipe, names: tuple[str, ...] | None) -> Recipe:
+    """The same, columns that families name by text turned to their numbers.
+
+    Raises
+    ------
+    RecipeError
+        If there is no such column.
+    """
+    if not isinstance(recipe.base_learner, Competition):
+        return recipe
+
+    def number(family: Family, column: int | str) -> int:
+        if isinstance(column, Integral):
+            return int(column)
+        if names is None or column not in names:
+            known = "X has no names" if names is None else f"X has {', '.join(names)}"
+            raise RecipeError(f"base_learner: {family!r} names column {column!r}; {known}.")
+        return names.index(column)
+
+    def resolved(family: Family) -> Family:
+        if isinstance(family, TensorSpline):
+            return replace(family, pairs=tuple((number(family, a), number(family, b)) for a, b in family.pairs))
+        columns = getattr(family, "columns", None)
+        if columns is None or isinstance(family, (Tree, LinearTree)):
+            return family
+        return replace(family, columns=tuple(number(family, one) for one in columns))
+
+    families = tuple(resolved(family) for family in recipe.base_learner.families)
+    return replace(recipe, base_learner=replace(recipe.base_learner, families=families))

@@ -1,0 +1,109 @@
+"""Who follows a fit: eval sets, metrics, callbacks, the stopping rule, the progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost import metrics
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.training.parameters import integer
+from gpuboost.training.rows import weight_of
+from gpuboost.types import Array, TrainingSet
+from gpuboost.watch.callbacks import as_watcher
+from gpuboost.watch.early_stopping import EarlyStopping
+from gpuboost.watch.evaluation import Measure
+from gpuboost.watch.history import History
+from gpuboost.watch.progress import ProgressBar
+from gpuboost.watch.record import Watcher
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """An eval set before it is binned."""
+
+    name: str
+    x: Any  # numbers (n, d)
+    y: NDArray[Any]  # (n,) float64, as the loss wants it
+    weight: NDArray[Any] | None  # (n,) float64
+    group: NDArray[Any] | None = None  # (n,) the query of each row, for ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What is watched, and who watches; made anew for each fit."""
+
+    metrics: tuple[metrics.Metric, ...]
+    history: History
+    stopping: EarlyStopping | None
+    watchers: tuple[Watcher, ...]  # history and stopping among them
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], loss: Loss) -> Following:
+        """The watchers that the parameters name.
+
+        Raises
+        ------
+        RecipeError, InputError
+            Naming the parameter that is out of its range.
+        """
+        history = History()
+        watchers = [history, *_callbacks(params["callbacks"])]
+        if params["early_stopping_rounds"] is not None:
+            watchers.append(EarlyStopping(integer("early_stopping_rounds", params["early_stopping_rounds"], 1)))
+        stoppers = [one for one in watchers if isinstance(one, EarlyStopping)]
+        if len(stoppers) > 1:
+            raise RecipeError("early_stopping_rounds: one rule decides when to stop; callbacks hold another one.")
+        verbose = params["verbose"]
+        every = int(verbose) if isinstance(verbose, bool) else integer("verbose", verbose, 0)
+        if every:
+            watchers.append(ProgressBar(every))
+        found = metrics_of(params["eval_metric"], loss, params.get("eval_at"))
+        return cls(found, history, stoppers[0] if stoppers else None, tuple(watchers))
+
+
+def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
+    """The metric as the watchers call it; on the backend where it is the mean of a loss."""
+
+    def of(scores: Array, data: TrainingSet) -> float:
+        weight = weight_of(data)
+        if metric.mean_of is None:
+            return metric(data.y, backend.to_host(scores), weight, loss, data.query_start)
+        return metric.finish(backend.loss_value(metric.mean_of, scores, data.y, weight))
+
+    return Measure(metric.name, metric.higher_is_better, of)
+
+
+def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Metric, ...]:
+    """What ``eval_metric`` asks for; names of metrics of rankings that say no place, at each of ``eval_at``."""
+    listed: Sequence[Any] = asked if isinstance(asked, (list, tuple)) else [asked]
+    if is_list_loss(loss):
+        listed = [name for one in listed for name in _at_places("ndcg" if one is None else one, eval_at)]
+    found = tuple(metrics.default_metric(loss) if one is None else metrics.get(one, loss) for one in listed)
+    if not found or len({one.name for one in found}) < len(found):
+        raise RecipeError(f"eval_metric: needs one or more metrics of different names; got {asked!r}.")
+    return found
+
+
+def _at_places(metric: Any, eval_at: Any) -> list[Any]:
+    """For "ndcg" and the places 5 and 10: "ndcg@5", "ndcg@10"."""
+    eval_at = eval_at.tolist() if isinstance(eval_at, np.ndarray) else eval_at
+    places = () if eval_at is None else eval_at if isinstance(eval_at, (list, tuple)) else (eval_at,)
+    for k in places:
+        integer("eval_at", k, 1)
+    name, colon, empty = metric.partition(":") if isinstance(metric, str) else ("", "", "")
+    if name not in metrics.RANKINGS or not places:
+        return [metric]
+    return [f"{name}@{int(k)}{colon}{empty}" for k in places]
+
+
+def _callbacks(given: Any) -> list[Watcher]:
+    if not isinstance(given, (list, tuple)):
+        raise RecipeError(f"callbacks: must be a list of callables; got {given!r}.")
+    return [as_watcher(one) for one in given]

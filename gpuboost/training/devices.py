@@ -1,0 +1,83 @@
+"""Machines and estimators: the backend that predicts, kept between calls, and data that live on a device already."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gpuboost import backends
+from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
+from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.devices import choose
+from gpuboost.backends.protocol import Backend
+from gpuboost.types import Array
+
+
+class _Kept(threading.local):
+    """Per thread, since a backend serves one caller at a time; gone with the estimator."""
+
+    def __init__(self) -> None:
+        self.machines: WeakKeyDictionary[object, tuple[tuple[str, int], Backend]] = WeakKeyDictionary()
+
+
+_kept = _Kept()
+
+
+def machine_of(owner: object, device: str, threads: int) -> Backend:
+    """The backend of that kind that ``owner`` used last in this thread, or a new one."""
+    held = _kept.machines.get(owner)
+    if held is None or held[0] != (device, threads):
+        held = (device, threads), backends.get(device, threads)
+        _kept.machines[owner] = held
+    return held[1]
+
+
+def adopted(X: Any, device: object) -> Any:
+    """X; or, where it lives on a GPU, what stands for it there. Raises DeviceError if ``device`` is another one."""
+    where = gpu_of(X)
+    if where is None:
+        return X
+    return CudaMatrix.of(open_gpu(choose(device, on=where).name), X)
+
+
+def on_host(values: Any) -> Any:
+    """A target or weights, brought to the host if they live on a GPU."""
+    where = gpu_of(values)
+    if where is None:
+        return values
+    runtime = open_gpu(where)
+    return runtime.download(runtime.adopt(values))
+
+
+def answered(machine: Backend, x: Any, found: Array, finish: Callable[[Array], Any] | None = None) -> Any:
+    """``finish`` of what a machine found: on the device if x is there, unless it is text.
+
+    What only hands on the scores of one output stays where it is; other answers are finished on the host.
+    """
+    if not isinstance(x, CudaMatrix):
+        return found if finish is None else finish(found)
+    if finish is None or (found.shape[0] == 1 and len(found.shape) == 2 and _hands_on(finish)):
+        x.wait()
+        return found if finish is None else found[0]
+    answer = np.asarray(finish(machine.to_host(found)))
+    return x.beside(answer) if answer.dtype.kind in "biuf" else answer
+
+
+def _hands_on(finish: Callable[[Array], Any]) -> bool:
+    """Whether it makes (n,) of (1, n) scores, and nothing else."""
+    probe = np.zeros((1, 1))
+    answer = finish(probe)
+    return np.shape(answer) == (1,) and np.shares_memory(answer, probe)
+
+
+def _forget() -> None:
+    _kept.machines.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)  # a backend's threads do not live on in a forked child

@@ -1,0 +1,261 @@
+"""Estimators to model files and back. The format is ``gpuboost.model.file``'s; here is what an estimator puts there.
+
+What a fit depends on is written; where and how loudly it ran (``device``, ``execution``, ``n_jobs``, ``verbose``,
+``callbacks``) is not, so that the same model gives the same bytes on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost import losses
+from gpuboost.data.columns import Columns
+from gpuboost.errors import InputError
+from gpuboost.langevin import Langevin
+from gpuboost.learners import (
+    AllLearners,
+    CyclicGroups,
+    RandomByNode,
+    RandomGroup,
+    RandomGroups,
+    RandomLearners,
+    WeightedGroups,
+)
+from gpuboost.learners.families import FAMILIES
+from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.model import file
+from gpuboost.sampling import GOSS, EveryRow, ImportanceSampling, UniformSampling, WeightTrimming
+from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, QuantileStep
+from gpuboost.types import Ensemble
+
+NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose")
+
+POLICIES: dict[str, Any] = {
+    one.__name__: one
+    for one in (
+        AllLearners,
+        ConstantStep,
+        CyclicGroups,
+        EveryRow,
+        GOSS,
+        GradientStep,
+        ImportanceSampling,
+        Langevin,
+        LineSearchStep,
+        NewtonStep,
+        QuantileStep,
+        RandomByNode,
+        RandomGroup,
+        RandomGroups,
+        RandomLearners,
+        UniformSampling,
+        WeightTrimming,
+        WeightedGroups,
+        *FAMILIES,
+    )
+}
+
+CLASSIFIER, REGRESSOR, RANKER = "GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker"
+
+PLAIN = (str, int, float, bool, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a model file says of an estimator."""
+
+    params: dict[str, Any]  # those that could be written
+    ensemble: Ensemble
+    loss: Loss
+    columns: Columns
+    classes: NDArray[Any] | None  # of a classifier only
+    best_iteration: int | None = None
+    best_score: float | None = None
+    run: dict[str, Any] | None = None  # of a checkpoint: how to go on, see ``training.checkpoint``
+
+
+def write(saved: Saved, path: str | os.PathLike[str]) -> None:
+    """Write the file, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the loss or a class label cannot be written.
+    """
+    score = saved.best_score
+    extra = {
+        "estimator": kind_of(saved),
+        "classes": None if saved.classes is None else _classes_to_json(saved.classes),
+        "best_iteration": saved.best_iteration,
+        "best_score": None if score is None or not math.isfinite(score) else score,
+    }
+    if saved.run is not None:
+        extra["run"] = saved.run
+    params = written(saved.params)
+    text = file.to_json(saved.ensemble, losses.to_json(saved.loss), saved.columns.to_json(), params, extra)
+    file.save(path, text)
+
+
+def written(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that a model file holds, as JSON values."""
+    params = {}
+    for name, value in given.items():
+        if name not in NOT_WRITTEN:
+            with suppress(TypeError):  # only a Python object can say it: a loaded model has the default
+                params[name] = _to_json(value)
+    return params
+
+
+def read(path: str | os.PathLike[str]) -> Saved:
+    """Read a file that ``write`` wrote.
+
+    Raises
+    ------
+    InputError
+        If it is anything else, is damaged, or is of a newer gpuboost; the message says where.
+    """
+    try:
+        return _read(path)
+    except InputError as error:
+        text = str(error).removeprefix("model file: ")
+        raise InputError(f"model file {os.fspath(path)!r}: {text}") from None
+
+
+def _read(path: str | os.PathLike[str]) -> Saved:
+    record = file.load(path)
+    extra = record.extra
+    if set(extra) - {"run"} != {"estimator", "classes", "best_iteration", "best_score"}:
+        raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
+    saved = Saved(
+        params={name: _from_json(name, value) for name, value in record.parameters.items()},
+        ensemble=record.ensemble,
+        loss=losses.from_json(record.loss),
+        columns=Columns.from_json(record.columns),
+        classes=None if extra["classes"] is None else _classes_from_json(extra["classes"]),
+        best_iteration=_optional("best_iteration", extra["best_iteration"], int),
+        best_score=_optional("best_score", extra["best_score"], float),
+        run=extra.get("run"),
+    )
+    _check_parts(saved, extra["estimator"])
+    return saved
+
+
+def _check_parts(saved: Saved, kind: Any) -> None:
+    """Refuse parts that are right by themselves and do not belong together."""
+    cuts, columns, outputs = saved.ensemble.cuts, saved.columns, saved.ensemble.n_outputs
+    if columns.n_features != cuts.n_columns or (columns.is_categorical[cuts.columns] != cuts.is_categorical).any():
+        raise InputError("model file: columns: they must be those of the features; their number or kind differs.")
+    if saved.loss.n_outputs != outputs:
+        raise InputError(f"model file: bias: {saved.loss.name} has {saved.loss.n_outputs} outputs; found {outputs}.")
+    if saved.classes is not None and len(saved.classes) != max(2, outputs):
+        raise InputError(f"model file: classes: {max(2, outputs)} were expected; found {len(saved.classes)}.")
+    if kind != kind_of(saved):
+        raise InputError(
+            f"model file: estimator: with classes {CLASSIFIER}, with a loss for rankings {RANKER}, else {REGRESSOR}; "
+            f"found {kind!r}."
+        )
+
+
+def kind_of(saved: Saved) -> str:
+    """The name of the estimator that such a model is of."""
+    if saved.classes is not None:
+        return CLASSIFIER
+    return RANKER if is_list_loss(saved.loss) else REGRESSOR
+
+
+def _to_json(value: Any) -> Any:
+    """The parameter as JSON. Raises TypeError if there is no way to write it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, (list, tuple, np.ndarray)):
+        items = [_to_json(one) for one in value]
+        if all(isinstance(one, PLAIN) or (isinstance(one, dict) and "policy" in one) for one in items):
+            return items
+    if isinstance(value, Mapping):
+        return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
+    if type(value) in POLICIES.values():
+        return {"policy": type(value).__name__, **{name: _plain(field) for name, field in asdict(value).items()}}
+    if getattr(losses, type(value).__name__, None) is type(value):
+        return {"loss": losses.to_json(value)}
+    raise TypeError(f"{value!r} cannot be written to a model file")
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers as Python's, also in tuples, which JSON knows as lists."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _from_json(name: str, value: Any) -> Any:
+    """The inverse of ``_to_json``."""
+    if isinstance(value, PLAIN) or (isinstance(value, list) and all(isinstance(one, PLAIN) for one in value)):
+        return value
+    if isinstance(value, list):
+        return [_from_json(name, one) for one in value]
+    if isinstance(value, dict):
+        if set(value) == {"loss"}:
+            return losses.from_json(value["loss"])
+        if set(value) == {"pairs"} and _are_pairs(value["pairs"]):
+            return {key: weight for key, weight in value["pairs"]}
+        policy = POLICIES.get(str(value.get("policy")))
+        if policy is not None:
+            try:
+                return policy(**{key: one for key, one in value.items() if key != "policy"})
+            except (TypeError, ValueError) as error:
+                raise InputError(f"model file: parameters.{name}: {error}") from None
+    raise InputError(f"model file: parameters.{name}: no parameter is written like this; found {value!r}.")
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, list) and len(one) == 2 and isinstance(one[0], PLAIN) and isinstance(one[1], (int, float))
+        for one in value
+    )
+
+
+def _classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:
+    """Values and dtype: "str", "object" (of strings), or numpy's name of a number type."""
+    values = classes.tolist()
+    if classes.dtype.kind in "OU" and all(isinstance(one, str) for one in values):
+        return {"dtype": "object" if classes.dtype.kind == "O" else "str", "values": values}
+    if classes.dtype.kind in "biuf":
+        return {"dtype": classes.dtype.name, "values": values}
+    raise InputError(f"classes: a model file holds labels that are text or numbers; got {classes.dtype}.")
+
+
+def _classes_from_json(value: Any) -> NDArray[Any]:
+    """The inverse of ``_classes_to_json``."""
+    wrong = InputError(f"model file: classes: two or more labels of one type, sorted, were expected; found {value!r}.")
+    if not isinstance(value, dict) or set(value) != {"dtype", "values"} or not isinstance(value["values"], list):
+        raise wrong
+    name, values = value["dtype"], value["values"]
+    if name in ("str", "object"):
+        right = all(isinstance(one, str) for one in values)
+        dtype: Any = np.str_ if name == "str" else object
+    else:
+        right = name in np.sctypeDict and np.dtype(name).kind in "biuf" and np.dtype(name).name == name
+        right = right and all(isinstance(one, (bool, int, float)) for one in values)
+        dtype = name
+    if not right or len(values) < 2 or sorted(set(values)) != values:
+        raise wrong
+    try:
+        return np.array(values, dtype=dtype)
+    except OverflowError:
+        raise wrong from None
+
+
+def _optional(name: str, value: Any, kind: type) -> Any:
+    if value is None or (isinstance(value, (int, kind)) and not isinstance(value, bool)):
+        return value
+    raise InputError(f"model file: extra.{name}: null or a number was expected; found {value!r}.")

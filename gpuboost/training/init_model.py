@@ -1,0 +1,72 @@
+"""The model that ``fit(init_model=)`` continues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gpuboost.data.columns import Columns
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.losses import SavedCustom
+from gpuboost.training import files
+from gpuboost.training.checkpoint import Run
+from gpuboost.training.targets import Goal
+from gpuboost.types import Ensemble
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A model to continue."""
+
+    columns: Columns
+    ensemble: Ensemble
+    params: Mapping[str, Any] = field(default_factory=dict)
+    run: Run | None = None  # how to go on, if the fit that made it was interrupted
+
+
+def starting_point(saved: files.Saved, goal: Goal) -> Start:
+    """What to continue from.
+
+    Raises
+    ------
+    InputError
+        If it was made for another kind of target.
+    """
+    if (saved.classes is None) != (goal.classes is None):
+        wanted = files.CLASSIFIER if goal.classes is not None else "a regressor or ranker"
+        raise InputError(
+            f"init_model: must be of the same kind as this estimator, {wanted}; got {files.kind_of(saved)}."
+        )
+    same_name = isinstance(saved.loss, SavedCustom) and saved.loss.name == goal.loss.name
+    if saved.loss != goal.loss and not same_name:
+        raise InputError(f"init_model: was trained for the loss {saved.loss!r}; this fit is for {goal.loss!r}.")
+    if saved.classes is not None and goal.classes is not None and not np.array_equal(saved.classes, goal.classes):
+        raise InputError(f"init_model: knows the classes {saved.classes}; y holds {goal.classes}.")
+    return Start(saved.columns, saved.ensemble, saved.params)
+
+
+def checkpoint(path: Any, init_model: Any, goal: Goal) -> Start:
+    """What to go on from.
+
+    Raises
+    ------
+    RecipeError
+        If it is no path, or a model to begin with was given too.
+    InputError
+        If it is not a checkpoint of a fit of this kind.
+    """
+    if init_model is not None:
+        raise RecipeError("resume_from: a fit that goes on has begun with a model of its own; init_model must be None.")
+    if not isinstance(path, (str, os.PathLike)):
+        raise RecipeError(f"resume_from: must be the path of a checkpoint; got {path!r}.")
+    saved = files.read(path)
+    if saved.run is None:
+        raise InputError(
+            f"resume_from: {os.fspath(path)!r} is a model, and no checkpoint that gb.callbacks.Checkpoint wrote. "
+            "To continue a model with more rounds, use init_model."
+        )
+    return replace(starting_point(saved, goal), run=Run.from_json(saved.run))

@@ -1,0 +1,335 @@
+"""From an estimator's parameters and what was passed to ``fit`` to a job that can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from gpuboost import backends
+from gpuboost.backends.devices import Choice, choose
+from gpuboost.backends.protocol import Backend
+from gpuboost.data.columns import FROM_DTYPE, Columns
+from gpuboost.data.cuts import MOST_BINS, check_max_bins
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.parquet import ParquetDataset
+from gpuboost.data.queries import query_start
+from gpuboost.data.tables import Table, as_table
+from gpuboost.data.weights import check_weight
+from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError
+from gpuboost.execution import DataParallel
+from gpuboost.execution.machines import in_process
+from gpuboost.recipe import Recipe
+from gpuboost.training import parameters
+from gpuboost.training.base_learners import ON_GPUS, not_on_gpus, with_numbers
+from gpuboost.training.callbacks import Following, Watched
+from gpuboost.training.checkpoint import Run, fingerprint
+from gpuboost.training.checks import warn_of_light_weights
+from gpuboost.training.devices import adopted, on_host
+from gpuboost.training.files import Saved, write, written
+from gpuboost.training.init_model import Start
+from gpuboost.training.memory import check_room
+from gpuboost.training.monotone import directions_for
+from gpuboost.training.rows import Labelled, bin_rows, eval_sets, labelled, numbers, with_values
+from gpuboost.training.sharding import GPUS, shards_choice, shared_out
+from gpuboost.training.targets import Goal, queries_of
+from gpuboost.training.train import Job
+from gpuboost.types import Cuts, DeviceMatrix, Ensemble, TrainingSet
+
+if TYPE_CHECKING:  # it imports kernels, which take a while
+    from gpuboost.backends.sharded.backend import Sharded
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Training rows as numbers, with what turned them to numbers and where they are cut."""
+
+    x: Any  # (n, d)
+    columns: Columns
+    cuts: Cuts
+    dataset: Dataset | None  # holds the bins of these very rows, or will; None if the cuts are another model's
+
+
+def job(
+    params: Mapping[str, Any], rows: Labelled, goal: Goal, eval_set: Any, start: Start | None, started: float
+) -> tuple[Job, Saved]:
+    """The job, and what is known already of the model it will make.
+
+    Raises
+    ------
+    InputError, RecipeError, DeviceError
+        Whatever is wrong, before any work is done.
+    """
+    values, place = size_of(rows.x)
+    choice, threads = machine(params, values, place), parameters.threads(params["n_jobs"])
+    run = _run(params, rows, goal, start)
+    seed = run.seed
+    known = None if start is None else start.columns
+    held = directions_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
+    recipe = run.rest(parameters.recipe(params, goal.loss, len(goal.y), rows.x.shape[1], held))
+    following = Following.of(params, goal.loss)
+    found = features(params, rows.x, goal.weight, start, threads)
+    recipe = with_numbers(recipe, found.columns.names)
+    if params["validation_fraction"] is None:
+        on = "cpu" if choice.name == GPUS else choice.name  # rows to watch stay with the driver of shards
+        sets = watched(eval_set, found.columns, goal, on)
+    elif eval_set is None:
+        found, goal, sets = split(params["validation_fraction"], seed, found, goal)
+    else:
+        raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
+    warn_of_light_weights(recipe, goal.weight)
+    resume = None if start is None else start.ensemble
+    if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
+        kind = "other base learners" if resume.components else "trees"
+        raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
+    eval_rows = tuple(one.x.shape[0] for one in sets)
+    choice = settled(choice, params["device"] == "auto" and place is None, recipe, found, goal, eval_rows)
+    model = Saved(dict(params), resume or Ensemble(np.empty(0), found.cuts), goal.loss, found.columns, goal.classes)
+    made = Job(
+        recipe=recipe,
+        training_set=training_set(found, goal, with_x=recipe.base_learner is not None),
+        eval_sets=sets,
+        following=following,
+        backend=backends.get(choice.name, threads),
+        choice=choice,
+        threads=threads,
+        run=run,
+        resume=resume,
+        write_model=lambda ensemble, path, run: write(replace(model, ensemble=ensemble, run=run), path),
+        started=started,
+    )
+    return made, model
+
+
+def _run(params: Mapping[str, Any], rows: Labelled, goal: Goal, start: Start | None) -> Run:
+    """What this fit is, and what was done of it already."""
+    data = fingerprint(rows.x.shape[1], goal.y, goal.weight)
+    if start is None or start.run is None:
+        return Run(seed_of(params["random_state"]), 0 if start is None else start.ensemble.n_rounds, data)
+    start.run.check(written(start.params), written(params), params["random_state"], data)
+    return start.run
+
+
+def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
+    """Where to fit: what a GPU has no kernels for, and what workers of other processes do, on the CPU.
+
+    Raises
+    ------
+    RecipeError, DeviceError
+        As ``choose``; and if these are to be fitted on a GPU.
+    """
+    if isinstance(params.get("execution"), DataParallel):
+        return shards_choice(params, place)
+    asked, execution = params["device"], params.get("execution")
+    several, learner = hasattr(execution, "leaf_values"), not_on_gpus(params.get("base_learner"))
+    if learner is not None:
+        what, instead = f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
+    elif several and params.get("base_learner") is not None:
+        what, instead = "base learners other than trees are fitted by several workers", "execution=None"
+    elif several and not in_process(execution):
+        what, instead = "trees of workers in other processes are built", "engine='threads', a stream for each worker"
+    elif several and asked == "auto" and place is None:
+        what, instead = "several workers use several cores", "device='cuda'"
+    else:
+        return choose(asked, values, place)
+    if place is not None or (isinstance(asked, str) and asked.startswith("cuda")):
+        seen = f"X lives on {place}" if place is not None else f"got device={asked!r}"
+        raise DeviceError(
+            f"device: {what} on the CPU; {seen}. Use device='cpu' or 'auto', and data on the host; or {instead}."
+        )
+    choice = choose(asked)
+    if asked != "auto":
+        return choice
+    return Choice("cpu", f"device='auto' took the CPU, where {what}.")
+
+
+def features(
+    params: Mapping[str, Any], rows: Any, weight: NDArray[np.float64] | None, start: Start | None, threads: int
+) -> Features:
+    """Columns and cuts: of the model to continue, of the Dataset, or chosen now.
+
+    Raises
+    ------
+    InputError, RecipeError
+        If the data cannot be learned from, or a parameter contradicts the Dataset.
+    """
+    check_max_bins(params["max_bins"])
+    if isinstance(rows, ParquetDataset) and not isinstance(params.get("execution"), DataParallel):
+        rows = rows.loaded()
+    if start is not None:
+        x = _named("init_model", lambda: numbers(rows, start.columns, read=False))
+        return Features(x, start.columns, start.ensemble.cuts, None)
+    if isinstance(rows, Dataset):
+        _agree(params, rows)
+        dataset = rows
+    else:
+        dataset = Dataset(
+            rows,
+            weight=weight,
+            max_bins=params["max_bins"],
+            categorical_features=params["categorical_features"],
+            n_jobs=threads,
+        )
+    return Features(dataset.x, dataset.columns, dataset.cuts, dataset)
+
+
+def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
+    """Refuse a parameter that the Dataset has decided otherwise."""
+    if params["max_bins"] not in (MOST_BINS, dataset.max_bins):
+        raise RecipeError(
+            f"max_bins: the Dataset was cut into {dataset.max_bins} bins, the estimator asks for {params['max_bins']}; "
+            "give it to the Dataset."
+        )
+    if not (isinstance(params["categorical_features"], str) and params["categorical_features"] == FROM_DTYPE):
+        raise RecipeError("categorical_features: a Dataset has its columns decided; give it to the Dataset.")
+
+
+def split(fraction: Any, seed: int, found: Features, goal: Goal) -> tuple[Features, Goal, tuple[Watched, ...]]:
+    """Set a share of the rows aside to be watched; of classes, the same share of each; of rankings, whole queries.
+
+    Raises
+    ------
+    RecipeError, InputError
+        If it is not a share, or too few rows are there to be shared out.
+    """
+    if isinstance(found.dataset, ParquetDataset):
+        raise InputError("validation_fraction: rows of Parquet files stay where they are; pass others as eval_set.")
+    from sklearn.model_selection import train_test_split  # slow to import, and few need it
+
+    share = float(fraction) if isinstance(fraction, Real) and not isinstance(fraction, bool) else 0.0
+    if not 0.0 < share < 1.0:
+        raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {fraction!r}.")
+    strata = None if goal.classes is None else goal.y
+    units = np.arange(len(goal.y)) if goal.group is None else np.arange(len(query_start(goal.group)) - 1)
+    try:
+        learn, watch = train_test_split(units, test_size=share, random_state=seed % 2**32, stratify=strata)
+    except ValueError as error:
+        units_are = f"{len(units)} {'rows' if goal.group is None else 'queries'}"
+        raise InputError(f"validation_fraction: {fraction} of {units_are} cannot be set aside; {error}") from None
+    learn, watch = np.sort(learn), np.sort(watch)
+    if goal.group is not None:
+        query = np.repeat(units, np.diff(query_start(goal.group)))
+        learn, watch = (np.flatnonzero(np.isin(query, some)) for some in (learn, watch))
+
+    def part(rows: NDArray[np.intp]) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
+        weight = None if goal.weight is None else check_weight(goal.weight[rows], len(rows), "validation_fraction")
+        return found.x[rows], goal.y[rows], weight
+
+    groups = [None if goal.group is None else goal.group[rows] for rows in (learn, watch)]
+    x, y, weight = part(learn)
+    return (
+        replace(found, x=x, dataset=None),
+        replace(goal, y=y, weight=weight, group=groups[0]),
+        (Watched("validation_0", *part(watch), groups[1]),),
+    )
+
+
+def size_of(x: Table | Dataset) -> tuple[int, str | None]:
+    """How many values are stored, and on which GPU, if it is one."""
+    matrix = x.x if isinstance(x, Dataset) else x.matrix
+    if isinstance(matrix, DeviceMatrix):
+        return matrix.shape[0] * matrix.shape[1], matrix.device
+    return int(matrix.nnz) if hasattr(matrix, "nnz") else x.shape[0] * x.shape[1], None
+
+
+def settled(
+    choice: Choice, automatic: bool, recipe: Recipe, found: Features, goal: Goal, eval_rows: tuple[int, ...]
+) -> Choice:
+    """The choice, if that machine can do it; where it was ours to make, else the CPU.
+
+    Raises
+    ------
+    DeviceError
+        If a GPU was asked for and has no room, or no way to compute the loss.
+    """
+    if choice.name in ("cpu", GPUS):
+        return choice
+    try:
+        check_room(choice.name, recipe, found.x.shape[0], found.cuts, goal.weight, eval_rows, goal.group)
+    except DeviceError as error:
+        if not automatic:
+            raise
+        return Choice("cpu", f"device='auto' took the CPU; on {choice.name}: {error}")
+    return choice
+
+
+def watched(given: Any, columns: Columns, goal: Goal, device: str) -> tuple[Watched, ...]:
+    """The eval sets as numbers.
+
+    Raises
+    ------
+    InputError
+        Naming the set that does not have the features or the kind of target of the training data.
+    """
+
+    by_query = goal.group is not None
+
+    def one(x: Any, y: Any, weight: Any, group: Any) -> tuple[Any, ...]:
+        if isinstance(x, Dataset):
+            y = x.y if y is None else y
+            weight = x.weight if weight is None else weight
+            group = x.group if group is None else group
+        else:
+            x = as_table(adopted(x, device))
+        if y is None:
+            raise InputError("y: a target is needed to be judged by.")
+        rows = labelled(x, on_host(y), on_host(weight), x.shape[0], group if by_query else None)
+        return numbers(x, columns), goal.encode(rows.y), rows.weight, queries_of(rows) if by_query else None
+
+    return tuple(
+        Watched(name, *_named(f"eval_set: {name}", partial(one, *parts)))
+        for name, *parts in eval_sets(given, by_query=by_query)
+    )
+
+
+def training_set(found: Features, goal: Goal, *, with_x: bool) -> Callable[[Backend], TrainingSet]:
+    """How a backend bins the rows; a Dataset remembers its bins. with_x: whether their numbers are wanted too."""
+
+    def make(backend: Backend) -> TrainingSet:
+        data = binned(backend)
+        return with_values(data, found.x, goal.weight) if with_x else data
+
+    def binned(backend: Backend) -> TrainingSet:
+        if backend.name == "sharded":
+            return shared_out(cast("Sharded", backend), found.x, found.cuts, goal.y, goal.weight, goal.group)
+        if found.dataset is None:
+            return bin_rows(backend, found.x, found.cuts, goal.y, goal.weight, goal.group)
+        where = backend.name if backend.name.startswith("cuda") else "host"
+        return found.dataset.training_set(backend.quantise, goal.y, goal.weight, where, goal.group)
+
+    return make
+
+
+def seed_of(random_state: Any) -> int:
+    """An int is the seed itself; None and a RandomState draw one.
+
+    Raises
+    ------
+    RecipeError
+        If it is anything else.
+    """
+    if isinstance(random_state, bool):
+        random_state = "a bool"
+    if isinstance(random_state, Integral) and int(random_state) >= 0:
+        return int(random_state)
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    raise RecipeError(
+        f"random_state: must be None, an integer of at least 0, or a numpy RandomState; got {random_state!r}."
+    )
+
+
+def _named(name: str, call: Callable[[], Any]) -> Any:
+    """What ``call`` returns; an error that it raises says what it was about."""
+    try:
+        return call()
+    except DeviceError as error:
+        raise DeviceError(f"{name}: {error}") from error
+    except (GpuBoostError, ValueError) as error:
+        raise InputError(f"{name}: {error}") from error

@@ -1,0 +1,256 @@
+"""The constructor's parameters, checked, and put together to a recipe."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+from gpuboost.backends.devices import usable_threads
+from gpuboost.composition.learners import MOST_PAIRS_PER_FEATURE, is_stump, not_enumerable
+from gpuboost.errors import RecipeError, shown
+from gpuboost.execution import Execution, Serial
+from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
+from gpuboost.langevin import Dynamics, Langevin, NoNoise
+from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection
+from gpuboost.learners.partition import partition
+from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import EveryRow, Sampling, UniformSampling
+from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
+from gpuboost.training.base_learners import base_learner
+from gpuboost.types import Limits
+
+GROWTHS: dict[str, Callable[[Limits], Growth]] = {
+    "depthwise": DepthWise,
+    "leafwise": LeafWise,
+    "oblivious": Oblivious,
+    "sign_stump": SignStump,
+}
+STEPS: dict[str, Callable[[], Step]] = {
+    "newton": NewtonStep,
+    "gradient": GradientStep,
+    "constant": ConstantStep,
+    "line_search": LineSearchStep,
+}
+RIDGE, RIDGE_OF_LISTS = 3.0, 1.0  # reg_lambda, unless it is given
+
+
+def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """The value as an int of the range, or RecipeError."""
+    rule = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    found = int(value)
+    if found < low or (high is not None and found > high):
+        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    return found
+
+
+def real(name: str, value: Any, *, positive: bool = False) -> float:
+    """The value as a finite float >= 0 (or > 0), or RecipeError."""
+    rule = "a finite number above 0" if positive else "a finite number, 0 or more"
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    found = float(value)
+    if not math.isfinite(found) or found < 0.0 or (positive and found == 0.0):
+        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    return found
+
+
+def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
+    """What the word stands for, or RecipeError."""
+    if not isinstance(value, str) or value not in options:
+        raise RecipeError(f"{name}: must be one of {', '.join(map(repr, options))}; got {value!r}.")
+    return options[value]
+
+
+def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple[int, ...] | None = None) -> Limits:
+    """Where a tree stops. Without ``max_leaves`` the depth alone decides, and the other way round."""
+    depth = None if params["max_depth"] is None else integer("max_depth", params["max_depth"], 1)
+    leaves = None if params["max_leaves"] is None else integer("max_leaves", params["max_leaves"], 2)
+    if depth is None and leaves is None:
+        raise RecipeError("max_depth: a tree needs a limit, and max_leaves is None too; give one of the two.")
+    if params["growth"] == "leafwise" and depth is not None and leaves is not None and leaves > 2**depth:
+        warnings.warn(
+            f"max_leaves: {leaves} leaves cannot be reached, since max_depth={depth} allows {2**depth}; "
+            "pass max_depth=None to let max_leaves alone decide.",
+            stacklevel=2,
+        )
+    most = max(2, n_rows)  # a leaf holds a row
+    depth = most if depth is None else min(depth, most)
+    if params["growth"] == "oblivious":
+        most *= depth  # a leaf may be empty, but of every level no more nodes are split than there are rows
+    if depth < most.bit_length():
+        most = min(most, 2**depth)
+    return Limits(
+        max_leaves=most if leaves is None else min(leaves, most),
+        max_depth=depth,
+        min_samples_leaf=integer("min_samples_leaf", params["min_samples_leaf"], 1),
+        min_child_weight=real("min_child_weight", params["min_child_weight"]),
+        reg_lambda=_reg_lambda(params["reg_lambda"], loss, params.get("langevin")),
+        min_split_gain=real("min_split_gain", params["min_split_gain"]),
+        random_strength=real("random_strength", params.get("random_strength", 0.0)),
+        directions=directions,
+    )
+
+
+def sampling(value: Any) -> Sampling:
+    """None, a rate, or a policy with ``draw``."""
+    if value is None:
+        return EveryRow()
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return UniformSampling(float(value))
+    if isinstance(value, (list, tuple)):
+        raise RecipeError(
+            f"sampling: a row is drawn by one sampler; got {len(value)}, {value!r}. Give one of them; "
+            "ImportanceSampling(rate, floor=) mixes importance with uniform chances."
+        )
+    rule = "None, a rate in (0, 1], or a policy such as UniformSampling(0.5)"
+    policy: Sampling = _policy("sampling", value, ("draw",), rule)
+    return policy
+
+
+def learners(value: Any) -> Selection:
+    """None, a count or share of the features, or a policy with ``draw``."""
+    if value is None:
+        return AllLearners()
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return RandomGroups(int(value))
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return RandomGroups(float(value))
+    rule = "None, a count or a share of the features, or a policy such as RandomGroups(10)"
+    policy: Selection = _policy("learners", value, ("draw",), rule)
+    return policy
+
+
+def langevin(value: Any) -> Dynamics:
+    """None, or a ``Langevin``."""
+    if value is None:
+        return NoNoise()
+    if not isinstance(value, (Langevin, NoNoise)):
+        rule = "None, or a policy such as Langevin(inverse_temperature=1000.0, shrinkage=0.01)"
+        raise RecipeError(f"langevin: must be {rule}; got {shown(value)}.")
+    return value
+
+
+def execution(value: Any) -> Execution:
+    """None, or a policy with ``open``."""
+    if value is None:
+        return Serial()
+    policy: Execution = _policy("execution", value, ("open",), "None, or a policy such as Asynchronous(4)")
+    return policy
+
+
+def _check_posterior_samples(params: Mapping[str, Any]) -> None:
+    """Refuse what ``predict_uncertainty`` could only refuse after the fit."""
+    asked = params.get("posterior_samples")
+    if asked is None:
+        return
+    samples = integer("posterior_samples", asked, 1)
+    if not isinstance(params["langevin"], Langevin):
+        raise RecipeError("posterior_samples: draws come from a chain with noise; pass langevin=gb.Langevin() too.")
+    if params["early_stopping_rounds"] is not None:
+        raise RecipeError(
+            "posterior_samples: early stopping picks the best iterate, which is no draw from the posterior; set "
+            "early_stopping_rounds to None."
+        )
+    if params["n_estimators"] < 2 * samples:
+        raise RecipeError(
+            f"posterior_samples: {samples} draws need {2 * samples} rounds, as half of them are burn-in; "
+            f"n_estimators is {params['n_estimators']}."
+        )
+
+
+def _reg_lambda(value: Any, loss: Loss, policy: Any) -> float:
+    """What None stands for: see docs/decisions/0010, and 0 with Langevin, whose leaves are plain averages."""
+    if value is not None:
+        return real("reg_lambda", value)
+    if isinstance(policy, Langevin):
+        return 0.0
+    return RIDGE_OF_LISTS if is_list_loss(loss) else RIDGE
+
+
+def step(value: Any, loss: Loss, dynamics: Dynamics) -> Step:
+    """A word, or a policy with ``curvature`` and ``refine``."""
+    if isinstance(value, str):
+        auto = GradientStep if isinstance(dynamics, Langevin) else partial(automatic, loss)
+        made: Step = choice("step", value, {"auto": auto, **STEPS})()
+        return made
+    rule = "'auto', 'newton', 'gradient', 'constant', 'line_search', or a policy such as NewtonStep()"
+    policy: Step = _policy("step", value, ("curvature", "refine"), rule)
+    return policy
+
+
+def _policy(name: str, value: Any, methods: tuple[str, ...], rule: str) -> Any:
+    if isinstance(value, type) or not all(callable(getattr(value, method, None)) for method in methods):
+        raise RecipeError(f"{name}: must be {rule}; got {shown(value)}.")
+    return value
+
+
+def recipe(
+    params: Mapping[str, Any],
+    loss: Loss,
+    n_rows: int,
+    n_columns: int | None = None,
+    directions: tuple[int, ...] | None = None,
+) -> Recipe:
+    """The pieces that the parameters name, for so many rows and, if that is known, columns.
+
+    directions: what ``monotonic_cst`` means for these columns.
+
+    Raises
+    ------
+    RecipeError
+        Naming the first parameter that is out of its range, or the pieces that contradict each other.
+    """
+    dynamics = langevin(params.get("langevin"))
+    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, loss, n_rows, directions))
+    drawn = learners(params["learners"])
+    if n_columns is not None and params.get("base_learner") is None:
+        _check_learners(drawn, growth.limits, n_columns, params["max_bins"])
+    made = Recipe(
+        loss=loss,
+        rounds=integer("n_estimators", params["n_estimators"], 0),
+        learning_rate=real("learning_rate", params["learning_rate"], positive=True),
+        growth=growth,
+        sampling=sampling(params["sampling"]),
+        learners=drawn,
+        step=step(params["step"], loss, dynamics),
+        langevin=dynamics,
+        execution=execution(params.get("execution")),
+        base_learner=base_learner(params.get("base_learner"), params["sampling"]),
+    )
+    _check_posterior_samples(params)
+    return made
+
+
+def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bins: Any) -> None:
+    """Refuse what could only be refused when the data are binned, and with numbers that are not known later on."""
+    groups = getattr(selection, "groups", "feature")
+    if isinstance(groups, tuple):
+        partition(groups, n_columns)
+    if not isinstance(selection, RandomLearners):
+        return
+    if not is_stump(limits):
+        raise RecipeError(not_enumerable(limits, n_columns, integer("max_bins", max_bins, 2) - 1))
+    if isinstance(selection.t, Integral) and selection.t >= MOST_PAIRS_PER_FEATURE * n_columns:
+        warnings.warn(
+            f"learners: {selection.t} pairs of {n_columns} features are about all of the features; RandomGroups(t) "
+            "draws from the same at less cost.",
+            stacklevel=2,
+        )
+
+
+def threads(n_jobs: Any) -> int:
+    """How many threads ``n_jobs`` means: None and -1 are all that this process may use, -2 all but one."""
+    usable = usable_threads()
+    if n_jobs is None:
+        return usable
+    asked = int(n_jobs) if isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) else 0
+    if asked == 0:
+        raise RecipeError(f"n_jobs: must be None, a number of threads, or -1 for all; got {n_jobs!r}.")
+    return asked if asked > 0 else max(1, usable + 1 + asked)

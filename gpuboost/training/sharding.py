@@ -1,0 +1,153 @@
+"""Training rows shared out to the shards of a data-parallel fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.devices import Choice
+from gpuboost.data.parquet import ParquetRows
+from gpuboost.data.queries import query_start
+from gpuboost.data.weights import kept_rows, split_weights
+from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.execution import DataParallel
+from gpuboost.langevin import Langevin
+from gpuboost.losses.protocol import is_list_loss
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import EveryRow
+from gpuboost.training.train import Job
+from gpuboost.types import Cuts, TrainingSet
+
+if TYPE_CHECKING:  # they import kernels, which take a while
+    from gpuboost.backends.sharded.backend import Sharded
+    from gpuboost.backends.sharded.gpus import ShardedGpus
+    from gpuboost.backends.sharded.piece import Piece, Source
+
+GPUS = "cuda"  # the name of the choice: which GPU a shard has is decided where it lives
+ON_GPUS = (
+    "with device='cuda' shards of DataParallel grow trees of any growth, with any weights, categories and drawn "
+    "features, from every row, for losses of single rows"
+)
+STRETCH = 4_096  # rows; a boundary between stretches of the fixed summation order saves sending their ends
+
+
+def ends_of(n_rows: int, shards: int, lists: NDArray[np.int64] | None = None, *, whole: bool = False) -> list[int]:
+    """Up to which row each shard goes: about equally many, whole queries, whole stretches where rows are many.
+
+    There are fewer shards than were asked for if there are fewer rows, queries or, where stretches must be ``whole``,
+    stretches.
+    """
+    if whole:
+        stretches = -(-n_rows // STRETCH)
+        shards = min(shards, stretches)
+        return [stretches * (i + 1) // shards * STRETCH for i in range(shards - 1)] + [n_rows]
+    if lists is not None:
+        wanted = [n_rows * (i + 1) // shards for i in range(shards)]
+        found = lists[np.searchsorted(lists, wanted)]
+        return [int(end) for end in np.unique(found[found > 0])]
+    shards = min(shards, n_rows)
+    unit = STRETCH if n_rows >= 4 * shards * STRETCH else 1
+    return [n_rows * (i + 1) // shards // unit * unit for i in range(shards - 1)] + [n_rows]
+
+
+def shared_out(
+    backend: Sharded | ShardedGpus, x: Any, cuts: Cuts, y: NDArray[np.float64], weight: NDArray[np.float64] | None,
+    group: NDArray[Any] | None,
+) -> TrainingSet:  # fmt: skip
+    """The rows ``x`` (n, d) that are in memory here, each shard given its own; those of weight 0 are left out."""
+    from gpuboost.backends.sharded.piece import Piece
+
+    rows, files = kept_rows(weight), x if isinstance(x, ParquetRows) else None
+    if files is not None:
+        x = np.arange(len(y))  # of rows that stay in files, the numbers are sent
+    if rows is not None and weight is not None:
+        x, y, weight, group = x[rows], y[rows], weight[rows], None if group is None else group[rows]
+    lists = None if group is None else query_start(group)
+    weight, multiplicity = split_weights(weight)
+    sources: list[Source] = []
+    ends = ends_of(len(y), backend.shards, lists, whole=backend.whole)
+    for a, b in zip([0, *ends[:-1]], ends, strict=True):
+        inside = None if lists is None else lists[(lists >= a) & (lists <= b)] - a
+        own_weight = None if weight is None else weight[a:b]
+        times = None if multiplicity is None else multiplicity[a:b]
+        piece = Piece(x[a:b], y[a:b], own_weight, times, inside)
+        sources.append(piece if files is None else partial(_read, files, piece))
+    return backend.place(sources, cuts, y, weight, multiplicity, lists, np.diff([0, *ends]).tolist())
+
+
+def _read(files: ParquetRows, piece: Piece) -> Piece:
+    """The piece with its rows in place of their numbers: called by the shard."""
+    begin, end = int(piece.x[0]), int(piece.x[-1]) + 1
+    return replace(piece, x=files[begin:end] if end - begin == len(piece.x) else files[piece.x])
+
+
+def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
+    """Where shards compute: each on the CPU of its machine or, with device="cuda", on a GPU.
+
+    Raises
+    ------
+    RecipeError, DeviceError
+        If that is not what the parameters, or the place of the data, ask for.
+    """
+    if place is not None or params["device"] not in ("auto", "cpu", "cuda"):
+        seen = f"X lives on {place}" if place is not None else f"got device={params['device']!r}"
+        raise DeviceError(
+            f"device: shards of DataParallel take rows from the host, and device='cuda' gives each a GPU; {seen}. Use "
+            "device='cuda', 'cpu' or 'auto', and data on the host."
+        )
+    if params["device"] == "cuda":
+        return Choice(GPUS, f"{params['execution']!r}: shards compute on GPUs")
+    return Choice("cpu", f"{params['execution']!r}: shards compute on CPUs.")
+
+
+@contextmanager
+def on_its_machine(job: Job) -> Iterator[Job]:
+    """The job as it is, or, if its rows are to be shared out, on shards that are there as long as it takes.
+
+    Raises
+    ------
+    RecipeError, DeviceError
+        If a part of the recipe cannot be sent, or the shards cannot be started.
+    """
+    execution = job.recipe.execution
+    if not isinstance(execution, DataParallel):
+        yield job
+        return
+    execution.check(job.recipe)
+    on_gpus = job.choice.name == GPUS
+    if on_gpus:
+        check_for_gpus(job.recipe)
+    with execution.machine(job.threads, on_gpus=on_gpus) as backend:
+        choice = Choice(GPUS, f"{job.choice.why}; {backend.why}.") if on_gpus else job.choice
+        yield replace(job, backend=backend, choice=choice)
+
+
+def check_for_gpus(recipe: Recipe) -> None:
+    """Refuse what shards on GPUs do not do.
+
+    Raises
+    ------
+    RecipeError
+        Naming the piece, and what they do.
+    DeviceError
+        If there is no way to compute the loss on a GPU.
+    """
+    from gpuboost.backends.cuda.codegen.formulas import formulas
+
+    refused = {
+        "sampling": "sampled rows" if not isinstance(recipe.sampling, EveryRow) else "",
+        "langevin": "Langevin boosting" if isinstance(recipe.langevin, Langevin) else "",
+        "loss": f"lists of queries ({recipe.loss.name})" if is_list_loss(recipe.loss) else "",
+    }
+    for name, what in refused.items():
+        if what:
+            raise RecipeError(
+                f"{name}: {ON_GPUS}; {what} only with device='cpu'. Use that, or execution=None, where one GPU does it."
+            )
+    formulas(recipe.loss)

@@ -1,0 +1,196 @@
+"""What is to be learned: the target as numbers, the loss that fits it, and the weight of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from gpuboost import losses
+from gpuboost.data.labels import whole_labels
+from gpuboost.data.queries import check_query_weight
+from gpuboost.data.targets import as_numbers
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.training.rows import Labelled
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The target of a fit."""
+
+    loss: Loss
+    y: Floats  # (n,) as the loss wants it
+    weight: Floats | None  # (n,) class weights included
+    classes: NDArray[Any] | None  # (K,) sorted; None for regression
+    encode: Callable[[NDArray[Any]], Floats]  # other targets of the same kind; raises InputError
+    group: NDArray[Any] | None = None  # (n,) the query of each row; of rankings only
+
+
+def regression(loss: Any, rows: Labelled) -> Goal:
+    """Numbers.
+
+    Raises
+    ------
+    RecipeError
+        If the loss is for classes.
+    InputError
+        If the target does not hold numbers, or some are outside the loss's domain.
+    """
+    found = _regression_loss(loss)
+
+    def encode(y: NDArray[Any]) -> Floats:
+        values = as_numbers(y)
+        found.check_target(values)
+        return values
+
+    return Goal(found, encode(rows.y), rows.weight, None, encode)
+
+
+def ranking(loss: Any, rows: Labelled) -> Goal:
+    """Grades of documents, list by list.
+
+    Raises
+    ------
+    RecipeError
+        If the loss is not for lists.
+    InputError
+        If no queries are given, the rows of one differ in weight, or labels are outside the loss's domain.
+    """
+    found = losses.get(loss)
+    if not is_list_loss(found):
+        raise RecipeError(
+            f"loss: {found.name!r} is not for rankings; use 'lambdamart' or 'pairwise_logistic', or "
+            "GradientBoostingRegressor."
+        )
+    group = queries_of(rows)
+
+    def encode(y: NDArray[Any]) -> Floats:
+        values = as_numbers(y)
+        found.check_target(values)
+        return values
+
+    return Goal(found, encode(rows.y), rows.weight, None, encode, group)
+
+
+def queries_of(rows: Labelled) -> NDArray[Any]:
+    """(n,) the query of each row. Raises InputError if none is known, or the rows of one differ in weight."""
+    if rows.group is None:
+        raise InputError(
+            "group: a ranker must know which rows belong together; none is given. Pass group=, the query id of each "
+            "row or the sizes of the queries, or a Dataset with one."
+        )
+    check_query_weight(rows.weight, rows.group)
+    return rows.group
+
+
+def classification(loss: Any, class_weight: Any, rows: Labelled) -> Goal:
+    """Labels of any kind, as 0 .. K - 1 in sorted order.
+
+    Raises
+    ------
+    RecipeError
+        If the loss is not for that many classes, or ``class_weight`` does not fit them.
+    InputError
+        If the target is continuous, or holds fewer than two classes.
+    """
+    classes, codes = _coded(rows.y)
+    totals = np.bincount(codes, rows.weight, len(classes))
+    if (totals > 0.0).sum() < 2:
+        raise InputError(
+            "y: a classifier needs two classes or more; the rows of positive weight hold 1 class, "
+            f"{classes[totals.argmax()]}. Check how the rows were chosen."
+        )
+    found = _classification_loss(loss, len(classes))
+
+    def encode(y: NDArray[Any]) -> Floats:
+        try:
+            places = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+        except TypeError as error:  # text beside numbers
+            raise InputError(
+                f"y: labels must be of the kind of the training data's, {classes.dtype}; {error}."
+            ) from None
+        unknown = classes[places] != y
+        if np.any(unknown):
+            row = int(np.argmax(unknown))
+            raise InputError(f"y: only classes of the training data can be judged; row {row} holds {y[row]}.")
+        return places.astype(np.float64)
+
+    weight = _weighted(rows.weight, class_weight, classes, codes)
+    return Goal(found, codes.astype(np.float64), weight, classes, encode)
+
+
+def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """(K,) the classes, sorted, and (n,) the place of each label among them."""
+    found = whole_labels(y)
+    if found is not None and 2 * len(found[0]) <= len(y):  # of more classes than that, scikit-learn has a warning
+        return found
+    try:
+        check_classification_targets(y)
+    except ValueError as error:  # scikit-learn's words, which its own checks look for
+        raise InputError(f"y: {error}") from None
+    return np.unique(y, return_inverse=True) if found is None else found
+
+
+def _regression_loss(loss: Any) -> Loss:
+    if loss == "softmax":
+        raise RecipeError("loss: 'softmax' is for classes; use GradientBoostingClassifier.")
+    found = losses.get(loss)
+    if is_list_loss(found):
+        raise RecipeError(f"loss: {found.name!r} is for rankings; use GradientBoostingRanker.")
+    if found.task not in ("regression", "any"):
+        raise RecipeError(f"loss: {found.name!r} is for classes; use GradientBoostingClassifier.")
+    return found
+
+
+def _classification_loss(loss: Any, n_classes: int) -> Loss:
+    if loss == "logistic" and n_classes > 2:
+        return losses.Softmax(n_classes)
+    found = losses.get(loss, n_classes)
+    if is_list_loss(found):
+        raise RecipeError(f"loss: {found.name!r} is for rankings; use GradientBoostingRanker.")
+    if found.task == "regression":
+        raise RecipeError(f"loss: {found.name!r} is for numbers; use GradientBoostingRegressor.")
+    most = 2 if found.n_outputs == 1 else found.n_outputs
+    if n_classes != most:
+        raise RecipeError(f"loss: {found.name!r} is for {most} classes, and y holds {n_classes}. Use loss='softmax'.")
+    return found
+
+
+def _weighted(
+    weight: Floats | None, class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp]
+) -> Floats | None:
+    """Row weights times class weights. "balanced" gives every class the same total."""
+    if class_weight is None:
+        return weight
+    rows = np.ones(len(codes)) if weight is None else weight
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, rows, len(classes))
+        with np.errstate(divide="ignore"):
+            factors = np.where(totals > 0.0, rows.sum() / (len(classes) * totals), 0.0)
+    elif isinstance(class_weight, Mapping):
+        factors = _given_weights(class_weight, classes)
+    else:
+        raise RecipeError(f"class_weight: must be None, 'balanced' or a mapping from classes; got {class_weight!r}.")
+    product: Floats = rows * factors[codes]
+    if not product.any():
+        raise RecipeError("class_weight: together with sample_weight it leaves every row at weight zero.")
+    return product
+
+
+def _given_weights(class_weight: Mapping[Any, Any], classes: NDArray[Any]) -> Floats:
+    """(K,) 1 where nothing is said."""
+    known = classes.tolist()
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise RecipeError(f"class_weight: {unknown[0]!r} is none of the classes {known}.")
+    factors = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
+    if not (np.isfinite(factors) & (factors >= 0.0)).all():
+        raise RecipeError(f"class_weight: weights must be finite, 0 or more; got {dict(class_weight)!r}.")
+    return factors

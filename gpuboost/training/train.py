@@ -1,0 +1,151 @@
+"""One fit, from checked parts to a finished ensemble. Knows nothing of estimators."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from gpuboost import components
+from gpuboost.backends.devices import Choice
+from gpuboost.backends.protocol import Backend
+from gpuboost.boosting import boost
+from gpuboost.errors import OutsideTheoryWarning
+from gpuboost.langevin import Running
+from gpuboost.losses.protocol import is_list_loss
+from gpuboost.metrics.registry import default_metric
+from gpuboost.recipe import Recipe
+from gpuboost.reports.edge import EdgeRecord
+from gpuboost.reports.report import FitReport, verdict
+from gpuboost.reports.sampling import SamplingRecord
+from gpuboost.training.callbacks import Following, Watched, measure
+from gpuboost.training.checkpoint import Diary, Run
+from gpuboost.training.rows import bin_rows, weight_of, with_values
+from gpuboost.types import Array, Ensemble, Progress, TrainingSet
+from gpuboost.watch.callbacks import Watchers
+from gpuboost.watch.evaluation import EvalSet, Evaluation
+from gpuboost.watch.record import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything a fit needs, checked."""
+
+    recipe: Recipe  # its rounds are those that are still to be done
+    training_set: Callable[[Backend], TrainingSet]
+    eval_sets: tuple[Watched, ...]
+    following: Following
+    backend: Backend
+    choice: Choice
+    threads: int
+    run: Run
+    resume: Ensemble | None
+    write_model: Callable[[Ensemble, str, dict[str, Any]], None]  # with what it takes to go on
+    started: float  # perf_counter
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a fit leaves behind."""
+
+    ensemble: Ensemble
+    report: FitReport
+    evals_result: dict[str, dict[str, list[float]]]
+    best_iteration: int | None  # 0 for the first round; None without early stopping
+    best_score: float | None
+
+
+def train(job: Job) -> Trained:
+    """Bin the rows, run the recipe, keep the rounds up to the best one."""
+    following, run = job.following, job.run
+    diary = Diary(run, job.recipe.execution, following.history)
+    plan = Plan(
+        rounds=run.done + job.recipe.rounds,
+        metrics={one.name: one.higher_is_better for one in following.metrics},
+        eval_sets=tuple(one.name for one in job.eval_sets),
+        write_model=lambda ensemble, path: job.write_model(ensemble, path, diary.up_to(ensemble.n_rounds).to_json()),
+        done=run.done,
+    )
+    run.check_watched(plan)
+    with Watchers(plan, following.watchers) as watchers:
+        data = job.training_set(job.backend)
+        watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
+        record, edges = SamplingRecord(job.recipe.sampling, job.backend), EdgeRecord(job.recipe)
+        edges.start(data)
+        _warn(job.recipe)
+
+        def follow(progress: Progress) -> bool:
+            diary.lines.extend(progress.log)
+            record.see(progress)
+            edges.see(progress)
+            return watch(progress)
+
+        over = watchers.catch_up(run.evals, run.first)
+        recipe = replace(job.recipe, rounds=0) if over else job.recipe
+        begin, log = job.resume, run.log.lines
+        prepared = time.perf_counter()
+        ensemble = boost(recipe, data, job.backend, seed=run.seed, watch=follow, resume=begin, log=log)
+        done = time.perf_counter()
+    best = None if following.stopping is None else following.stopping.best_rounds
+    kept = ensemble if best is None else ensemble.first(best)
+    report = FitReport(
+        device=job.choice.name,
+        device_reason=job.choice.why,
+        threads=job.threads,
+        rows=data.n_rows,
+        features=data.cuts.n_columns,
+        rounds=ensemble.n_rounds - run.first,
+        rounds_kept=kept.n_rounds,
+        seconds={"prepare": prepared - job.started, "train": done - prepared},
+        seed=run.seed,
+        verdict=verdict(job.recipe, stops_early=following.stopping is not None),
+        sampling=record.report(),
+        edges=edges.report(),
+        log=diary.up_to(ensemble.n_rounds).log,
+    )
+    return Trained(
+        ensemble=kept,
+        report=report,
+        evals_result=following.history.evals_result,
+        best_iteration=None if best is None else best - 1,
+        best_score=None if following.stopping is None else following.stopping.best_score,
+    )
+
+
+def _warn(recipe: Recipe) -> None:
+    """Say what the user should know before the work begins."""
+    for finding in recipe.findings:
+        if finding.warns:
+            warnings.warn(finding.why, OutsideTheoryWarning, stacklevel=2)
+
+
+def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
+    """The eval sets in the bins of the training data, scored by the ensemble that the fit begins with."""
+    add = partial(components.add, job.backend)
+    if not job.eval_sets:
+        return Evaluation((), (), add)
+    begin = job.resume or job.recipe.start(data)
+    chain = job.recipe.chain(data, begin)
+    sets = []
+    for one in job.eval_sets:
+        rows = bin_rows(job.backend, one.x, data.cuts, one.y, one.weight, one.group)
+        rows = rows if data.x is None else with_values(rows, one.x, one.weight)
+        running = Running.of(job.backend, rows, begin, chain)
+        sets.append(EvalSet(one.name, rows, running.scores, running.sums))
+    measures = [measure(one, job.recipe.loss, job.backend) for one in job.following.metrics]
+
+    def show(sums: Array, scale: float, scores: Array) -> None:
+        Running(sums, scores).show(job.backend, begin.bias, scale)
+
+    return Evaluation(sets, measures, add, show)
+
+
+def _training_loss(job: Job, data: TrainingSet, progress: Progress) -> float:
+    if is_list_loss(job.recipe.loss):  # it is no mean over rows: what it makes small is what NDCG lacks
+        return 1.0 - default_metric(job.recipe.loss)(
+            data.y, job.backend.to_host(progress.scores), weight_of(data), job.recipe.loss, data.query_start
+        )
+    return job.backend.loss_value(job.recipe.loss, progress.scores, data.y, weight_of(data))

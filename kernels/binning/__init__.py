@@ -1,0 +1,1 @@
+"""Raw values to bins."""

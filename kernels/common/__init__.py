@@ -1,0 +1,1 @@
+"""Building blocks of all kernels: compilation, fixed-point numbers, random numbers, vector instructions, node table."""

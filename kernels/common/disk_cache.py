@@ -1,0 +1,93 @@
+"""Where compiled kernels are kept between processes, and for how long those of other versions are."""
+
+import os
+import re
+import shutil
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import numba
+
+UNUSED_DAYS = 30  # after which the kernels of another version are removed
+_DAY = 86_400.0
+_NAME = re.compile(r"kernels-[0-9a-f]{16}(-removed)*")
+
+
+def cache_folder():
+    """Where compiled kernels are kept: NUMBA_CACHE_DIR if it is set, else a folder of the user's for this very text.
+
+    Not beside the sources, numba's own choice: what lies there is left behind when the package is uninstalled. And
+    numba looks at a kernel's own file only, while a kernel holds the code of those it calls: so the folder's name is
+    a hash of all of them.
+    """
+    if numba.config.CACHE_DIR:
+        return Path(numba.config.CACHE_DIR)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuboost" / f"kernels-{_digest()}"
+
+
+def _digest():
+    folder = Path(__file__).parent.parent
+    texts = sorted((path.relative_to(folder).as_posix(), path.read_bytes()) for path in folder.glob("*/*.py"))
+    return sha256(b"".join(name.encode() + text for name, text in texts)).hexdigest()[:16]
+
+
+def note(what):
+    """Remember in the folder that this version's kernels for ``what`` are there."""
+    (cache_folder() / f"{what}-{_digest()}").touch()
+
+
+def is_noted(what):
+    """Whether they are. Only a hint: another processor, or another numba, may need its own."""
+    return (cache_folder() / f"{what}-{_digest()}").exists()
+
+
+def usable_folder():
+    """The folder as text, or "" (numba then looks for another place) if nothing can be written there.
+
+    Its time of modification tells when it was last used. A process that finds none of its own, as a version's first
+    one does, removes those of other versions that nobody used for long.
+    """
+    try:
+        folder = cache_folder()
+        is_new = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no home, or a read-only one
+        return ""
+    if not numba.config.CACHE_DIR:
+        _mark_used(folder)
+        if is_new:
+            remove_unused(folder)
+    return str(folder)
+
+
+def remove_unused(own):
+    """Remove the folders beside ``own`` that hold kernels of other versions, unused for UNUSED_DAYS.
+
+    Each is renamed before it is emptied, so that no process ever sees half of one; what is left of one if this process
+    is killed meanwhile, the next one removes. A process that has been running all the time finds nothing where its
+    folder was: numba then compiles, and makes the folder anew.
+    """
+    now = time.time()
+    for folder in _folders_beside(own):
+        try:
+            if folder.is_symlink() or not folder.is_dir() or now - folder.stat().st_mtime < UNUSED_DAYS * _DAY:
+                continue
+            shutil.rmtree(folder.rename(f"{folder}-removed"), ignore_errors=True)
+        except OSError:  # another process was quicker, or it is not ours to remove
+            continue
+
+
+def _folders_beside(own):
+    try:
+        return [folder for folder in own.parent.iterdir() if folder != own and _NAME.fullmatch(folder.name)]
+    except OSError:
+        return []
+
+
+def _mark_used(folder):
+    try:
+        if time.time() - folder.stat().st_mtime > _DAY:
+            os.utime(folder)
+    except OSError:  # read-only: then it may be removed while it is in use, and is made anew
+        return

@@ -1,0 +1,50 @@
+"""How every CPU kernel is compiled: without the GIL, cached on disk, IEEE arithmetic as written.
+
+No ``fastmath`` and no contraction: the bits are part of the contract. No ``parallel``: a kernel covers the range of
+rows, nodes or features that it is given, and the backend's team of threads decides who gets which.
+"""
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from gpuboost.kernels.common.disk_cache import usable_folder
+
+_FOLDER = usable_folder()
+
+
+def kernel(function):
+    """Compiled once for each machine and version of the library. numba reads the folder when it wraps a function.
+
+    Without the entry for callers in C, which nobody is and which takes a sixteenth of the time to compile. A function
+    whose name begins with ``_`` is called by other kernels alone, which hold its code: it has no entry for Python
+    either, and is not kept by itself.
+    """
+    inner = function.__name__.startswith("_")
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
+    try:
+        return numba.njit(
+            nogil=True, cache=not inner, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=inner
+        )(function)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+for_this_process = numba.njit(nogil=True, error_model="numpy")
+"""The same without the disk: for functions that read what their source does not show, such as a user's globals."""
+
+
+@intrinsic
+def prefetch(typing_context, address):
+    """Ask for the cache line at an address. Has no effect but on time."""
+
+    def codegen(context, builder, signature, args):
+        pointer, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [pointer, word, word, word]), "llvm.prefetch.p0"
+        )
+        builder.call(function, [builder.inttoptr(args[0], pointer), word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), codegen

@@ -1,0 +1,262 @@
+"""Vector instructions that numba has no word for, written as portable LLVM: 64 bytes, or 8 or 16 numbers, at a time.
+
+LLVM turns them into AVX-512, AVX2, SSE or NEON, whatever the machine has. All of them take plain addresses, as
+``array.ctypes.data`` gives them; the caller keeps the array alive and stays within it.
+"""
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+LANES = 64  # rows that one `choose` decides
+SIXTEEN = 16  # numbers that `below` compares and `add_sizes` adds
+EIGHT = 8  # counters that `random_words` takes on
+
+_BYTE, _WORD, _LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+_FLOAT, _DOUBLE = ir.FloatType(), ir.DoubleType()
+_ADDRESS, _U8, _U64 = types.intp, types.uint8, types.uint64
+
+
+def _splat(builder, number, lanes):
+    vector = ir.VectorType(number.type, lanes)
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, _WORD(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_WORD, lanes), [0] * lanes))
+
+
+def _load(builder, address, vector, align=1):
+    return builder.load(builder.inttoptr(address, vector.as_pointer()), align=align)
+
+
+def _goes_left(builder, codes, shift, last):
+    """(code + shift) modulo 256 <= last, for 64 codes."""
+    vector = ir.VectorType(_BYTE, LANES)
+    shifted = builder.add(_load(builder, codes, vector), _splat(builder, shift, LANES))
+    return builder.icmp_unsigned("<=", shifted, _splat(builder, last, LANES))
+
+
+def _choose(builder, out, questions, answers):
+    """A tree of three questions and four answers for 64 rows."""
+    root, left, right = (_goes_left(builder, *questions[i : i + 3]) for i in (0, 3, 6))
+    a, b, c, d = answers
+    chosen = builder.select(root, builder.select(left, a, b), builder.select(right, c, d))
+    builder.store(chosen, builder.inttoptr(out, chosen.type.as_pointer()), align=1)
+
+
+_QUESTIONS = (_ADDRESS, _U8, _U8) * 3  # address of 64 codes, shift, last; of a node, its left and its right child
+
+
+@intrinsic
+def choose_constants(typing_context, out, c0, s0, l0, c1, s1, l1, c2, s2, l2, v0, v1, v2, v3):
+    """out[0:64] = the one of four bytes that three questions lead each of 64 rows to."""
+
+    def codegen(context, builder, signature, args):
+        _choose(builder, args[0], args[1:10], [_splat(builder, value, LANES) for value in args[10:]])
+        return context.get_dummy_value()
+
+    return types.void(_ADDRESS, *_QUESTIONS, _U8, _U8, _U8, _U8), codegen
+
+
+@intrinsic
+def choose(typing_context, out, c0, s0, l0, c1, s1, l1, c2, s2, l2, a0, a1, a2, a3):
+    """The same where each of the four answers is the address of 64 bytes, one per row. ``out`` may be one of them."""
+
+    def codegen(context, builder, signature, args):
+        vector = ir.VectorType(_BYTE, LANES)
+        _choose(builder, args[0], args[1:10], [_load(builder, address, vector) for address in args[10:]])
+        return context.get_dummy_value()
+
+    return types.void(_ADDRESS, *_QUESTIONS, *(_ADDRESS,) * 4), codegen
+
+
+@intrinsic
+def count_below(typing_context, address, x):
+    """How many of 16 numbers of x's type are less than x; 0 if x is NaN."""
+
+    def codegen(context, builder, signature, args):
+        number = args[1]
+        table = _load(builder, args[0], ir.VectorType(number.type, 16), align=signature.args[1].bitwidth // 8)
+        below = builder.fcmp_ordered("<", table, _splat(builder, number, 16))
+        return builder.zext(builder.ctpop(builder.bitcast(below, ir.IntType(16))), _LONG)
+
+    if isinstance(x, types.Float):
+        return types.intp(_ADDRESS, x), codegen
+    return None
+
+
+@intrinsic
+def trailing_zeros(typing_context, x):
+    """The place of the lowest bit that is set. x is not 0."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return _U64(_U64), codegen
+
+
+@intrinsic
+def below(typing_context, words, p):
+    """Which of 16 uint32 are less than 2**32 times their own of 16 float64, as bits, the first the lowest."""
+
+    def codegen(context, builder, signature, args):
+        sixteen = ir.VectorType(_DOUBLE, SIXTEEN)
+        words = builder.uitofp(_load(builder, args[0], ir.VectorType(_WORD, SIXTEEN), align=4), sixteen)
+        limits = builder.fmul(_load(builder, args[1], sixteen, align=8), ir.Constant(sixteen, [2.0**32] * SIXTEEN))
+        return builder.zext(builder.bitcast(builder.fcmp_ordered("<", words, limits), ir.IntType(SIXTEEN)), _LONG)
+
+    return _U64(_ADDRESS, _ADDRESS), codegen
+
+
+@intrinsic
+def add_sizes(typing_context, values, lines, lanes, tops):
+    """lanes += |x| and tops = max(tops, |x|), lane by lane, for ``lines`` times 16 float32. lanes, tops: 16 float64.
+
+    A loop over an array of lanes would keep them in memory, and be as slow as one lane after the other.
+    """
+
+    def codegen(context, builder, signature, args):
+        values, lines, lanes, tops = args
+        sixteen = ir.VectorType(_DOUBLE, SIXTEEN)
+        size_of = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(sixteen, [sixteen]), "llvm.fabs.v16f64"
+        )
+        total, top = cgutils.alloca_once(builder, sixteen), cgutils.alloca_once(builder, sixteen)
+        builder.store(_load(builder, lanes, sixteen, align=8), total)
+        builder.store(_load(builder, tops, sixteen, align=8), top)
+        with cgutils.for_range(builder, lines) as loop:
+            at = builder.add(values, builder.mul(loop.index, ir.Constant(values.type, 4 * SIXTEEN)))
+            x = builder.fpext(_load(builder, at, ir.VectorType(_FLOAT, SIXTEEN), align=4), sixteen)
+            size, most = builder.call(size_of, [x]), builder.load(top)
+            builder.store(builder.fadd(builder.load(total), size), total)
+            builder.store(builder.select(builder.fcmp_ordered(">", size, most), size, most), top)
+        for found, to in ((total, lanes), (top, tops)):
+            builder.store(builder.load(found), builder.inttoptr(to, sixteen.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(_ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS), codegen
+
+
+def _same(number, lanes=EIGHT):
+    return ir.Constant(ir.VectorType(_LONG, lanes), [number] * lanes)
+
+
+@intrinsic
+def random_words(typing_context, first, iteration, stream, seed_low, seed_high, out):
+    """32 words of Philox4x32-10 (``kernels.common.philox``), those of 8 counters from ``first`` on. At out: uint32.
+
+    Each lane has a counter. The upper halves of its numbers hold what is left of a product, which no multiplication
+    reads: a mask is free in front of one, but not elsewhere.
+    """
+
+    def codegen(context, builder, signature, args):
+        first, iteration, stream, seed_low, seed_high, out = args
+        low, half = _same(0xFFFF_FFFF), _same(32)
+        at = builder.add(_splat(builder, first, EIGHT), ir.Constant(ir.VectorType(_LONG, EIGHT), list(range(EIGHT))))
+        c = [builder.and_(at, low), builder.lshr(at, half)]
+        c += [_splat(builder, number, EIGHT) for number in (iteration, stream)]
+        k = [_splat(builder, number, EIGHT) for number in (seed_low, seed_high)]
+        for _ in range(10):
+            p0 = builder.mul(builder.and_(c[0], low), _same(0xD251_1F53))
+            p1 = builder.mul(builder.and_(c[2], low), _same(0xCD9E_8D57))
+            c[0] = builder.xor(builder.xor(builder.lshr(p1, half), c[1]), k[0])
+            c[2] = builder.xor(builder.xor(builder.lshr(p0, half), c[3]), k[1])
+            c[1], c[3] = p1, p0
+            k = [builder.add(k[0], _same(0x9E37_79B9)), builder.add(k[1], _same(0xBB67_AE85))]
+        pairs = [builder.or_(builder.and_(a, low), builder.shl(b, half)) for a, b in ((c[0], c[1]), (c[2], c[3]))]
+        for quarter in range(2):  # of each counter both pairs, one after the other
+            places = [lane + of for lane in range(4 * quarter, 4 * quarter + 4) for of in (0, EIGHT)]
+            four = builder.shuffle_vector(*pairs, ir.Constant(ir.VectorType(_WORD, EIGHT), places))
+            to = builder.add(out, ir.Constant(out.type, 64 * quarter))
+            builder.store(four, builder.inttoptr(to, four.type.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(*(_U64,) * 5, _ADDRESS), codegen
+
+
+@intrinsic
+def in_either(typing_context, words, shift, a, b):
+    """Which of 64 uint32 are, less their lowest ``shift`` bits, a or b: as bits, the first the lowest."""
+
+    def codegen(context, builder, signature, args):
+        words, *rest = args
+        shift, a, b = (_splat(builder, one, LANES) for one in rest)
+        upper = builder.lshr(_load(builder, words, ir.VectorType(_WORD, LANES), align=4), shift)
+        found = builder.or_(builder.icmp_unsigned("==", upper, a), builder.icmp_unsigned("==", upper, b))
+        return builder.bitcast(found, _LONG)
+
+    return _U64(_ADDRESS, types.uint32, types.uint32, types.uint32), codegen
+
+
+@intrinsic
+def at_least(typing_context, numbers, least):
+    """Which of 64 float32 are not below ``least``: as bits, the first the lowest."""
+
+    def codegen(context, builder, signature, args):
+        line = _load(builder, args[0], ir.VectorType(_FLOAT, LANES), align=4)
+        return builder.bitcast(builder.fcmp_ordered(">=", line, _splat(builder, args[1], LANES)), _LONG)
+
+    return _U64(_ADDRESS, types.float32), codegen
+
+
+@intrinsic
+def marked_sum(typing_context, numbers, marks, words):
+    """The sum of those of 64 * ``words`` int64 whose bit is set. marks: uint64 each, the first number's bit lowest."""
+
+    def codegen(context, builder, signature, args):
+        numbers, marks, words = args
+        eight = ir.VectorType(_LONG, EIGHT)
+        sums = [cgutils.alloca_once_value(builder, _same(0)) for _ in range(4)]
+        with cgutils.for_range(builder, words) as loop:
+            at = builder.add(marks, builder.mul(loop.index, ir.Constant(marks.type, 8)))
+            bits = builder.load(builder.inttoptr(at, _LONG.as_pointer()), align=8)
+            chosen = builder.bitcast(bits, ir.VectorType(ir.IntType(1), LANES))
+            line = builder.add(numbers, builder.mul(loop.index, ir.Constant(numbers.type, 8 * LANES)))
+            for part in range(LANES // EIGHT):
+                places = ir.Constant(ir.VectorType(_WORD, EIGHT), list(range(EIGHT * part, EIGHT * (part + 1))))
+                own = builder.shuffle_vector(chosen, chosen, places)
+                place = builder.add(line, ir.Constant(line.type, 8 * EIGHT * part))
+                more = builder.select(own, _load(builder, place, eight, align=8), _same(0))
+                to = sums[part % len(sums)]
+                builder.store(builder.add(builder.load(to), more), to)
+        both = [builder.add(builder.load(a), builder.load(b)) for a, b in (sums[:2], sums[2:])]
+        lanes, total = builder.add(*both), _LONG(0)
+        for lane in range(EIGHT):
+            total = builder.add(total, builder.extract_element(lanes, _WORD(lane)))
+        return total
+
+    return types.int64(_ADDRESS, _ADDRESS, types.intp), codegen
+
+
+@intrinsic
+def count_smaller(typing_context, keys, count, block, ranks):
+    """ranks = how many of ``count`` keys are smaller, for each of 128 keys at ``block``. All uint16."""
+
+    def codegen(context, builder, signature, args):
+        keys, count, block, ranks = args
+        half = ir.IntType(16)
+        many = ir.VectorType(half, 2 * LANES)
+        own, found = _load(builder, block, many, align=2), cgutils.alloca_once_value(builder, ir.Constant(many, None))
+        with cgutils.for_range(builder, count) as loop:
+            at = builder.add(keys, builder.mul(loop.index, ir.Constant(keys.type, 2)))
+            one = builder.load(builder.inttoptr(at, half.as_pointer()))
+            first = builder.insert_element(ir.Constant(many, ir.Undefined), one, _WORD(0))
+            same = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_WORD, 2 * LANES), None))
+            smaller = builder.sext(builder.icmp_unsigned("<", same, own), many)
+            builder.store(builder.sub(builder.load(found), smaller), found)
+        builder.store(builder.load(found), builder.inttoptr(ranks, many.as_pointer()), align=2)
+        return context.get_dummy_value()
+
+    return types.void(*(_ADDRESS,) * 4), codegen
+
+
+@intrinsic
+def wide_vectors(typing_context):
+    """Loops of the function that calls this are for vectors of 64 bytes, where a machine has them.
+
+    LLVM prefers 32 bytes even there, for the sake of machines that slow down; long formulas gain more than that costs.
+    """
+
+    def codegen(context, builder, signature, args):
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')  # a name that llvmlite does not know
+        return context.get_dummy_value()
+
+    return types.void(), codegen

@@ -1,0 +1,1 @@
+"""Gradients and hessians of losses of one row and of ranking losses."""

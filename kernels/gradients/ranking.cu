@@ -1,0 +1,268 @@
+// Derivatives of lists (backends/reference/ranking.py): documents in order of scores, what their pairs pull, and the sums
+// of that with their extents. In front: common.cuh, tree.cuh, fixed_point.cuh and the loss's formulas.
+//
+// A document's sums need no other's, so threads take documents, whatever list they are of: a list of ten thousand is
+// spread over the device, and many short ones fill a warp. What is known of a list by its place lies at begin + place.
+
+enum {
+    RUN = 256,             // documents of one list that are sorted at a time, before their runs are merged
+    TALL = 32, WIDE = 512, // documents of a tile of pairs, and those below them: its sums are float32
+};
+
+// The lists: rows start[q] .. start[q + 1] - 1 are the documents of list q, list_of[row] of every row.
+struct Lists {
+    const i32 *start, *list_of;
+};
+
+// Documents in order of places: scores less the list's best, e^(sigma f) as far as that is not too small, and worth.
+struct Places {
+    const f32 *score, *power, *worth;
+};
+
+// What weighs a pair, besides the loss's formula.
+struct Weights {
+    const f32 *discounts; // of places
+    i32 closer;           // 1: pairs that stand close weigh more
+};
+
+// Scores as unsigned numbers of the same order; -0.0 is 0.0.
+static __device__ __forceinline__ u64 key_of(f64 score)
+{
+    const u64 bits = (u64)__double_as_longlong(score == 0.0 ? 0.0 : score);
+    return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+static __device__ __forceinline__ f64 score_of(u64 key)
+{
+    return __longlong_as_double((i64)(key >> 63 ? key & ~(1ull << 63) : ~key));
+}
+
+// The documents of every run, the highest score first, equal ones in the order of rows. Where a run lies its sorted keys
+// and rows lie too.
+extern "C" __global__ void __launch_bounds__(RUN)
+sort_runs(const f64 *scores, const i32 *start, const i32 *list_of, i32 n, u64 *keys, i32 *rows)
+{
+    __shared__ u64 near[3 * RUN]; // no run of these rows goes further to either side
+    for (i32 first = blockIdx.x * RUN; first < n; first += gridDim.x * RUN) {
+        for (i32 i = threadIdx.x; i < 3 * RUN; i += RUN) {
+            const i64 row = (i64)first - RUN + i;
+            near[i] = row >= 0 && row < n ? key_of(scores[row]) : 0;
+        }
+        __syncthreads();
+        const i32 row = first + (i32)threadIdx.x;
+        if (row < n) {
+            const i32 q = list_of[row], begin = row - (row - start[q]) % RUN, end = min(begin + (i32)RUN, start[q + 1]);
+            const u64 *run = near + (begin - first + RUN);
+            const u64 own = near[RUN + threadIdx.x];
+            i32 before = 0;
+            for (i32 j = 0; j < end - begin; ++j)
+                before += run[j] > own || (run[j] == own && begin + j < row);
+            keys[begin + before] = own;
+            rows[begin + before] = row;
+        }
+        __syncthreads();
+    }
+}
+
+// The place of every document, from its place in its run and a search in the list's other ones.
+extern "C" __global__ void __launch_bounds__(256)
+place_documents(const u64 *keys, const i32 *rows, const f64 *scores, const f32 *worth, const i32 *start,
+                const i32 *list_of, f64 sigma, i32 n, i32 *place_of, f32 *placed_score, f32 *placed_power,
+                f32 *placed_worth)
+{
+    for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        const i32 q = list_of[i], begin = start[q], end = start[q + 1], first = i - (i - begin) % RUN;
+        const u64 own = keys[i];
+        u64 top = own;
+        i32 place = begin + i - first;
+        for (i32 run = begin; run < end; run += RUN) {
+            top = max(top, keys[run]);
+            i32 low = 0, high = run == first ? 0 : min((i32)RUN, end - run);
+            while (low < high) {
+                const i32 middle = (low + high) / 2;
+                const u64 key = keys[run + middle];
+                const bool before = key > own || (key == own && run < first);
+                low = before ? middle + 1 : low;
+                high = before ? high : middle;
+            }
+            place += low;
+        }
+        const i32 row = rows[i];
+        const f64 below = scores[row] - score_of(top), steps = sigma * below;
+        place_of[row] = place;
+        placed_score[place] = (f32)(below < FURTHEST ? FURTHEST : below);
+        placed_power[place] = (f32)exp_of(steps < FARTHEST ? FARTHEST : steps);
+        placed_worth[place] = worth[row];
+    }
+}
+
+// What the documents at a and b, a above, pull at each other, and the curvature (losses/ranking.py: pull). over: worth of
+// a less that of b, not 0; begin: of their list. No number here is denormal, so it is no matter whether those are kept.
+static __device__ __forceinline__ f32 pull_between(const Places &at, const Weights &by, i32 begin, i32 a, i32 b, f32 over,
+                                                   f32 &curve)
+{
+    const f32 weight = (f32)pair_weight_of((f64)fabsf(over), (f64)(by.discounts[a - begin] - by.discounts[b - begin]));
+    const f32 apart = by.closer ? ((f32)NEAR + at.score[a]) - at.score[b] : 1.0f;
+    const f32 above = at.power[a], below = at.power[b];
+    const f32 better = over > 0.0f ? above : below, worse = over > 0.0f ? below : above;
+    const f32 inverse = 1.0f / ((above + below) * apart);
+    const f32 size = weight * (worse * inverse);
+    curve = size * (better * (inverse * apart));
+    return size;
+}
+
+// The sum of what 16 lanes have, halves onto halves; in all of them.
+static __device__ __forceinline__ f64 sum_of_lanes(f32 own)
+{
+#pragma unroll
+    for (i32 half = LANES / 2; half > 0; half /= 2)
+        own += __shfl_xor_sync(FULL_WARP, own, half);
+    return (f64)own;
+}
+
+// What all pairs of a list pull together tells by how much its derivatives shrink. sizes: of its first ``count`` places;
+// steep: what pairs are multiplied with.
+static __device__ f64 evening_factor(const f64 *sizes, i32 count, f64 steep)
+{
+    f64 total = 0.0;
+#pragma unroll 8
+    for (i32 a = 0; a < count; ++a)
+        total += sizes[a];
+    const f64 pulled = steep * total;
+    return pulled > 0.0 ? log_of(1.0 + 2.0 * pulled) / (log_of(2.0) * (2.0 * pulled)) : 1.0;
+}
+
+// g and h of the document at b from its pairs with those above it, from the top, tile by tile.
+static __device__ __forceinline__ void pull_from_above(const Places &at, const Weights &by, i32 begin, i32 b, i32 end,
+                                                       f64 &g, f64 &h)
+{
+    const f32 worth = at.worth[b];
+    f32 curve;
+    g = h = 0.0;
+    for (i32 top = begin; top < end; top += TALL) {
+        f32 g_tile = 0.0f, h_tile = 0.0f;
+        for (i32 a = top; a < min(top + (i32)TALL, end); ++a) {
+            const f32 over = at.worth[a] - worth;
+            if (over == 0.0f) // pairs of one worth weigh nothing
+                continue;
+            const f32 size = pull_between(at, by, begin, a, b, over, curve);
+            g_tile += over > 0.0f ? size : -size;
+            h_tile += curve;
+        }
+        g += (f64)g_tile;
+        h += (f64)h_tile;
+    }
+}
+
+// Of the pairs of the document at a with those below it, tile by tile: sums of forces, curves and sizes, by half a warp.
+// Place p of the list in lane p % 16. All threads of a warp come here.
+static __device__ __forceinline__ void pull_from_below(const Places &at, const Weights &by, i32 begin, i32 a, i32 end,
+                                                       f64 (&sums)[3])
+{
+    const i32 lane = threadIdx.x % LANES, first = (a - begin) / WIDE * WIDE;
+    const i32 mine = end - begin - first, other = __shfl_xor_sync(FULL_WARP, mine, 16); // both halves take as many turns
+    const f32 worth = at.worth[a];
+    sums[0] = sums[1] = sums[2] = 0.0;
+    for (i32 tile = 0; tile < max(mine, other); tile += WIDE) {
+        f32 g = 0.0f, h = 0.0f, sizes = 0.0f, curve;
+        const i32 stop = min(end, begin + first + tile + (i32)WIDE);
+        for (i32 b = begin + first + tile + lane; b < stop; b += LANES) {
+            const f32 over = worth - at.worth[b];
+            if (b <= a || over == 0.0f)
+                continue;
+            const f32 size = pull_between(at, by, begin, a, b, over, curve);
+            g += over > 0.0f ? size : -size;
+            h += curve;
+            sizes += size;
+        }
+        sums[0] += sum_of_lanes(g);
+        sums[1] += sum_of_lanes(h);
+        sums[2] += sum_of_lanes(sizes);
+    }
+}
+
+// Sums over the pairs of every document: with those above it at above_g and above_h; and of the places that count with
+// those below them, half a warp to each, at ``below`` (3, leaders): g, h and sizes. leaders: where those places are;
+// leader_start (lists + 1,): where each list's begin. scales (lists,): 1 / the ideal DCG; the factors of lists are there
+// when the last of its places is done, where ``even`` is 1. arrived (lists,) is 0 before the launch and after it.
+extern "C" __global__ void __launch_bounds__(256, 4)
+pull_pairs(const f32 *placed_score, const f32 *placed_power, const f32 *placed_worth, const f32 *discounts,
+           const f64 *scales, const i32 *start, const i32 *list_of, const i32 *leaders, const i32 *leader_start, i32 n,
+           i32 n_leaders, i32 most, f64 sigma, i32 closer, i32 even, f64 *above_g, f64 *above_h, f64 *below, f64 *factors,
+           u32 *arrived)
+{
+    const Places at = {placed_score, placed_power, placed_worth};
+    const Weights by = {discounts, closer};
+    const i32 threads = gridDim.x * blockDim.x, me = blockIdx.x * blockDim.x + threadIdx.x;
+    for (i32 b = me; b < n; b += threads) {
+        const i32 q = list_of[b], begin = start[q];
+        pull_from_above(at, by, begin, b, scales[q] > 0.0 ? begin + min(b - begin, most) : begin, above_g[b], above_h[b]);
+    }
+    for (i32 k = me / 32 * 2; k < n_leaders; k += threads / 32 * 2) {
+        const i32 leader = k + (i32)(threadIdx.x >> 4 & 1);
+        const bool real = leader < n_leaders;
+        const i32 a = real ? leaders[leader] : 0, q = list_of[a], begin = start[q];
+        const f64 scale = scales[q];
+        f64 sums[3];
+        pull_from_below(at, by, begin, a, real && scale > 0.0 ? start[q + 1] : begin, sums);
+        if (threadIdx.x % LANES != 0 || !real)
+            continue;
+        for (i32 kind = 0; kind < 3; ++kind)
+            below[kind * (i64)n_leaders + leader] = sums[kind];
+        if (!even)
+            continue;
+        const i32 first = leader_start[q], count = leader_start[q + 1] - first;
+        __threadfence();
+        if (atomicInc(arrived + q, count - 1) == (u32)(count - 1)) {
+            __threadfence();
+            factors[q] = evening_factor(below + 2 * (i64)n_leaders + first, count, scale * sigma);
+        }
+    }
+}
+
+// Float32, with 0 in place of what is next to it.
+static __device__ __forceinline__ u32 without_denormals(f64 x)
+{
+    return narrowed(fabs(x) <= SMALLEST ? 0.0 : x);
+}
+
+// g, h (n,) of all rows, and what the State must know of them. factors: of lists, where ``even`` is 1; scales (lists,);
+// curvature: what stands for h, or a negative number for h itself.
+extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
+finish_lists(const f64 *above_g, const f64 *above_h, const f64 *below, const f64 *factors, const f64 *scales,
+             const i32 *start, const i32 *list_of, const i32 *leader_start, const i32 *place_of, i32 n_leaders, i32 even,
+             f64 sigma, const f64 *weight, i32 has_weight, const i32 *times, i32 has_times, f64 curvature, i32 n, i64 total_times,
+             i32 most, f32 *g, f32 *h, f64 *sums, u64 *tops, u32 *arrived, State *state)
+{
+    __shared__ Sizes sizes;
+    const Extents extents = {sums, tops, (n + STRETCH - 1) / STRETCH};
+    f64 top = 0.0;
+    for (i32 stretch = blockIdx.x; stretch < extents.stretches; stretch += gridDim.x) {
+        const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, n - begin);
+        for (i32 row = threadIdx.x; row < count; row += EXTENT_THREADS) {
+            const i32 i = begin + row, q = list_of[i], place = place_of[i];
+            const i32 leader = leader_start[q] + place - start[q];
+            const f64 factor = even && leader_start[q] < leader_start[q + 1] ? factors[q] : 1.0;
+            const f64 steep = scales[q] * sigma, by = has_weight ? weight[i] : 1.0;
+            f64 first = above_g[place], second = above_h[place];
+            if (leader < leader_start[q + 1]) {
+                first -= below[leader];
+                second += below[n_leaders + leader];
+            }
+            second = curvature < 0.0 ? second * (steep * sigma * factor) : curvature;
+            const u32 g_bits = without_denormals(first * (steep * factor) * by), h_bits = without_denormals(second * by);
+            ((u32 *)g)[i] = g_bits;
+            ((u32 *)h)[i] = h_bits;
+            sizes.put(row, g_bits, h_bits);
+            if (has_times)
+                sizes.times[row] = (u16)times[i];
+        }
+        __syncthreads();
+        if (threadIdx.x < 32)
+            sum_stretch(sizes, has_times, count, stretch, extents, top);
+        __syncthreads();
+    }
+    keep_tops(extents, top);
+    if (last_block(arrived))
+        finish_extents(extents, n, total_times, most, state);
+}

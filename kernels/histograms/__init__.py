@@ -1,0 +1,1 @@
+"""Histograms of gradients and hessians, as exact integer sums."""

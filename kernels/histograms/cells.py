@@ -1,0 +1,120 @@
+"""The cells of a node's histogram, as a search needs them: completed, and read as sums of g and of h.
+
+A narrow histogram has both sums of a cell in one number, a wide one has all of g before all of h: see ``histogram``.
+"""
+
+import numpy as np
+
+from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.nodes import BEGIN, END, SLOT, SUM_G, SUM_H
+
+CELLS_AT_ONCE = 2048  # of a node that are completed and searched before the next ones
+
+_LOW = np.int64(0xFFFF_FFFF)
+
+
+@kernel
+def _join(own, part, narrow, begin, end):
+    """Add another thread's part of a histogram to cells [begin, end)."""
+    cells = own.shape[0] // 2
+    for c in range(begin, end):
+        own[c] += part[c]
+    if not narrow:
+        for c in range(cells + begin, cells + end):
+            own[c] += part[c]
+
+
+@kernel
+def _spread(own, narrow, starts, first, last, defaults, total_g, total_h):
+    """Sparse features [first, last): the default bin holds what the stored entries do not."""
+    cells = own.shape[0] // 2
+    for j in range(first, last):
+        g, h = total_g, total_h
+        begin = np.int64(starts[j])
+        if narrow:
+            pair = (total_g << 32) + total_h
+            for c in range(begin, np.int64(starts[j + 1])):
+                pair -= own[c]
+            own[begin + defaults[j]] += pair
+        else:
+            for c in range(begin, np.int64(starts[j + 1])):
+                g -= own[c]
+                h -= own[cells + c]
+            own[begin + defaults[j]] += g
+            own[cells + begin + defaults[j]] += h
+
+
+@kernel
+def _subtract(parent, built, parent_narrow, built_narrow, narrow, begin, end):
+    """Cells [begin, end) of the parent's histogram become those of the built child's sibling, in its form."""
+    cells = parent.shape[0] // 2
+    if parent_narrow:  # then both children are
+        for c in range(begin, end):
+            parent[c] -= built[c]
+        return
+    for c in range(begin, end):
+        if built_narrow:
+            pair = built[c]
+            g, h = parent[c] - (pair >> 32), parent[cells + c] - (pair & _LOW)
+        else:
+            g, h = parent[c] - built[c], parent[cells + c] - built[cells + c]
+        parent[c] = (g << 32) + h if narrow else g
+        parent[cells + c] = h
+
+
+@kernel
+def complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, first, last):
+    """Features [first, last) of fresh pair i: the histograms of both its nodes, from what ``histogram.build`` left."""
+    begin, end = np.int64(starts[first]), np.int64(starts[last])
+    built, sibling, parent = fresh[i, 0], fresh[i, 1], fresh[i, 2]
+    own = histograms[node[built, SLOT]]
+    own_narrow = node[built, END] - node[built, BEGIN] <= narrow_rows
+    for p in range(shared.shape[1]):
+        if shared[i, p] >= 0:
+            _join(own, spare[shared[i, p]], own_narrow, begin, end)
+    if defaults[0] >= 0:
+        _spread(own, own_narrow, starts, first, last, defaults, node[built, SUM_G], node[built, SUM_H])
+    if sibling >= 0:
+        _subtract(
+            histograms[node[sibling, SLOT]], own, node[parent, END] - node[parent, BEGIN] <= narrow_rows,
+            own_narrow, node[sibling, END] - node[sibling, BEGIN] <= narrow_rows, begin, end,
+        )  # fmt: skip
+
+
+@kernel
+def read(own, narrow, begin, size, g, h):
+    """g[:size], h[:size]: the sums of cells begin, begin + 1, ..."""
+    cells = own.shape[0] // 2
+    if narrow:
+        for c in range(size):
+            pair = own[begin + c]
+            g[c], h[c] = pair >> 32, pair & _LOW
+    else:
+        for c in range(size):
+            g[c], h[c] = own[begin + c], own[cells + begin + c]
+
+
+@kernel
+def read_running(own, narrow, begin, n_bins, g, h):
+    """The same as running sums of the value bins; cell n_bins, of the missing values, stays by itself."""
+    cells, sum_g, sum_h = own.shape[0] // 2, np.int64(0), np.int64(0)
+    if narrow:
+        for c in range(n_bins):
+            pair = own[begin + c]
+            sum_g += pair >> 32
+            sum_h += pair & _LOW
+            g[c], h[c] = sum_g, sum_h
+        pair = own[begin + n_bins]
+        g[n_bins], h[n_bins] = pair >> 32, pair & _LOW
+    else:
+        for c in range(n_bins):
+            sum_g += own[begin + c]
+            sum_h += own[cells + begin + c]
+            g[c], h[c] = sum_g, sum_h
+        g[n_bins], h[n_bins] = own[begin + n_bins], own[cells + begin + n_bins]
+
+
+@kernel
+def seen(g, h, n, b):
+    """Whether the node has rows of bin b. Those that add nothing to any sum are seen only where rows are counted."""
+    return g[b] != 0 or h[b] != 0 or (n.shape[0] > 0 and n[b] != 0)

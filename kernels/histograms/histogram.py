@@ -1,0 +1,204 @@
+"""histograms: exact integer sums of (g, h) per bin. Definition: Reference.histograms.
+
+A histogram has one cell per bin of each candidate feature, and two forms. A node of at most TILE rows has it *narrow*,
+one packed pair a cell; a larger one has it *wide*, all sums of g and then all sums of h, each an int64. (Where the
+scale is such that no sum over all rows can overflow a packed pair, every node is narrow.)
+
+Rows are taken in batches, four features at a time: the four features' cells stay in the first-level cache while a
+batch passes, and the next batch is asked for meanwhile. Additions to different features do not wait for each other.
+"""
+
+import numpy as np
+
+from gpuboost.kernels.common.jit import kernel, prefetch
+from gpuboost.kernels.common.nodes import BEGIN, END, SLOT
+
+TILE = 65_535  # rows: 65,535 * 32,767 < 2**31 and 65,535 * 65,535 < 2**32
+BATCH = np.uint64(128)  # rows
+LINE = 64  # bytes that come into the cache at once
+AHEAD = np.uint64(8)  # sparse rows asked for before their turn
+
+_1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_LOW = np.int64(0xFFFF_FFFF)
+
+
+@kernel
+def _take_batch(bins, packed, rows, begin, stop, end, places, pairs):
+    """Where the bins of rows[begin:stop] begin, and their gradients; the rows after them are asked for."""
+    width = np.intp(bins.shape[1])
+    base, base_packed = bins.ctypes.data, packed.ctypes.data
+    last = end - _1
+    for k in range(begin, stop):
+        row = np.uint64(rows[k])
+        places[k - begin] = row * np.uint64(width)
+        pairs[k - begin] = packed[row]
+        later = np.intp(rows[min(k + BATCH, last)])
+        address = base + later * width
+        for ahead in range(0, width, LINE):
+            prefetch(address + ahead)
+        prefetch(address + width - 1)
+        prefetch(base_packed + 8 * later)
+
+
+@kernel
+def _add_dense(bins, features, starts, packed, rows, begin, end, out):
+    """out[starts[j] + bins[row, features[j]]] += packed[row] for rows[begin:end]."""
+    flat, t = bins.reshape(-1), np.uint64(len(features))
+    places, pairs = np.empty(BATCH, np.uint64), np.empty(BATCH, np.int64)
+    begin, end = np.uint64(begin), np.uint64(end)
+    while begin < end:
+        stop = min(begin + BATCH, end)
+        _take_batch(bins, packed, rows, begin, stop, end, places, pairs)
+        size, j = stop - begin, np.uint64(0)
+        while j < t & ~_3:
+            a, b, c, d = starts[j], starts[j + _1], starts[j + _2], starts[j + _3]
+            f0, f1 = np.uint64(features[j]), np.uint64(features[j + _1])
+            f2, f3 = np.uint64(features[j + _2]), np.uint64(features[j + _3])
+            for k in range(size):
+                pair, at = pairs[k], places[k]
+                out[a + np.uint64(flat[at + f0])] += pair
+                out[b + np.uint64(flat[at + f1])] += pair
+                out[c + np.uint64(flat[at + f2])] += pair
+                out[d + np.uint64(flat[at + f3])] += pair
+            j += _4
+        while j < t:
+            a, f0 = starts[j], np.uint64(features[j])
+            for k in range(size):
+                out[a + np.uint64(flat[places[k] + f0])] += pairs[k]
+            j += _1
+        begin = stop
+
+
+@kernel
+def _add_sparse(row_start, cells, packed, rows, begin, end, out):
+    """out[cell] += packed[row] for every stored entry of rows[begin:end]. For absent entries see split.spread."""
+    base, base_packed, last = cells.ctypes.data, packed.ctypes.data, np.uint64(end) - _1
+    for k in range(np.uint64(begin), np.uint64(end)):
+        later = np.uint64(rows[min(k + AHEAD, last)])
+        entry = base + 4 * np.intp(row_start[later])
+        prefetch(entry)
+        prefetch(entry + LINE)
+        prefetch(base_packed + 8 * np.intp(later))
+        row = np.uint64(rows[k])
+        pair = packed[row]
+        for e in range(np.uint64(row_start[row]), np.uint64(row_start[row + _1])):
+            out[np.uint64(cells[e])] += pair
+
+
+@kernel
+def _widen(narrow, wide, first):
+    """Move packed pairs into (or, unless ``first``, onto) a wide histogram, and clear them."""
+    cells = narrow.shape[0]
+    for c in range(cells):
+        pair = narrow[c]
+        g, h = pair >> 32, pair & _LOW
+        wide[c] = g if first else wide[c] + g
+        wide[cells + c] = h if first else wide[cells + c] + h
+        narrow[c] = 0
+
+
+@kernel
+def build(bins, features, starts, row_start, cells, packed, rows, node, fresh, narrow_rows, first, last, scratch,
+          histograms, spare):  # fmt: skip
+    """Sum rows [first, last) of the built nodes of all fresh pairs, the nodes laid end to end.
+
+    A node whose first rows belong to another thread is summed into ``spare`` instead of its slot; the line of its
+    pair is returned, or -1. fresh (p, 3) int64: built node first. histograms (slots, 2 * n_cells) int64, spare
+    (2 * n_cells,), scratch (n_cells,) of zeros. narrow_rows: nodes of up to so many rows are narrow.
+
+    Dense: bins (m, d) uint8, starts (t + 1,) uint64. Sparse: row_start (m + 1,) int64 and cells (entries,) uint32,
+    and bins has no columns.
+    """
+    shared, offset = -1, 0
+    n_cells = scratch.shape[0]
+    for i in range(fresh.shape[0]):
+        v = fresh[i, 0]
+        size = node[v, END] - node[v, BEGIN]
+        begin, end = max(first - offset, 0), min(last - offset, size)
+        offset += size
+        if size == 0 and first == 0:  # the empty side of a split that several nodes share
+            histograms[node[v, SLOT], :n_cells] = 0
+        if begin >= end:
+            continue
+        out = histograms[node[v, SLOT]]
+        if begin > 0:
+            shared, out = i, spare
+        begin, end = node[v, BEGIN] + begin, node[v, BEGIN] + end
+        narrow = size <= narrow_rows
+        target = out[:n_cells] if narrow else scratch
+        if narrow:
+            target[:] = 0
+        fresh_tile = True
+        while begin < end:
+            stop = end if narrow else min(begin + TILE, end)
+            if bins.shape[1] > 0:
+                _add_dense(bins, features, starts, packed, rows, begin, stop, target)
+            else:
+                _add_sparse(row_start, cells, packed, rows, begin, stop, target)
+            if not narrow:
+                _widen(scratch, out, fresh_tile)
+            fresh_tile = False
+            begin = stop
+    return shared
+
+
+@kernel
+def count(bins, features, starts, rows, node, fresh, first, last, counts):
+    """Rows per cell for features [first, last): the built node of every fresh pair, and its sibling by subtraction.
+
+    counts (slots, n_cells) int32. Needed only where a leaf must hold more than one row.
+    """
+    for i in range(fresh.shape[0]):
+        built, sibling = fresh[i, 0], fresh[i, 1]
+        own = counts[node[built, SLOT]]
+        for j in range(first, last):
+            begin, end = np.int64(starts[j]), np.int64(starts[j + 1])
+            own[begin:end] = 0
+            f = features[j]
+            for k in range(node[built, BEGIN], node[built, END]):
+                own[begin + np.int64(bins[rows[k], f])] += 1
+            if sibling >= 0:
+                other = counts[node[sibling, SLOT]]
+                for c in range(begin, end):
+                    other[c] -= own[c]
+
+
+@kernel
+def count_sparse(row_start, cells, starts, defaults, rows, node, fresh, counts):
+    """The same for sparse bins, all features at once."""
+    for i in range(fresh.shape[0]):
+        built, sibling = fresh[i, 0], fresh[i, 1]
+        own = counts[node[built, SLOT]]
+        own[:] = 0
+        for k in range(node[built, BEGIN], node[built, END]):
+            for e in range(row_start[rows[k]], row_start[rows[k] + 1]):
+                own[cells[e]] += 1
+        for j in range(defaults.shape[0]):
+            begin, end = np.int64(starts[j]), np.int64(starts[j + 1])
+            own[begin + defaults[j]] += node[built, END] - node[built, BEGIN] - own[begin:end].sum()
+        if sibling >= 0:
+            counts[node[sibling, SLOT]] -= own
+
+
+@kernel
+def cells_of(feature, row_bin, start_of_feature, out):
+    """out[e] = the histogram cell of a stored entry. start_of_feature (d,) int64, out (nnz,) uint32."""
+    for e in range(feature.shape[0]):
+        out[e] = start_of_feature[feature[e]] + row_bin[e]
+
+
+@kernel
+def select_columns(column_start, row, column_bin, features, starts, row_start, cells):
+    """The stored entries of some features, by row. row_start (n + 1,) int64, zeros; cells (their number,) uint32."""
+    n = row_start.shape[0] - 1
+    for f in features:
+        for e in range(column_start[f], column_start[f + 1]):
+            row_start[row[e] + 1] += 1
+    for i in range(n):
+        row_start[i + 1] += row_start[i]
+    place = row_start[:n].copy()
+    for j in range(features.shape[0]):
+        f = features[j]
+        for e in range(column_start[f], column_start[f + 1]):
+            cells[place[row[e]]] = starts[j] + np.uint64(column_bin[e])
+            place[row[e]] += 1

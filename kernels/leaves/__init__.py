@@ -1,0 +1,1 @@
+"""Leaf values, line searches and the sums that they need."""

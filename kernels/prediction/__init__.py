@@ -1,0 +1,1 @@
+"""Scores, leaves and feature contributions of finished trees."""

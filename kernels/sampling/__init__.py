@@ -1,0 +1,1 @@
+"""Row sampling, feature subsets and the gathering of sampled rows."""

@@ -1,0 +1,1 @@
+"""CUDA kernels of trees whose rows are spread over several GPUs."""

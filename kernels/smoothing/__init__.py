@@ -1,0 +1,1 @@
+"""Base learners other than trees: smooth terms and linear leaves."""

@@ -1,0 +1,1 @@
+"""The search for the best split of a node or of a level."""

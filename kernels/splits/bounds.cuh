@@ -1,0 +1,58 @@
+// Monotonic constraints: the bounds of the leaf values below a node. Definition: gpuboost/backends/numerics/monotone.py.
+//
+// Compiled with MONOTONE 1 where there are constraints. In front: common.cuh, tree.cuh.
+
+#ifndef MONOTONE
+#define MONOTONE 0
+#endif
+
+#define NO_BOUND __longlong_as_double(0x7ff0000000000000)
+
+struct Bounds {
+    f64 low, high;
+};
+
+static __device__ __forceinline__ f64 clipped(f64 value, Bounds within)
+{
+    return value < within.low ? within.low : value > within.high ? within.high : value;
+}
+
+// -G / (H + lambda), or the bound that it is beyond; of nothing, 0.
+static __device__ __forceinline__ f64 value_within(f64 g, f64 h, f64 ridge, Bounds within)
+{
+    return clipped(h + ridge > 0.0 ? -g / (h + ridge) : 0.0, within);
+}
+
+// What a leaf of that value takes off the loss, doubled.
+static __device__ __forceinline__ f64 score_within(f64 g, f64 h, f64 ridge, Bounds within)
+{
+    const f64 below = h + ridge, alone = -g / below;
+    if (within.low <= alone && alone <= within.high)
+        return g * g / below;
+    const f64 value = clipped(alone, within);
+    return -(value * (g + g + below * value));
+}
+
+// The bounds of the left or the right child of a node, whose sides have these values.
+static __device__ __forceinline__ Bounds parted(i32 direction, Bounds within, f64 left, f64 right, bool is_left)
+{
+    if (direction == 0)
+        return within;
+    const f64 middle = (left + right) / 2.0;
+    return is_left == (direction > 0) ? Bounds{within.low, middle} : Bounds{middle, within.high};
+}
+
+// Of node v, from those of its parent, which were written when the parent was searched. The root's are none.
+static __device__ __forceinline__ Bounds bounds_of(const Node *nodes, i32 v, const Bounds *bounds,
+                                                   const i32 *directions, const State *state, f64 ridge)
+{
+    const i32 p = nodes[v].parent;
+    if (p < 0)
+        return {-NO_BOUND, NO_BOUND};
+    const Node &parent = nodes[p];
+    const Bounds within = bounds[p];
+    const i64 right_g = parent.sum_g - parent.left_g, right_h = parent.sum_h - parent.left_h;
+    const f64 left = value_within((f64)parent.left_g * state->unit_g, (f64)parent.left_h * state->unit_h, ridge, within);
+    const f64 right = value_within((f64)right_g * state->unit_g, (f64)right_h * state->unit_h, ridge, within);
+    return parted(directions[parent.feature], within, left, right, v == parent.left);
+}

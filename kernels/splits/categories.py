@@ -1,0 +1,155 @@
+"""Splits of a categorical feature: which sets of categories compete, and the best of them.
+
+Categories are sorted by g / (h + smoothing) (Fisher 1958: in the ratio's order the best set is a prefix) and prefixes
+of up to 32 from either end compete. A handful of categories, missing values among them, is tried one against the rest
+instead. What is missing, rare or unseen stays on the other side. Small categories and small steps are left out, as they
+fit noise; rows are estimated by their share of h.
+"""
+
+import numpy as np
+
+from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.histograms.cells import seen
+from gpuboost.kernels.splits.gain import NOISE, score
+
+CATEGORY_SMOOTHING = 10.0  # curvature added to a category's own before its ratio is formed
+CATEGORY_LAMBDA = 10.0  # added to reg_lambda in the gain of a categorical split
+ONE_AGAINST_REST = 4  # up to this many categories in a node, single ones are split off
+MOST_CATEGORIES = 32  # on the smaller side of a categorical split
+CATEGORY_ROWS = 10.0  # a category of fewer rows follows the rest
+GROUP_ROWS = 100.0  # added to the smaller side between two cuts that are judged, and left on the other side
+
+
+@kernel
+def _sort_by_key(order, keys):
+    """Both by key, in place, equal keys as they were: merging runs of 1, 2, 4 ... numbers.
+
+    numpy's own would do, but takes numba more than a second to compile.
+    """
+    size, run = order.shape[0], 1
+    other, other_keys = np.empty_like(order), np.empty_like(keys)
+    while run < size:
+        for begin in range(0, size, 2 * run):
+            middle, end = min(begin + run, size), min(begin + 2 * run, size)
+            a, b = begin, middle
+            for i in range(begin, end):
+                if a < middle and (b >= end or keys[a] <= keys[b]):
+                    other[i], other_keys[i] = order[a], keys[a]
+                    a += 1
+                else:
+                    other[i], other_keys[i] = order[b], keys[b]
+                    b += 1
+        for i in range(size):
+            order[i], keys[i] = other[i], other_keys[i]
+        run *= 2
+
+
+@kernel
+def rank_categories(g, h, n, n_bins, unit_g, unit_h, rows_per_h, order):
+    """order[:m]: the bins that are tried one against the rest, if there is but a handful; else by g / (h + smoothing).
+
+    Returns m, and whether they are a handful. order (n_bins + 1,) int64.
+    """
+    keys, m = np.empty(n_bins + 1, np.float64), 0
+    for b in range(n_bins + 1):
+        m += seen(g, h, n, b)
+    single, m = m <= ONE_AGAINST_REST, 0
+    for b in range(n_bins + 1):
+        if seen(g, h, n, b) and (single or (b < n_bins and h[b] * rows_per_h >= CATEGORY_ROWS)):
+            order[m], keys[m] = b, g[b] * unit_g / (h[b] * unit_h + CATEGORY_SMOOTHING)
+            m += 1
+    if not single:
+        _sort_by_key(order[:m], keys[:m])
+    return m, single
+
+
+@kernel
+def include(left_set, b):
+    """Bin b goes left. left_set (8,) uint32, a bit for each bin."""
+    left_set[b >> 5] |= np.uint32(1) << np.uint32(b & 31)
+
+
+@kernel
+def put_in_set(order, single, sweep, size, n_bins, left_set):
+    """left_set (8,) uint32: the ``size``'th candidate of a sweep through the order."""
+    m = order.shape[0]
+    left_set[:] = 0
+    all_but_missing = single and order[size - 1] == n_bins
+    for i in range(m if all_but_missing else size):
+        if not single or (i != size - 1) == all_but_missing:
+            include(left_set, order[i] if sweep == 0 else order[m - 1 - i])
+
+
+@kernel
+def next_candidate(cell, before, g, h, n, n_bins, totals, units, rule, single):
+    """The candidate of a sweep that sends one bin more to the left than the one before; if single, this bin alone.
+
+    before: (g, h, rows) on the left, and the rows added since the last one that was judged; (0, 0, 0, 0.0) at first.
+    totals: g, h and rows of the node. Returns the same of this one, and whether it is to be judged.
+    """
+    lg, lh, ln, group = before
+    total_g, total_h, total_n = totals
+    unit_h, least_h, least_n, rows_per_h = units[1], rule[1], np.int64(rule[3]), rule[4]
+    if single:
+        lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
+    lg += g[cell]
+    lh += h[cell]
+    group += h[cell] * rows_per_h
+    if n.shape[0] > 0:
+        ln += n[cell]
+    if single and cell == n_bins:  # what is missing against all others, which go left
+        lg, lh, ln = total_g - lg, total_h - lh, total_n - ln
+    rh = total_h - lh
+    judged = lh > 0 and rh > 0 and lh * unit_h >= least_h and rh * unit_h >= least_h
+    if n.shape[0] > 0:
+        judged = judged and ln >= least_n and total_n - ln >= least_n
+    if not single:
+        judged = judged and group >= GROUP_ROWS and rh * rows_per_h >= GROUP_ROWS
+    return (lg, lh, ln, 0.0 if judged else group), judged
+
+
+@kernel
+def settle_set(order, single, sweep, size, g, h, n, n_bins, total_h, out, left_set):
+    """The ``size``'th candidate of a sweep has won; out[2:] are its left sums. Sets the rest of out, and left_set."""
+    put_in_set(order, single, sweep, size, n_bins, left_set)
+    if not seen(g, h, n, n_bins) and out[3] > total_h - out[3]:  # a missing value follows the heavier child
+        include(left_set, n_bins)
+    out[0] = 0
+    out[1] = np.int64((left_set[n_bins >> 5] >> np.uint32(n_bins & 31)) & np.uint32(1))
+
+
+@kernel
+def best_set(g, h, n, n_bins, totals, units, rule, out, left_set):
+    """The best set of categories of one feature, for the left side.
+
+    g, h, n: sums of each bin; totals: those of the node. left_set (8,) uint32 gets the bins that go left. Otherwise as
+    ``cuts.general_cut``.
+    """
+    unit_g, unit_h = units[0], units[1]
+    total_g, total_h, _ = totals
+    used = np.empty(n_bins + 1, np.int64)
+    m, single = rank_categories(g, h, n, n_bins, unit_g, unit_h, rule[4], used)
+    ridge = rule[0] if single else rule[0] + CATEGORY_LAMBDA
+    parent = score(total_g * unit_g, total_h * unit_h, ridge)
+    floor = max(rule[2], NOISE * parent)
+    order = used[:m]
+    best, best_sweep, best_size = floor, 0, 0
+    for sweep in range(1 if single else 2):
+        left = np.int64(0), np.int64(0), np.int64(0), 0.0
+        for i in range(m if single else min(m, MOST_CATEGORIES)):
+            cell = order[i] if sweep == 0 else order[m - 1 - i]
+            left, judged = next_candidate(cell, left, g, h, n, n_bins, totals, units, rule, single)
+            if not judged:
+                continue
+            lg, lh = left[0], left[1]
+            rg, rh = total_g - lg, total_h - lh
+            gain = (score(lg * unit_g, lh * unit_h, ridge) + score(rg * unit_g, rh * unit_h, ridge)) - parent
+            if rule[5] > 0.0:
+                gain = score((lg - rg) * unit_g, total_h * unit_h, ridge) - parent
+            if gain > best:
+                best, best_sweep, best_size = gain, sweep, i + 1
+                out[2], out[3] = lg, lh
+    if best <= floor:
+        return 0.0
+    settle_set(order, single, best_sweep, best_size, g, h, n, n_bins, total_h, out, left_set)
+    return best

@@ -1,0 +1,211 @@
+"""best_splits under monotonic constraints. Definition: ``reference_splits.best_split`` with ``bounds.Within``.
+
+A kernel of its own, so that trees without constraints neither pass bounds around nor wait for what reads them.
+"""
+
+import numpy as np
+
+from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.nodes import (
+    BEGIN,
+    END,
+    FEATURE,
+    FRESH,
+    LEFT,
+    LEFT_G,
+    LEFT_H,
+    RIGHT,
+    SLOT,
+    STATE,
+    SUM_G,
+    SUM_H,
+)
+from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running, seen
+from gpuboost.kernels.splits.categories import (
+    CATEGORY_LAMBDA,
+    MOST_CATEGORIES,
+    next_candidate,
+    rank_categories,
+    settle_set,
+)
+from gpuboost.kernels.splits.cuts import no_bit
+from gpuboost.kernels.splits.gain import NOISE, score
+
+
+@kernel
+def value_within(g, h, ridge, low, high):
+    """-G / (H + lambda), or the bound that it is beyond; of nothing, 0."""
+    value = -g / (h + ridge) if h + ridge > 0.0 else 0.0
+    return low if value < low else high if value > high else value
+
+
+@kernel
+def score_within(g, h, ridge, low, high):
+    """What a leaf of that value takes off the loss, doubled."""
+    below = h + ridge
+    free = -g / below
+    if low <= free <= high:
+        return score(g, h, ridge)
+    value = low if free < low else high
+    return -(value * (g + g + below * value))
+
+
+@kernel
+def both_within(lg, lh, rg, rh, ridge, low, high, direction):
+    """What two leaves with these G and H take off; -inf if their values go against the direction."""
+    if direction != 0:
+        apart = value_within(lg, lh, ridge, low, high) - value_within(rg, rh, ridge, low, high)
+        if direction * apart > 0.0:
+            return -np.inf
+    return score_within(lg, lh, ridge, low, high) + score_within(rg, rh, ridge, low, high)
+
+
+@kernel
+def inherit(fresh, node, directions, units, ridge, bounds):
+    """bounds (v, 2) of both nodes of every fresh pair, from those of their parents. directions (d,): of all features.
+
+    A root has none before it: see ``split.search`` for the pairs.
+    """
+    for i in range(fresh.shape[0]):
+        v = fresh[i, 2]
+        if fresh[i, 1] < 0:
+            continue
+        low, high, left, right = bounds[v, 0], bounds[v, 1], node[v, LEFT], node[v, RIGHT]
+        for child in (left, right):
+            bounds[child, 0], bounds[child, 1] = low, high
+        direction = directions[node[v, FEATURE]]
+        if direction == 0:
+            continue
+        lg, lh = node[v, LEFT_G], node[v, LEFT_H]
+        rg, rh = node[v, SUM_G] - lg, node[v, SUM_H] - lh
+        a = value_within(lg * units[0], lh * units[1], ridge, low, high)
+        b = value_within(rg * units[0], rh * units[1], ridge, low, high)
+        below, above = (left, right) if direction > 0 else (right, left)
+        bounds[below, 1] = bounds[above, 0] = (a + b) / 2.0
+
+
+@kernel
+def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high, direction, restricted, bits, out):
+    """See ``cuts.general_cut``; low, high: the node's bounds, direction: the feature's."""
+    unit_g, unit_h, ridge, least_h, least_n = units[0], units[1], rule[0], rule[1], np.int64(rule[3])
+    missing_g, missing_h = g[n_bins], h[n_bins]
+    missing_n = n[n_bins] if n.shape[0] > 0 else np.int64(0)
+    some_missing = seen(g, h, n, n_bins)
+    cuts = n_bins if some_missing else n_bins - 1
+    parent = score_within(total_g * unit_g, total_h * unit_h, ridge, low, high)
+    floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
+    best, ln = floor, np.int64(0)
+    for b in range(cuts):
+        if n.shape[0] > 0:
+            ln += n[b]
+        if restricted and not (bits[b >> 5] >> np.uint32(b & 31)) & np.uint32(1):
+            continue
+        for side in range(2 if some_missing and b < n_bins - 1 else 1):
+            lg, lh = g[b] + side * missing_g, h[b] + side * missing_h
+            rg, rh = total_g - lg, total_h - lh
+            if lh <= 0 or rh <= 0 or lh * unit_h < least_h or rh * unit_h < least_h:
+                continue
+            own_n = ln + side * missing_n
+            if n.shape[0] > 0 and (own_n < least_n or total_n - own_n < least_n):
+                continue
+            sides = both_within(lg * unit_g, lh * unit_h, rg * unit_g, rh * unit_h, ridge, low, high, direction)
+            if sides - parent > best:
+                best = sides - parent
+                out[0], out[1], out[2], out[3] = b, side, lg, lh
+    if not best > floor:
+        return 0.0
+    if not some_missing:  # none seen here: a missing value follows the heavier child
+        out[1] = 1 if out[3] > total_h - out[3] else 0
+    return best
+
+
+@kernel
+def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set):
+    """See ``categories.best_set``. A categorical feature has no direction, but a node may have bounds."""
+    unit_g, unit_h = units[0], units[1]
+    total_g, total_h, _ = totals
+    used = np.empty(n_bins + 1, np.int64)
+    m, single = rank_categories(g, h, n, n_bins, unit_g, unit_h, rule[4], used)
+    ridge = rule[0] if single else rule[0] + CATEGORY_LAMBDA
+    parent = score_within(total_g * unit_g, total_h * unit_h, ridge, low, high)
+    floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
+    order = used[:m]
+    best, best_sweep, best_size = floor, 0, 0
+    for sweep in range(1 if single else 2):
+        left = np.int64(0), np.int64(0), np.int64(0), 0.0
+        for i in range(m if single else min(m, MOST_CATEGORIES)):
+            cell = order[i] if sweep == 0 else order[m - 1 - i]
+            left, judged = next_candidate(cell, left, g, h, n, n_bins, totals, units, rule, single)
+            if not judged:
+                continue
+            lg, lh = left[0], left[1]
+            rg, rh = total_g - lg, total_h - lh
+            sides = both_within(lg * unit_g, lh * unit_h, rg * unit_g, rh * unit_h, ridge, low, high, 0)
+            if sides - parent > best:
+                best, best_sweep, best_size = sides - parent, sweep, i + 1
+                out[2], out[3] = lg, lh
+    if not best > floor:
+        return 0.0
+    settle_set(order, single, best_sweep, best_size, g, h, n, n_bins, total_h, out, left_set)
+    return best
+
+
+@kernel
+def search(
+    bounds, directions, histograms, counts, spare, shared, fresh, node, starts, n_bins, kinds, defaults, units, rule,
+    narrow_rows, first, last, general, root, by_node, gains, found, left_sets,
+):  # fmt: skip
+    """``split.search``, with bounds (v, 2) of all nodes and directions (t,) of the features that compete."""
+    n = np.empty(257 if counts.shape[1] > 0 else 0, np.int64)
+    room = np.empty(257, np.int64), np.empty(257, np.int64), n
+    for i in range(fresh.shape[0]):
+        begin = first
+        while begin < last:
+            end = begin + 1
+            while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
+                end += 1
+            complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, begin, end)
+            for side in range(2):
+                at = fresh[i, side]
+                if at >= 0 and node[at, STATE] == FRESH:
+                    slot, rows = node[at, SLOT], node[at, END] - node[at, BEGIN]
+                    line, count = 2 * i + side, counts[slot] if counts.shape[1] > 0 else counts[0]
+                    _search_node(
+                        bounds[at, 0], bounds[at, 1], directions, histograms[slot], rows <= narrow_rows, count, rows,
+                        node[at, SUM_G], node[at, SUM_H], starts, n_bins, kinds, units, rule, begin, end, room,
+                        root if at == 0 else root[:0],
+                        by_node[line if by_node.shape[0] > 0 else 0 : line + 1], gains[line], found[line],
+                        left_sets[line],
+                    )  # fmt: skip
+            begin = end
+
+
+@kernel
+def _search_node(low, high, directions, cells, narrow, counts, rows, total_g, total_h, starts, n_bins, kinds, units,
+                 rule, first, last, room, bits, may, gains, found, left_sets):  # fmt: skip
+    """Features [first, last) of one node. bits (t, 8), (0, 8) for all cuts; may (1, t), (0, t) for all features."""
+    g, h, n = room
+    restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
+    for j in range(first, last):
+        gains[j] = 0.0
+        if low >= high:  # all leaves below have one value
+            continue
+        if (restricted and no_bit(bits[j])) or (may.shape[0] > 0 and not may[0, j]):
+            continue
+        begin, size = np.int64(starts[j]), np.int64(starts[j + 1]) - np.int64(starts[j])
+        for c in range(size if n.shape[0] > 0 else 0):
+            n[c] = counts[begin + c]
+        is_categorical = False
+        if kinds is not None:
+            is_categorical = kinds[j] == 1
+        if kinds is not None and is_categorical:
+            read(cells, narrow, begin, size, g, h)
+            gains[j] = _categorical(
+                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, low, high, found[j], left_sets[j]
+            )  # fmt: skip
+        else:
+            read_running(cells, narrow, begin, size - 1, g, h)
+            gains[j] = _numeric(
+                g, h, n, n_bins[j], total_g, total_h, rows, units, rule, low, high, directions[j], restricted,
+                bits[j] if restricted else every, found[j],
+            )  # fmt: skip

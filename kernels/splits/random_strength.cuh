@@ -1,0 +1,64 @@
+// Which feature splits a node, and random_strength: the same where what each of them gains there is seen with noise.
+// Definition: backends/numerics/random_strength.py. In front: philox.cuh, normal.cuh, blocks.cuh, search.cuh.
+//
+// Compiled with DISTURBED 1 where there is noise.
+
+#ifndef DISTURBED
+#define DISTURBED 0
+#endif
+
+struct Lots {
+    f64 deviation; // in units of the mean gain
+    Stream stream;
+    const f64 *table;
+};
+
+// What a node adds to the number of a Philox block. g, h: its sums; of a level that shares a split, its depth and 0.
+static __device__ __forceinline__ u64 number_of(i64 g, i64 h)
+{
+    return (u64)g * 0x9e3779b97f4a7c15ull + (u64)h * 0xc2b2ae3d27d4eb4full;
+}
+
+// The deviation of the noise on a gain: of lots, times the mean of the gains there are. Sums have a fixed order, by the
+// features' numbers. By one warp.
+static __device__ f64 spread_of(const Candidate *candidates, const i32 *features, i32 t, f64 deviation)
+{
+    const i32 lane = threadIdx.x & 31;
+    f64 sum = 0.0, total = 0.0;
+    i32 competing = 0;
+    for (i32 j = 0; j < t; ++j)
+        if ((features[j] & 31) == lane && candidates[j].found.gain > 0.0) {
+            sum += candidates[j].found.gain;
+            ++competing;
+        }
+    for (i32 d = 16; d; d >>= 1)
+        competing += __shfl_xor_sync(FULL_WARP, competing, d);
+    for (i32 l = 0; l < 32; ++l)
+        total += __shfl_sync(FULL_WARP, sum, l);
+    return competing > 1 ? deviation * (total / (f64)competing) : 0.0;
+}
+
+// The first of the candidates that seem to gain most, and what it does gain; NO_KEY if none gains. By one warp.
+static __device__ i32 feature_of(const Candidate *candidates, const i32 *features, i32 t, u64 number, const Lots &lots,
+                                 f64 &gain)
+{
+    f64 best = __longlong_as_double((i64)0xfff0000000000000ull); // below all
+    i32 key = NO_KEY;
+    const f64 spread = DISTURBED ? spread_of(candidates, features, t, lots.deviation) : 0.0;
+    for (i32 j = threadIdx.x & 31; j < t; j += 32) {
+        f64 seems = candidates[j].found.gain;
+        if (!(seems > 0.0))
+            continue;
+        if (DISTURBED) {
+            const u64 block = number + (u64)features[j] * 0x165667b19e3779f9ull;
+            seems += spread * normal_of(philox(lots.stream, block).x, lots.table);
+        }
+        if (seems > best) {
+            best = seems;
+            key = j;
+        }
+    }
+    best_lane(best, key);
+    gain = key == NO_KEY ? 0.0 : candidates[key].found.gain;
+    return key;
+}

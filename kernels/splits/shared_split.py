@@ -1,0 +1,321 @@
+"""best_splits of oblivious trees: the split that gains most in sum over the open nodes of a level.
+
+Definition: ``reference_splits.shared_splits``. A candidate's gains are added up node by node, in the order of the
+nodes, each candidate for itself: no order of threads can be seen. A node to which the split would give a side that is
+not allowed gains nothing and gets it all the same.
+"""
+
+import numpy as np
+
+from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.nodes import (
+    BEGIN,
+    BIN,
+    CLOSED,
+    END,
+    FEATURE,
+    FRESH,
+    LEFT_G,
+    LEFT_H,
+    MISSING_LEFT,
+    OPEN,
+    SLOT,
+    STATE,
+    SUM_G,
+    SUM_H,
+)
+from gpuboost.kernels.histograms.cells import complete, read, read_running, seen
+from gpuboost.kernels.splits.categories import (
+    CATEGORY_LAMBDA,
+    GROUP_ROWS,
+    MOST_CATEGORIES,
+    include,
+    put_in_set,
+    rank_categories,
+)
+from gpuboost.kernels.splits.cuts import cut_gains, first_largest
+from gpuboost.kernels.splits.gain import NOISE, score
+
+
+@kernel
+def level_of(fresh, node, slots, level):
+    """level[:c] = the open nodes among the fresh pairs, by number; the others give their slots back. Returns c."""
+    count = 0
+    for i in range(fresh.shape[0]):
+        a, b = fresh[i, 0], fresh[i, 1]
+        for at in (min(a, b), max(a, b)):  # -1 stands for no node
+            if at < 0:
+                continue
+            if node[at, STATE] == FRESH:
+                level[count] = at
+                count += 1
+            else:
+                slots[0] += 1
+                slots[slots[0]] = node[at, SLOT]
+    return count
+
+
+@kernel
+def _read_node(v, node, histograms, counts, narrow_rows, begin, size, g, h, n):
+    """g[:size], h[:size], n[:size]: node v's sums of cells begin, begin + 1, ..."""
+    read(histograms[node[v, SLOT]], node[v, END] - node[v, BEGIN] <= narrow_rows, begin, size, g, h)
+    if n.shape[0] > 0:
+        slot = node[v, SLOT]
+        for c in range(size):
+            n[c] = counts[slot, begin + c]
+
+
+@kernel
+def _read_running(v, node, histograms, counts, narrow_rows, begin, n_bins, g, h, n):
+    """The same as running sums of the value bins; cell n_bins, of the missing values, stays by itself."""
+    read_running(histograms[node[v, SLOT]], node[v, END] - node[v, BEGIN] <= narrow_rows, begin, n_bins, g, h)
+    if n.shape[0] > 0:
+        slot, rows = node[v, SLOT], np.int64(0)
+        for c in range(n_bins):
+            rows += counts[slot, begin + c]
+            n[c] = rows
+        n[n_bins] = counts[slot, begin + n_bins]
+
+
+@kernel
+def _sum_level(level, node, histograms, counts, narrow_rows, begin, first, size, room, g, h, n):
+    """g, h, n: cells begin + first ... of the level's nodes added up. Returns the sums of h and of rows of them all."""
+    own_g, own_h, own_n = room
+    total_g, total_h, total_n = np.int64(0), np.int64(0), np.int64(0)
+    for c in range(size):
+        g[c] = h[c] = 0
+    for c in range(size if n.shape[0] > 0 else 0):
+        n[c] = 0
+    for v in level:
+        _read_node(v, node, histograms, counts, narrow_rows, begin + first, size, own_g, own_h, own_n)
+        for c in range(size):
+            g[c] += own_g[c]
+            h[c] += own_h[c]
+        for c in range(size if n.shape[0] > 0 else 0):
+            n[c] += own_n[c]
+        total_g += node[v, SUM_G]
+        total_h += node[v, SUM_H]
+        total_n += node[v, END] - node[v, BEGIN]
+    return total_g, total_h, total_n
+
+
+@kernel
+def _numeric(level, node, histograms, counts, narrow_rows, begin, n_bins, units, rule, room, sums, gains, out):
+    """The best shared cut of one feature. out (3,) int64: bin, missing_left, 0. Returns its gain, 0.0 if there is none.
+
+    room, sums: three (257,) int64 each, for g, h and rows. gains (3, 257) float64.
+    """
+    g, h, n = room
+    level_g, level_h, level_n = sums
+    _, total_h, _ = _sum_level(
+        level, node, histograms, counts, narrow_rows, begin, n_bins, 1, room, level_g, level_h, level_n
+    )  # fmt: skip
+    some_missing = seen(level_g, level_h, level_n, 0)
+    cuts = n_bins if some_missing else n_bins - 1
+    if cuts < 1:
+        return 0.0
+    right, left, own = gains[0], gains[1], gains[2]
+    for b in range(cuts):
+        right[b] = left[b] = 0.0
+    parents = 0.0
+    for v in level:
+        _read_running(v, node, histograms, counts, narrow_rows, begin, n_bins, g, h, n)
+        total_g, total_n = node[v, SUM_G], node[v, END] - node[v, BEGIN]
+        parent = score(total_g * units[0], node[v, SUM_H] * units[1], rule[0])
+        parents += parent
+        cut_gains(g, h, n, cuts, 0, 0, 0, total_g, node[v, SUM_H], total_n, units, rule, parent, 0.0, own)
+        for b in range(cuts):
+            right[b] += own[b]
+        if some_missing and cuts > 1:
+            if seen(g, h, n, n_bins):
+                missing_n = n[n_bins] if n.shape[0] > 0 else 0
+                cut_gains(
+                    g, h, n, cuts - 1, g[n_bins], h[n_bins], missing_n, total_g, node[v, SUM_H], total_n, units, rule,
+                    parent, 0.0, own,
+                )  # fmt: skip
+            for b in range(cuts - 1):
+                left[b] += own[b]
+    at, out[1], out[2] = first_largest(right, cuts), 0, 0
+    best = right[at]
+    if some_missing and cuts > 1:
+        other = first_largest(left, cuts - 1)
+        if left[other] > best or (left[other] == best and other < at):
+            at, best, out[1] = other, left[other], 1
+    if not best > max(rule[2], NOISE * parents):
+        return 0.0
+    out[0] = at
+    if not some_missing:  # none seen on this level: a missing value follows the heavier side
+        lefts = np.int64(0)
+        _sum_level(level, node, histograms, counts, narrow_rows, begin, 0, at + 1, room, level_g, level_h, level_n)
+        for b in range(at + 1):
+            lefts += level_h[b]
+        out[1] = 1 if lefts > total_h - lefts else 0
+    return best
+
+
+@kernel
+def _mark_candidates(g, h, n, total_g, total_h, total_n, order, single, units, rule, valid):
+    """valid[sweep, i]: whether the i'th prefix from either end of the order, or its i'th bin alone, is judged."""
+    unit_h, least_h, least_n, rows_per_h = units[1], rule[1], np.int64(rule[3]), rule[4]
+    m = order.shape[0]
+    for sweep in range(1 if single else 2):
+        lh, ln, group = np.int64(0), np.int64(0), 0.0
+        for i in range(m if single else min(m, MOST_CATEGORIES)):
+            valid[sweep, i] = single
+            if single:
+                continue
+            cell = order[i] if sweep == 0 else order[m - 1 - i]
+            lh += h[cell]
+            ln += n[cell] if n.shape[0] > 0 else 0
+            group += h[cell] * rows_per_h
+            rh = total_h - lh
+            if lh <= 0 or rh <= 0 or lh * unit_h < least_h or rh * unit_h < least_h:
+                continue
+            if n.shape[0] > 0 and (ln < least_n or total_n - ln < least_n):
+                continue
+            if group < GROUP_ROWS or rh * rows_per_h < GROUP_ROWS:
+                continue
+            group, valid[sweep, i] = 0.0, True
+
+
+@kernel
+def _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, counted):
+    """What a split gains at one node; nothing where a side is not allowed."""
+    rg, rh = total_g - lg, total_h - lh
+    low, high = lh * units[1], rh * units[1]
+    if lh <= 0 or rh <= 0 or low < rule[1] or high < rule[1]:
+        return 0.0
+    if counted and (ln < rule[3] or total_n - ln < rule[3]):
+        return 0.0
+    return (score(lg * units[0], low, ridge) + score(rg * units[0], high, ridge)) - parent
+
+
+@kernel
+def _categorical(level, node, histograms, counts, narrow_rows, begin, n_bins, units, rule, room, sums, out, left_set):
+    """The best shared set of categories of one feature: the candidates of ``split`` for the level's summed histogram.
+
+    out (3,) int64: 0, missing_left, 1 if more than a handful of categories are there. left_set (8,) uint32.
+    """
+    g, h, n = room
+    level_g, level_h, level_n = sums
+    counted = n.shape[0] > 0
+    total_g, total_h, total_n = _sum_level(
+        level, node, histograms, counts, narrow_rows, begin, 0, n_bins + 1, room, level_g, level_h, level_n
+    )  # fmt: skip
+    order = np.empty(n_bins + 1, np.int64)
+    m, single = rank_categories(level_g, level_h, level_n, n_bins, units[0], units[1], rule[4], order)
+    order = order[:m]
+    size, sweeps = m if single else min(m, MOST_CATEGORIES), 1 if single else 2
+    valid, gains = np.zeros((2, MOST_CATEGORIES), np.bool_), np.zeros((2, MOST_CATEGORIES))
+    _mark_candidates(level_g, level_h, level_n, total_g, total_h, total_n, order, single, units, rule, valid)
+    ridge, parents = rule[0] if single else rule[0] + CATEGORY_LAMBDA, 0.0
+    for v in level:
+        _read_node(v, node, histograms, counts, narrow_rows, begin, n_bins + 1, g, h, n)
+        own_g, own_h, own_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
+        parent = score(own_g * units[0], own_h * units[1], ridge)
+        parents += parent
+        for sweep in range(sweeps):
+            lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
+            for i in range(size):
+                if single:
+                    lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
+                for k in range(m if single else 1):
+                    at = k if single else i
+                    cell = order[at] if sweep == 0 else order[m - 1 - at]
+                    if single and (cell == order[i]) == (order[i] == n_bins):  # what is missing: all others go left
+                        continue
+                    lg += g[cell]
+                    lh += h[cell]
+                    ln += n[cell] if counted else 0
+                if valid[sweep, i]:
+                    gains[sweep, i] += _gain(lg, lh, ln, own_g, own_h, own_n, units, rule, ridge, parent, counted)
+    floor = max(rule[2], NOISE * parents)
+    best, best_sweep, best_size = floor, 0, 0
+    for sweep in range(sweeps):
+        for i in range(size):
+            if valid[sweep, i] and gains[sweep, i] > best:
+                best, best_sweep, best_size = gains[sweep, i], sweep, i + 1
+    if best_size == 0:
+        return 0.0
+    put_in_set(order, single, best_sweep, best_size, n_bins, left_set)
+    out[0], out[1], out[2] = 0, 0, 0 if single else 1
+    if not seen(level_g, level_h, level_n, n_bins):
+        lefts = np.int64(0)
+        for b in range(n_bins):
+            if (left_set[b >> 5] >> np.uint32(b & 31)) & np.uint32(1):
+                lefts += level_h[b]
+        if lefts > total_h - lefts:
+            include(left_set, n_bins)
+            out[1] = 1
+    return best
+
+
+@kernel
+def search(
+    histograms, counts, spare, shared, fresh, level, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows,
+    first, last, gains, found, left_sets,
+):  # fmt: skip
+    """Features [first, last): complete the histograms of every fresh pair, then look for the best shared splits.
+
+    level (c,) int64: see ``level_of``. gains (t,) float64, found (t, 3) int64, left_sets (t, 8) uint32: what
+    ``_numeric`` and ``_categorical`` say of each feature. The rest as for ``split.search``.
+    """
+    for i in range(fresh.shape[0]):
+        complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, first, last)
+    counted = 257 if counts.shape[1] > 0 else 0
+    room = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
+    sums = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
+    cut_room = np.empty((3, 257))
+    for j in range(first, last):
+        begin, is_categorical = np.int64(starts[j]), False
+        if kinds is not None:  # decided when this is compiled, as in ``split``
+            is_categorical = kinds[j] == 1
+        if kinds is not None and is_categorical:
+            gains[j] = _categorical(
+                level, node, histograms, counts, narrow_rows, begin, n_bins[j], units, rule, room, sums, found[j],
+                left_sets[j],
+            )  # fmt: skip
+        else:
+            gains[j] = _numeric(
+                level, node, histograms, counts, narrow_rows, begin, n_bins[j], units, rule, room, sums, cut_room,
+                found[j],
+            )  # fmt: skip
+
+
+@kernel
+def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n_bins, feature, found, units, rule,
+          shared_set):  # fmt: skip
+    """Give every node of the level the split that was found, with its own part of the gain and its own left sums.
+
+    begin: first cell of the feature. shared_set (8,) uint32, or (0,) if the feature is numeric.
+    """
+    is_categorical, counted = shared_set.shape[0] > 0, counts.shape[1] > 0
+    ridge = rule[0] + CATEGORY_LAMBDA if found[2] == 1 else rule[0]
+    g, h, n = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counted else 0, np.int64)
+    for v in level:
+        _read_node(v, node, histograms, counts, narrow_rows, begin, n_bins + 1, g, h, n)
+        lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
+        for b in range(n_bins + 1):
+            if is_categorical:
+                goes_left = (shared_set[b >> 5] >> np.uint32(b & 31)) & np.uint32(1) == 1
+            else:
+                goes_left = b <= found[0] if b < n_bins else found[1] == 1
+            if goes_left:
+                lg += g[b]
+                lh += h[b]
+                ln += n[b] if counted else 0
+        total_g, total_h, total_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
+        parent = score(total_g * units[0], total_h * units[1], ridge)
+        gain[v] = _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, counted)
+        node[v, STATE], node[v, FEATURE], node[v, BIN], node[v, MISSING_LEFT] = OPEN, feature, found[0], found[1]
+        node[v, LEFT_G], node[v, LEFT_H] = lg, lh
+        if is_categorical:
+            for word in range(8):
+                left_set[v, word] = shared_set[word]
+
+
+@kernel
+def close(level, node):
+    """Nothing is to be gained by splitting these."""
+    for v in level:
+        node[v, STATE] = CLOSED

@@ -1,0 +1,40 @@
+"""Cases whose rows are shared out to shards in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse as scipy_sparse
+from support.builders import Case
+
+from gpuboost.backends.sharded.backend import Sharded
+from gpuboost.backends.sharded.crew import LocalCrew
+from gpuboost.backends.sharded.piece import Piece
+from gpuboost.backends.sharded.shard import Shard
+from gpuboost.types import TrainingSet
+
+Array = np.ndarray
+
+
+def place(case: Case, ends: Sequence[int], x: object = None, threads: int = 1) -> tuple[Sharded, TrainingSet]:
+    """A backend whose shards hold the rows up to each of ``ends``, and the data set that is all of them."""
+    data, x = case.data, case.x if x is None else x
+    lists = data.query_start
+    pieces = []
+    for a, b in zip([0, *ends[:-1]], ends, strict=True):
+        weight, times = (None if held is None else held[a:b] for held in (data.weight, data.multiplicity))
+        inside = None if lists is None else lists[(lists >= a) & (lists <= b)] - a
+        pieces.append(Piece(x[a:b], data.y[a:b], weight, times, inside))
+    backend = Sharded(LocalCrew(lambda: Shard(threads), len(ends)), threads)
+    sizes = np.diff([0, *ends]).tolist()
+    return backend, backend.place(pieces, data.cuts, data.y, data.weight, data.multiplicity, lists, sizes)
+
+
+def even(n: int, shards: int) -> list[int]:
+    return [n * (i + 1) // shards for i in range(shards)]
+
+
+def csr(x: Array) -> object:
+    """With every zero left out."""
+    return scipy_sparse.csr_array(x)

@@ -1,0 +1,175 @@
+"""Compile CUDA C for real devices on a machine without one: NVRTC (pip install nvidia-cuda-nvrtc), or else nvcc.
+
+With the flags that CuPy adds to ours. What comes back per kernel is what ptxas says of it (registers, spills, shared
+memory), and the PTX, in which a contraction or an atomic operation can be seen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emulator.compiler import cache_folder
+
+from gpuboost.backends.cuda.device.sources import OPTIONS
+
+ARCHITECTURES = (75, 80, 90, 100)
+CUPY_ADDS = ("-ftz=true",)  # and cannot be told not to
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one kernel takes."""
+
+    registers: int  # of a thread
+    spills: int  # bytes stored and loaded because the registers did not do
+    stack: int  # bytes of local memory of a thread
+    shared: int  # bytes of a block, without the dynamic ones
+
+
+class CompilerError(RuntimeError):
+    """What the device's compiler said."""
+
+
+def resources(source: str, architecture: int) -> dict[str, Resources]:
+    """What each kernel of a module takes on sm_<architecture>; kept between runs. Skips the test without a compiler."""
+    compiler = device_compiler()
+    kept = _kept(compiler, source, str(architecture), ".json")
+    if not kept.exists():
+        found = _parsed(compiler.cubin_log(source, architecture))
+        _keep(kept, json.dumps({kernel: asdict(one) for kernel, one in found.items()}))
+    return {kernel: Resources(**one) for kernel, one in json.loads(kept.read_text()).items()}
+
+
+def ptx(source: str, options: tuple[str, ...] = OPTIONS) -> str:
+    """The PTX of a module; kept between runs. Skips the test without a compiler."""
+    compiler = device_compiler()
+    kept = _kept(compiler, source, " ".join(options), ".ptx")
+    if not kept.exists():
+        _keep(kept, compiler.ptx(source, options))
+    return kept.read_text()
+
+
+def _kept(compiler: Any, *what: str) -> Path:
+    *parts, suffix = what
+    text = "\0".join((compiler.version, *OPTIONS, *CUPY_ADDS, *parts, Path(__file__).read_text()))
+    return cache_folder() / (hashlib.sha256(text.encode()).hexdigest()[:32] + suffix)
+
+
+def _keep(path: Path, text: str) -> None:
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(text)
+    Path(file.name).replace(path)
+
+
+def _parsed(log: str) -> dict[str, Resources]:
+    found: dict[str, Resources] = {}
+    for part in log.split("Compiling entry function '")[1:]:
+        numbers = [re.search(pattern, part) for pattern in (r"Used (\d+) registers", r"(\d+) bytes smem")]
+        frame = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", part)
+        stack, stores, loads = (int(n) for n in frame.groups()) if frame else (0, 0, 0)
+        registers, shared = (int(number[1]) if number else 0 for number in numbers)
+        found[part.split("'")[0]] = Resources(registers, stores + loads, stack, shared)
+    return found
+
+
+@cache
+def device_compiler() -> Any:
+    """NVRTC if its wheel is installed, or nvcc. Skips the test where neither is."""
+    if library := _nvrtc_library():
+        return Nvrtc(library)
+    if program := shutil.which("nvcc"):
+        return Nvcc(program)
+    pytest.skip("compiling for devices needs nvcc, or: pip install nvidia-cuda-nvrtc")
+
+
+def _nvrtc_library() -> str:
+    """The library of the wheel for CUDA 13, or of that for CUDA 12; empty if neither is installed."""
+    for package in ("nvidia.cu13", "nvidia.cuda_nvrtc"):
+        try:
+            found = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        for folder in (found.submodule_search_locations or []) if found else []:
+            for path in sorted(Path(folder, "lib").glob("libnvrtc.so.*")):
+                return str(path)
+    return ""
+
+
+class Nvrtc:
+    """The compiler that CuPy uses, by its C interface."""
+
+    def __init__(self, library: str) -> None:
+        self._library = ctypes.CDLL(library)
+        self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._check(self._library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+        self.version = f"NVRTC {major.value}.{minor.value}"
+
+    def cubin_log(self, source: str, architecture: int) -> str:
+        """What ptxas says of a module on sm_<architecture>."""
+        return self._compile(source, (f"-arch=sm_{architecture}", "-Xptxas=-v", *OPTIONS), "ProgramLog")
+
+    def ptx(self, source: str, options: tuple[str, ...]) -> str:
+        return self._compile(source, ("-arch=compute_80", *options), "PTX")
+
+    def _compile(self, source: str, options: tuple[str, ...], what: str) -> str:
+        program = ctypes.c_void_p()
+        create = self._library.nvrtcCreateProgram
+        self._check(create(ctypes.byref(program), source.encode(), b"module.cu", 0, None, None))
+        try:
+            every = [option.encode() for option in (*options, *CUPY_ADDS, "--device-as-default-execution-space")]
+            status = self._library.nvrtcCompileProgram(program, len(every), (ctypes.c_char_p * len(every))(*every))
+            if status:
+                raise CompilerError(self._text(program, "ProgramLog"))
+            return self._text(program, what)
+        finally:
+            self._library.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def _text(self, program: ctypes.c_void_p, what: str) -> str:
+        size = ctypes.c_size_t()
+        self._check(getattr(self._library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+        text = ctypes.create_string_buffer(size.value)
+        self._check(getattr(self._library, f"nvrtcGet{what}")(program, text))
+        return text.value.decode()
+
+    def _check(self, status: int) -> None:
+        if status:
+            raise CompilerError(self._library.nvrtcGetErrorString(status).decode())
+
+
+class Nvcc:
+    """The toolkit's compiler."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+        self.version = f"nvcc {said.split('release ')[-1].split(',')[0]}"
+
+    def cubin_log(self, source: str, architecture: int) -> str:
+        """What ptxas says of a module on sm_<architecture>."""
+        return self._compile(source, (f"-arch=sm_{architecture}", "-cubin", "-Xptxas", "-v", *OPTIONS))[1]
+
+    def ptx(self, source: str, options: tuple[str, ...]) -> str:
+        return self._compile(source, ("-arch=compute_80", "-ptx", *options))[0]
+
+    def _compile(self, source: str, options: tuple[str, ...]) -> tuple[str, str]:
+        with tempfile.TemporaryDirectory() as folder:
+            text, made = Path(folder) / "module.cu", Path(folder) / "module.out"
+            text.write_text(source)
+            command = [self._program, *options, *CUPY_ADDS, "-o", str(made), str(text)]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode:
+                raise CompilerError(result.stderr)
+            return made.read_text(errors="replace"), result.stderr

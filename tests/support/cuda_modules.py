@@ -1,0 +1,173 @@
+"""Every CUDA C module that the drivers ask for, found by asking: small trainings on the emulator.
+
+``python tests/support/cuda_modules.py`` writes kernels/RESOURCES.md, the table of what each kernel takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from emulator import emulated_runtime
+from support.builders import Case, random_case
+from support.cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_compiler, resources
+
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.device.arena import Arena
+from gpuboost.backends.cuda.device.collective import Alone
+from gpuboost.backends.cuda.device.plan import Plan
+from gpuboost.backends.cuda.device.sources import OPTIONS
+from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.shares import Share
+from gpuboost.base_learners.competition import Competition
+from gpuboost.boosting import boost
+from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
+from gpuboost.langevin import Langevin
+from gpuboost.learners import Linear, RandomByNode
+from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, registry
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import UniformSampling, smart_second_order
+from gpuboost.steps import GradientStep, LineSearchStep, automatic
+from gpuboost.types import Cuts, Limits, Progress, TrainingSet
+
+TABLE = Path(__file__).resolve().parents[1] / "kernels" / "RESOURCES.md"
+
+
+@cache
+def usual() -> frozenset[str]:
+    """The texts of data that live on a device, and of trainings that between them reach every file."""
+    wide = random_case(1, 400, 28, full=True, most_cuts=200, missing=0.0, categorical=0.0)
+    few = random_case(2, 150, 3, target="3", most_cuts=9)
+    some = random_case(3, 150, 6, most_cuts=30)
+    ranked = replace(random_case(7, 150, 3, target="4"), data=in_lists(random_case(7, 150, 3, target="4").data))
+    level_wise = Recipe(SquaredError(), 2, growth=Oblivious(Limits(8, 3)))
+    disturbed = Limits(8, 3, random_strength=1.0)
+    controlled = Recipe(SquaredError(), 2, sampling=smart_second_order(0.5))
+    drawn = Recipe(SquaredError(), 2, step=GradientStep(), langevin=Langevin(random_from=0))
+    stumps = Recipe(SquaredError(), 2, growth=SignStump(Limits(2, 1)), learners=RandomByNode(3))
+    lengths = ((Huber(), "leaf"), (AbsoluteError(), "tree"))
+    return frozenset().union(
+        _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3)))),
+        _asked(few, Recipe(Softmax(3), 2, growth=LeafWise(Limits(6, 6, 2)), sampling=UniformSampling(0.7))),
+        _asked(some, Recipe(AbsoluteError(), 2, growth=DepthWise(Limits(6, 6)), step=automatic(AbsoluteError()))),
+        _asked(some, level_wise),
+        _asked(some, controlled),
+        _asked(ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
+        _asked(some, drawn),
+        _asked(some, stumps),
+        *(
+            _asked(some, Recipe(loss, 2, growth=DepthWise(Limits(6, 6)), step=LineSearchStep(per)))
+            for loss, per in lengths
+        ),
+        *(_asked(some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
+        *(_asked_of_matrix(dtype) for dtype in (np.float32, np.float64, np.int32)),
+        _asked_by_shards(),
+        _asked(some, replace(controlled, sampling=UniformSampling(0.5), base_learner=Competition((Linear(),)))),
+        _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
+    )
+
+
+def others() -> frozenset[str]:
+    """Those of every loss of a row, and of every shape of a tree's data."""
+    texts: set[str] = set()
+    for loss in (registry.get(name, n_classes=3) for name in registry.NAMES):
+        case = random_case(
+            4, 60, 2, target={"binary": "binary", "multiclass": "3", "ranking": "4"}.get(loss.task, "positive")
+        )
+        data = in_lists(case.data) if loss.task == "ranking" else case.data
+        texts |= _asked(replace(case, data=data), Recipe(loss, 1, step=automatic(loss)))
+        if loss.convex and loss.task != "ranking":
+            texts |= _asked(case, Recipe(loss, 1, step=LineSearchStep()))
+    runtime = emulated_runtime()
+    for d, cells, least, categorical in product((4, 8, 16, 32), (60, 120, 250), (1, 2), (False, True)):
+        category = np.arange(3) if categorical else None
+        cuts = Cuts((np.arange(float(cells)),) * (d - 1) + (np.arange(0.0),), (None,) * (d - 1) + (category,))
+        Arena(runtime, Plan.of(10, cuts, Limits(4, 2, least), 1), cuts)
+    return (texts | runtime.cp.sources) - usual()
+
+
+def _asked_by_shards() -> set[str]:
+    """By one of several GPUs: what others have is added up between its launches."""
+    texts: set[str] = set()
+    for target, recipe in (
+        ("real", Recipe(SquaredError(), 1)),
+        ("real", Recipe(registry.get("absolute_error"), 1, step=automatic(registry.get("absolute_error")))),
+        ("3", Recipe(registry.get("softmax", n_classes=3), 1, growth=Oblivious(Limits(6, 6, 2)))),
+    ):
+        case = random_case(4, 60, 2, target=target)
+        runtime, share = emulated_runtime(), Share(Alone(), 0, 60, 60, 1, 1.0)
+        backend = Cuda(runtime, share)
+
+        def loss_too(progress: Progress, backend: Cuda = backend, case: Case = case, recipe: Recipe = recipe) -> bool:
+            backend.loss_value(recipe.loss, progress.scores, case.data.y, None)
+            return False
+
+        boost(recipe, case.data, backend, watch=loss_too)
+        texts |= runtime.cp.sources
+    return texts
+
+
+def in_lists(data: TrainingSet) -> TrainingSet:
+    """The rows as documents, thirty to a query."""
+    return replace(data, query_start=np.arange(0, data.n_rows + 1, 30))
+
+
+def _asked(case: Case, recipe: Recipe) -> set[str]:
+    backend = Cuda(runtime := emulated_runtime())
+    data = replace(case.data, x=case.x)
+    backend.predict(boost(recipe, data, backend), case.x.astype(np.float32))
+    return runtime.cp.sources
+
+
+def _asked_of_matrix(dtype: type) -> set[str]:
+    runtime = emulated_runtime()
+    CudaMatrix.of(runtime, runtime.upload(np.ones((3, 2), dtype))).first_infinite()
+    return runtime.cp.sources
+
+
+def name_of(text: str) -> tuple[str, str]:
+    """The .cu file that a module is about, and the macros that this variant of it was given."""
+    before, *_ = text.partition("#line 1 ")
+    macros = re.findall(r"^#define ([A-Z_]+) (\w+)$", before, re.MULTILINE)
+    return re.findall(r'^#line 1 "(\S+)"$', text, re.MULTILINE)[-1], ", ".join(
+        f"{name} {value}" for name, value in macros
+    )
+
+
+@cache
+def rows() -> dict[tuple[str, str, str], tuple[Resources, ...]]:
+    """(file, variant, kernel) -> the most that it takes on each architecture, over texts of one name."""
+    found: dict[tuple[str, str, str], list[tuple[Resources, ...]]] = defaultdict(list)
+    for text in usual():
+        on = [resources(text, architecture) for architecture in ARCHITECTURES]
+        for kernel in on[0]:
+            found[*name_of(text), kernel].append(tuple(one[kernel] for one in on))
+    return {name: max(several, key=str) for name, several in sorted(found.items())}
+
+
+def table() -> str:
+    """What each kernel of the usual modules takes on each architecture, as Markdown."""
+    lines = [
+        "# What the kernels take",
+        "",
+        f"By {device_compiler().version} with `{' '.join((*OPTIONS, *CUPY_ADDS))}`: registers of a thread, and bytes",
+        "spilled from them where there are any; bytes of shared memory of a block, without those asked for at launch.",
+        "Written by `python tests/support/cuda_modules.py`; `tests/cuda/test_compile.py` holds the bounds.",
+        "",
+        f"| module | variant | kernel | shared | {' | '.join(f'sm_{one}' for one in ARCHITECTURES)} |",
+        f"|---|---|---|--:|{'--:|' * len(ARCHITECTURES)}",
+    ]
+    for (file, variant, kernel), taken in rows().items():
+        cells = (f"{one.registers}" + (f" ({one.spills} spilled)" if one.spills else "") for one in taken)
+        shared = max(one.shared for one in taken)
+        lines.append(f"| {file} | {variant} | `{kernel}` | {shared:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table(), encoding="utf-8")

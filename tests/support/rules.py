@@ -1,0 +1,48 @@
+"""Rules that draw rows, features and cuts, which the tests of every machine go through."""
+
+from __future__ import annotations
+
+from math import inf
+
+from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.growth import DepthWise
+from gpuboost.keys import Key
+from gpuboost.learners import (
+    CyclicGroups,
+    RandomByNode,
+    RandomGroup,
+    RandomGroups,
+    RandomLearners,
+    Selection,
+    WeightedGroups,
+)
+from gpuboost.types import Limits
+
+STUMP = DepthWise(Limits(2, 1, reg_lambda=0.0))
+LABELS = ("a", "b", "a", "c", "b")  # groups of five columns
+FOR_TREES: list[Selection] = [
+    RandomByNode(2),
+    RandomByNode(1),
+    RandomGroups(2, "root"),
+    RandomGroups(1, LABELS),
+    RandomGroup(LABELS),
+    WeightedGroups(2, (1.0, 0.0, 2.0, 3.0, 0.5)),
+]
+FOR_STUMPS: list[Selection] = [RandomLearners(1), RandomLearners(7), RandomLearners(0.5), CyclicGroups(2)]
+
+KEY = Key.root(3) / "rows" / 5
+KAPPAS = [0.0, 0.1, 30.0, inf]
+ODDS: list[Odds] = [
+    Proportional(rate=0.1, floor=0.01),
+    Proportional(rate=0.4),
+    Proportional(rate=0.9, floor=0.3),
+    Proportional(rate=0.5, floor=0.5),
+    Proportional(rate=1.0, floor=0.1),
+    Proportional(rho=0.7),
+    Proportional(rho=3.0, floor=0.2),
+    TopAndOthers(0.2, 0.1),
+    TopAndOthers(0.05, 0.95),
+    Heaviest(0.8),
+    Heaviest(0.05),
+    Heaviest(1.0),
+]
