@@ -104,7 +104,7 @@ class Chain:
 def _drawn(
     limits: Limits, key: Key, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
 ) -> Structure:
-    return backend.random_structure(data, target, output, candidates, limits, key)
+    return backend.grow(data, target, output, candidates, limits, key)
 
 
 class Dynamics(Protocol):

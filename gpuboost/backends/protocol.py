@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from gpuboost.backends.numerics.probabilities import Odds
 from gpuboost.backends.smoothing import Smoothing
@@ -25,9 +25,6 @@ from gpuboost.types import (
     TrainingSet,
     Tree,
 )
-
-Frontier: TypeAlias = Any
-"""A tree while it grows: where its rows are, and the nodes that may still be split. Private to a backend."""
 
 
 class Backend(Protocol):
@@ -123,31 +120,19 @@ class Backend(Protocol):
         ...
 
     # the tree
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Frontier:
-        """All rows of the target in the root, gradients turned to integers."""
-        ...
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        """A tree's shape, fitted to the target's gradients in the order of ``limits.growth``.
 
-    def histograms(self, frontier: Frontier) -> None:
-        """Exact integer sums per bin for every new node: the smaller child built, its sibling by subtraction."""
-        ...
+        With a ``key`` the shape is drawn from stream ``key / output``, whatever the gradients are
+        (``backends.numerics.random_trees``). ``backends.reference.growth`` is the definition. Ties between splits:
+        lowest feature, then lowest bin, then missing values right; between nodes: the older one.
 
-    def best_splits(self, frontier: Frontier) -> None:
-        """The best split of every new node. Ties: lowest feature, then lowest bin, then missing values right."""
-        ...
-
-    def partition(self, frontier: Frontier, most: int | None = None) -> bool:
-        """Split the open nodes that gain, ``most`` of them (those that gain most), and send their rows on.
-
-        Of one frontier, either always with ``most`` or always without. Returns False if there was nothing to split.
+        Raises:
+            InputError: if a gradient is not a finite number; on a device, from ``collect``.
         """
-        ...
-
-    def harvest(self, frontier: Frontier, data: TrainingSet, target: Target) -> Structure: ...
-
-    def random_structure(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
-    ) -> Structure:
-        """A tree whose shape is drawn from stream ``key / output``, whatever the gradients are (``random_shape``)."""
         ...
 
     def leaf_values(
@@ -162,7 +147,7 @@ class Backend(Protocol):
         """Exact -G / (H + lambda) of each leaf over all rows, and the (n,) int32 leaf of every row.
 
         ``gradients`` are those of all rows at ``version``, which may be newer than what the structure was fitted to.
-        Of a blind structure, cover and count of the nodes are found here too.
+        Of a structure drawn at random (``blind``), cover and count of the nodes are found here too.
         With ``noise`` a leaf has deviation / sqrt(H + lambda) z more, z being number v of ``noise.key / output`` for
         node v: in law the same as noise on the gradient of every row (section 2.3 of docs/theory/langevin.md).
         """

@@ -196,13 +196,9 @@ def test_launches_of_a_tree() -> None:
     for kind, growth in (("depthwise", DepthWise(Limits(256, 8))), ("oblivious", Oblivious(Limits(256, 8)))):
         grow(on, growth, data, gradients)  # compiles, and uploads the candidates
         every = Candidates(np.arange(28, dtype=np.int32))
-        frontier = on.plant(data, Target(0, None, gradients), 0, every, growth.limits)
+        tree = on.planted(data, Target(0, None, gradients), 0, every, growth.limits)
         before = runtime.cp.counts.copy()
-        for _ in range(8):
-            frontier.histograms()
-            frontier.best_splits()
-            assert frontier.partition()
-        frontier.harvest()
+        tree.grow()
         counts[kind] = runtime.cp.counts - before
     shared = {"kernel root_histogram": 1, "kernel route": 8, "kernel list_histogram": 7}
     assert counts["depthwise"] == {**shared, "kernel evaluate": 8}

@@ -227,7 +227,7 @@ def test_whether_a_tree_is_of_the_usual_kind() -> None:
     assert is_usual(usual, every, None, 1_000)
     assert not is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, 1_000)
     assert is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, NARROW_ROWS + 1)
-    assert not is_usual(Limits(max_leaves=8, symmetric=True), every, None, NARROW_ROWS + 1)
+    assert not is_usual(Limits(max_leaves=8, growth="oblivious"), every, None, NARROW_ROWS + 1)
     assert not is_usual(Limits(max_leaves=8, directions=(1, 0, 0)), every, None, 1_000)
     assert not is_usual(usual, every, columns, 1_000)
     assert not is_usual(usual, Candidates(every.features, np.zeros((3, 8), np.uint32)), None, 1_000)

@@ -18,12 +18,12 @@ from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import Odds
-from gpuboost.backends.numerics.random_trees import counted, random_nodes
+from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.drawing import draw
 from gpuboost.backends.sharded.extents import Extent, Scales, scales_of
-from gpuboost.backends.sharded.frontier import RowsElsewhere, ShardedFrontier
+from gpuboost.backends.sharded.frontier import RowsElsewhere, ShardedGrower
 from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.ordered import joined
 from gpuboost.backends.sharded.piece import Source
@@ -146,44 +146,30 @@ class Sharded(Machine):
 
     # the tree
 
-    def plant(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
-    ) -> ShardedFrontier:
-        counts = target.gradients.g.sizes
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        if key is not None:
+            return random_structure(data, target, output, candidates, limits, key)
+        sizes = target.gradients.g.sizes
         scales, weight = self._scales(target.gradients, output)
         tree = next(self._driver.numbers)
         sums = self._driver.ask("sow", tree, target, output, candidates, limits, scales)
         totals = sum(g for g, _ in sums), sum(h for _, h in sums)
         layout = layout_of(self._empty, data.cuts, candidates, by_column=False)
         workspace = self._workspaces.pop() if self._workspaces else RowsElsewhere()
-        return ShardedFrontier(
-            tree, self._driver.ask, self._driver.tell, self._empty, data.cuts, layout, sum(counts), weight, totals,
+        grower = ShardedGrower(
+            tree, self._driver.ask, self._driver.tell, self._empty, data.cuts, layout, sum(sizes), weight, totals,
             (1.0 / scales[0], 1.0 / scales[1]), limits, output, self._team, workspace, candidates,
         )  # fmt: skip
-
-    def histograms(self, frontier: ShardedFrontier) -> None:
-        frontier.build_histograms()
-
-    def best_splits(self, frontier: ShardedFrontier) -> None:
-        frontier.seek_splits()
-
-    def partition(self, frontier: ShardedFrontier, most: int | None = None) -> bool:
-        return frontier.split(most)
-
-    def harvest(self, frontier: ShardedFrontier, data: TrainingSet, target: Target) -> Structure:
-        (number,), counts = self._driver.ask_and_keep(1, "settle", frontier.tree)
-        leaf_of_row = self._driver.array(number, (data.n_rows,), target.gradients.g.sizes)
-        frontier.counted(reduce(add, counts))
-        own = not target.noisy and (target.rows is None or target.own_leaves)
-        nodes, sums = frontier.nodes(), frontier.sums() if own else None
-        self._workspaces.append(frontier.workspace)
-        return Structure(nodes, frontier.output, target.version, leaf_of_row if target.rows is None else None, sums)
-
-    def random_structure(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
-    ) -> Structure:
-        nodes = random_nodes(data.cuts, candidates, limits, key / output)
-        return Structure(nodes, output, target.version, None, None, blind=True)
+        grower.grow()
+        (number,), counts = self._driver.ask_and_keep(1, "settle", tree)
+        leaf_of_row = self._driver.array(number, (data.n_rows,), sizes)
+        nodes = grower.finished(reduce(add, counts))
+        self._workspaces.append(workspace)
+        leaf_sums = grower.sums() if target.gives_leaf_sums else None
+        return Structure(nodes, output, target.version, leaf_of_row if target.rows is None else None, leaf_sums)
 
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,

@@ -1,4 +1,4 @@
-"""A tree while it grows from rows on many machines: their histograms added up here, and the splits chosen here."""
+"""Growth of a tree from rows on many machines: their histograms are added up here, and the splits chosen here."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.grower import CpuFrontier
+from gpuboost.backends.cpu.grower import can_split_root, child_rule, chosen_splits
+from gpuboost.backends.cpu.histograms import Histograms
 from gpuboost.backends.cpu.layout import Layout
+from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
+from gpuboost.backends.cpu.split_search import Search
 from gpuboost.backends.host.threads import Team
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.sharded.rows import RULE, unpacked
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.growth import partition
-from gpuboost.types import Array, Bins, Candidates, Cuts, Limits
+from gpuboost.types import Array, Bins, Candidates, Cuts, Limits, Nodes
 
 NO_PAIRS, NO_INTS = np.empty(0, np.int64), np.empty(0, np.int32)
 ALWAYS_WIDE = -1  # rows up to which histograms are narrow: sums of many shards are kept as two integers
@@ -32,8 +35,8 @@ class RowsElsewhere(Workspace):
         return np.empty(0, dtype) if name == "scratch rows" else super().array(name, shape, dtype)
 
 
-class ShardedFrontier(CpuFrontier):
-    """See the protocol's Frontier. Its table is the whole tree's; ``n_rows`` are the rows of all shards together."""
+class ShardedGrower:
+    """A tree whose table is the driver's, and whose rows lie with the shards. ``n_rows`` are those of all shards."""
 
     def __init__(
         self,
@@ -53,19 +56,42 @@ class ShardedFrontier(CpuFrontier):
         workspace: Workspace,
         candidates: Candidates,
     ) -> None:
-        self.tree, self._ask, self._tell = tree, ask, tell
+        self._number, self._ask, self._tell = tree, ask, tell
+        self._limits, self._units, self._layout = limits, np.array(units), layout
         of_all = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
         rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, team, workspace)
-        super().__init__(
-            rows, NO_PAIRS, weight, totals, units, None, cuts, limits, candidates, output, workspace, ALWAYS_WIDE
-        )
+        self._tree = NodeTable(limits, n_rows)
+        can = can_split_root(limits, n_rows, totals[1], units[1])
+        self._fresh = self._tree.sow(n_rows, totals, can_split=can)
+        rows_per_h = weight / max(totals[1], 1)
+        self._search = Search(layout, cuts, limits, candidates, output, self._units, rows_per_h, False, team)
+        self._histograms = Histograms(rows, NO_PAIRS, limits, len(self._tree.node), ALWAYS_WIDE, workspace)
 
-    def build_histograms(self) -> None:
-        fresh, cells, node, histograms = self._fresh, self._rows.layout.n_cells, self._tree.node, self._histograms
+    def grow(self) -> None:
+        """Level by level, or leaf by leaf, as ``limits.growth`` says."""
+        at_once = 1 if self._limits.growth == "leafwise" else self._limits.max_leaves
+        self._find_splits()
+        while len(chosen := chosen_splits(self._tree, self._limits, at_once).copy()):
+            self._split(chosen)
+            self._find_splits()
+
+    def finished(self, counts: NDArray[np.int64]) -> Nodes:
+        """The tree. counts: (v,) rows of each node, which only the shards know."""
+        node = self._tree.node[: self._tree.size]
+        node[:, table.BEGIN], node[:, table.END] = 0, counts
+        return self._tree.finished(self._units, self._layout)
+
+    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(v,) G and H of every node."""
+        return self._tree.sums(self._units)
+
+    def _find_splits(self) -> None:
+        """Add up the shards' histograms of the smaller node of every fresh pair, and find the best splits of both."""
+        fresh, cells, node, histograms = self._fresh, self._layout.n_cells, self._tree.node, self._histograms
         if not len(fresh):
             return
         built, siblings = fresh[:, 0], fresh[:, 1]
-        answers = self._ask("sum_up", self.tree, built)
+        answers = self._ask("sum_up", self._number, built)
         slots = node[built, table.SLOT]
         for i, slot in enumerate(slots):
             total = sum(unpacked(found[i], cells) for found, _ in answers)
@@ -76,34 +102,24 @@ class ShardedFrontier(CpuFrontier):
             some = siblings >= 0
             histograms.counts[node[siblings[some], table.SLOT]] -= histograms.counts[slots[some]]
         histograms.shared = np.empty((len(fresh), 0), np.int64)
+        self._search.nodes(self._tree, histograms, fresh)
+        self._fresh = fresh[:0]
 
-    def split(self, most: int | None) -> bool:
-        room, limits, tree, before = self._limits.max_leaves - self.n_leaves, self._limits, self._tree, self._tree.size
-        most = before if limits.symmetric else room if most is None else min(most, room)
-        chosen = np.empty(before, np.int64)
-        count = partition.choose(tree.node, before, tree.gain, most, chosen)
-        if count == 0 or count > room:  # a level that several nodes share is split as a whole
-            return False
-        chosen, fresh, counts = chosen[:count], np.empty((count, 3), np.int64), np.zeros((1, count), np.int64)
+    def _split(self, chosen: NDArray[np.int64]) -> None:
+        """Make the children of these nodes, here and with the shards, which sort their rows."""
+        limits, tree, count = self._limits, self._tree, len(chosen)
+        fresh, counts = np.empty((count, 3), np.int64), np.zeros((1, count), np.int64)
         deeper = tree.node[chosen, table.DEPTH] + 1 < limits.max_depth
         if deeper.any():
-            counts[0, deeper] = sum(self._ask("sort", self.tree, chosen[deeper], *self._told(chosen[deeper])))
+            counts[0, deeper] = sum(self._ask("sort", self._number, chosen[deeper], *self._told(chosen[deeper])))
         self._histograms.make_more_room(int(np.count_nonzero(deeper)))
-        tree.lengthen(before + 2 * count)
-        tree.size, pairs = partition.bear(
-            chosen, tree.node, before, self._histograms.slots, counts, *self._rule(), fresh
-        )
+        tree.lengthen(tree.size + 2 * count)
+        rule = child_rule(limits, self._units[1])
+        tree.size, pairs = partition.bear(chosen, tree.node, tree.size, self._histograms.slots, counts, *rule, fresh)
         self._fresh = fresh[:pairs]
-        self.n_leaves += count
         children = tree.node[chosen][:, [table.LEFT, table.RIGHT]]
-        self._tell("bear", self.tree, chosen, children, *self._told(chosen))
-        return True
+        self._tell("bear", self._number, chosen, children, *self._told(chosen))
 
     def _told(self, nodes: NDArray[np.int64]) -> tuple[Array, Array]:
         """The splits of these nodes, as shards are told them."""
         return self._tree.node[nodes][:, RULE], self._tree.left_set[nodes]
-
-    def counted(self, counts: NDArray[np.int64]) -> None:
-        """Take the (v,) rows of each node, which only the shards know. Ends the growth."""
-        node = self._tree.node[: self._tree.size]
-        node[:, table.BEGIN], node[:, table.END] = 0, counts

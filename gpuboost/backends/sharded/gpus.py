@@ -14,15 +14,15 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from gpuboost.backends.cuda.frontier import STATIC_LEVELS
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.sharded.arrays import Distributed
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.gpu_shard import Totals
 from gpuboost.backends.sharded.machine import Machine
-from gpuboost.backends.sharded.orders import Growing, HeldStructure, HeldTree, Orders
+from gpuboost.backends.sharded.orders import HeldStructure, HeldTree, Orders
 from gpuboost.backends.sharded.piece import Source
 from gpuboost.errors import DeviceError
+from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
     Array,
@@ -117,27 +117,14 @@ class ShardedGpus(Machine):
 
     # the tree
 
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Growing:
-        (number,) = self._driver.keep(1, "plant", target.gradients.g, target.version, output, candidates, limits)
-        return Growing(self._array(number, ()), output, limits.max_depth)
-
-    def histograms(self, frontier: Growing) -> None:
-        self._driver.tell("histograms", frontier.held)
-
-    def best_splits(self, frontier: Growing) -> None:
-        self._driver.tell("best_splits", frontier.held)
-
-    def partition(self, frontier: Growing, most: int | None = None) -> bool:
-        """The first levels are split without asking whether they have nodes; see ``cuda.frontier``."""
-        frontier.level += 1
-        if most is None and frontier.level >= STATIC_LEVELS and frontier.level != frontier.max_depth:
-            return bool(self._driver.ask("partition", frontier.held, most)[0])
-        self._driver.tell("partition", frontier.held, most)
-        return most is None
-
-    def harvest(self, frontier: Growing, data: TrainingSet, target: Target) -> Structure:
-        (number,) = self._driver.keep(1, "harvest", frontier.held, target.gradients.g, target.version)
-        return cast(Structure, HeldStructure(self._array(number, ()), frontier.output, target.version))
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        if key is not None:
+            self._refuse("langevin")
+        (number,) = self._driver.keep(1, "grow", target.gradients.g, target.version, output, candidates, limits)
+        return cast(Structure, HeldStructure(self._array(number, ()), output, target.version))
 
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
@@ -198,9 +185,6 @@ class ShardedGpus(Machine):
         self._refuse("sampling")
 
     def noise(self, *given: Any) -> NoReturn:
-        self._refuse("langevin")
-
-    def random_structure(self, *given: Any) -> NoReturn:
         self._refuse("langevin")
 
     def line_search(self, *given: Any) -> NoReturn:
