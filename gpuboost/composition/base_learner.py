@@ -42,7 +42,7 @@ def base_learner_findings(
 
 
 def _of_trees_only(sampling: Any, langevin: Dynamics, execution: Any) -> Iterator[Finding]:
-    if isinstance(execution, DataParallel):
+    if isinstance(execution, DataParallel) and not execution.offers.base_learners:
         why = "shards of DataParallel grow trees, and no other base learners. Use execution=None."
         yield Finding("refused", f"base_learner: {why}")
     if isinstance(langevin, Langevin):

@@ -25,7 +25,7 @@ def execution_findings(
 ) -> tuple[Finding, ...]:  # fmt: skip
     """Nothing if one worker builds every tree on the newest gradients."""
     if isinstance(execution, DataParallel):
-        return tuple(_of_shards(step))
+        return () if execution.offers.line_search else tuple(_of_shards(step))
     how: Any = execution
     workers = int(getattr(how, "workers", 1))
     leaves = getattr(how, "leaf_values", "server")

@@ -51,7 +51,7 @@ class Labelled:
     """A backend whose allocations are told apart by the verb that asks for them."""
 
     def __init__(self, machine: Cuda, runtime: Rehearsal) -> None:
-        self._machine, self._runtime, self.name = machine, runtime, machine.name
+        self._machine, self._runtime, self.name, self.offers = machine, runtime, machine.name, machine.offers
         self._plan: Plan | None = None
         self._drawn = 0  # rows that are gathered for a tree
         self._workers: list[Labelled] = []

@@ -170,7 +170,7 @@ def test_what_is_not_finite_leaves_a_single_leaf() -> None:
     state["error"], state["m"], state["weight"] = 1, 60, 60
     g = np.full((1, 60), np.nan, np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("growing_on_device.scales_of", lambda *_: state.copy())
+        patch.setattr("support.growing_on_device.scales_of", lambda *_: state.copy())
         found = grow(on, DepthWise(Limits(8, 3)), data, Gradients(g, np.abs(g)))
     assert found.nodes.feature.tolist() == [-1]
     assert found.sums is not None
@@ -272,11 +272,11 @@ def test_levels_beyond_the_static_ones_are_asked_for(monkeypatch: pytest.MonkeyP
 UNDER_A_SANITIZER = """
 import sys
 import numpy as np
-from builders import grow, random_case, random_gradients
 from emulator import FakeCupy, Schedule
-from growing_on_device import Device
-from gpuboost.backends.cuda.plan import Tuning
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from support.builders import grow, random_case, random_gradients
+from support.growing_on_device import Device
+from gpuboost.backends.cuda.device.plan import Tuning
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.types import Limits
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cpu import binning as cpu_binning
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import ranking as cpu_lists
@@ -72,6 +73,7 @@ class Cpu:
     """``threads`` is an upper bound; small pieces of work are done by the caller alone."""
 
     name = "cpu"
+    offers = Capabilities()
 
     def __init__(self, threads: int = 1) -> None:
         self._team = Team(threads)

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
@@ -67,6 +68,8 @@ class Cuda:
     ``threads``: of the host, for the equations of components. ``copies``: what arrays of the host have on the device
     already, for one of several streams there.
     """
+
+    offers = Capabilities(worker_streams=True)
 
     def __init__(
         self, runtime: Runtime, share: Share | None = None, threads: int = 1, copies: Copies | None = None

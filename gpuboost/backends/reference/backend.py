@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.exact_sums import fixed_order_sum, integers
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
@@ -48,6 +49,7 @@ class Reference:
     """The backend that defines the others."""
 
     name = "reference"
+    offers = Capabilities()
 
     # the data, once
 

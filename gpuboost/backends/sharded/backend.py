@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial, reduce
 from operator import add
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.capabilities import CPU_SHARDS
 from gpuboost.backends.cpu.layout import layout_of
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.host.threads import Team
@@ -28,7 +29,6 @@ from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.ordered import joined
 from gpuboost.backends.sharded.piece import Source
 from gpuboost.backends.sharded.quantiles import quantiles
-from gpuboost.errors import DeviceError
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -58,6 +58,7 @@ class Sharded(Machine):
     ``threads`` are the driver's own: to search histograms for splits, and for its own rows.
     """
 
+    offers = CPU_SHARDS
     whole = False  # whether shards must begin where stretches do
     why = "shards compute on CPUs"
 
@@ -194,14 +195,6 @@ class Sharded(Machine):
         found = quantiles(partial(self._total, "rank", residuals, len(tree.value)), len(tree.value), loss.leaf_quantile)
         return replace(tree, value=np.where(tree.nodes.is_leaf, found, 0.0))
 
-    def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
-        raise DeviceError("step: a line search passes over all rows many times, and shards do not; use step='newton'.")
-
-    def length_along(self, *given: Any) -> NoReturn:
-        raise DeviceError("step: a line search passes over all rows many times, and shards do not; use step='newton'.")
-
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
@@ -220,11 +213,6 @@ class Sharded(Machine):
             self._driver.tell("add_routed", scores, tree, factor)
         else:
             self._local.add_tree(scores, tree, factor, bins, cuts)
-
-    def smoothing(self) -> NoReturn:
-        raise DeviceError(
-            "base_learner: shards of DataParallel grow trees, and no other base learners. Use execution=None."
-        )
 
     # parts of the above
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
 
+from gpuboost.backends.capabilities import GPU_SHARDS
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.sharded.arrays import Distributed
 from gpuboost.backends.sharded.crew import Crew
@@ -21,7 +22,6 @@ from gpuboost.backends.sharded.gpu_shard import Totals
 from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.orders import HeldStructure, HeldTree, Orders
 from gpuboost.backends.sharded.piece import Source
-from gpuboost.errors import DeviceError
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -42,10 +42,6 @@ from gpuboost.types import (
 )
 
 UNIT = 4096  # rows: a shard begins where a stretch of the fixed order of summation does
-ACCEPTED = (
-    "With device='cuda', shards of DataParallel grow trees of every growth from all rows (losses of single rows, "
-    "weights, categories, drawn features, eval sets, checkpoints)"
-)
 
 
 class ShardedGpus(Machine):
@@ -54,6 +50,7 @@ class ShardedGpus(Machine):
     ``by``: how the GPUs add up: "nccl", "host" or "alone"; ``why``: the reason, for the report.
     """
 
+    offers = GPU_SHARDS
     whole = True  # shards begin where stretches do
     _driver: Orders
 
@@ -113,7 +110,8 @@ class ShardedGpus(Machine):
         return Gradients(both, both)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
-        return gradients if sample.rows is None else self._refuse("sampling")
+        assert sample.rows is None, "sampling is not offered"
+        return gradients
 
     # the tree
 
@@ -121,8 +119,7 @@ class ShardedGpus(Machine):
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
         key: Key | None = None,
     ) -> Structure:  # fmt: skip
-        if key is not None:
-            self._refuse("langevin")
+        assert key is None, "random shapes are not offered"
         (number,) = self._driver.keep(1, "grow", target.gradients.g, target.version, output, candidates, limits)
         return cast(Structure, HeldStructure(self._array(number, ()), output, target.version))
 
@@ -130,8 +127,7 @@ class ShardedGpus(Machine):
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
     ) -> tuple[Tree, Array]:  # fmt: skip
-        if noise is not None:
-            self._refuse("langevin")
+        assert noise is None, "noise is not offered"
         grown = cast(HeldStructure, structure)
         tree, leaf_of_row = self._driver.keep(2, "leaf_values", grown.held, gradients.g, limits, version)
         made = HeldTree(self._array(tree, ()), grown.output, grown.version)
@@ -164,42 +160,7 @@ class ShardedGpus(Machine):
             seen = seen.fetched
         self._local.add_tree(scores, seen, factor, bins, cuts)
 
-    # what these shards do not do; the recipe is refused before they start
-
-    def sample(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def draw(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def losses(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def keep(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def node_control(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def leaf_control(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def noise(self, *given: Any) -> NoReturn:
-        self._refuse("langevin")
-
-    def line_search(self, *given: Any) -> NoReturn:
-        self._refuse("step")
-
-    def length_along(self, *given: Any) -> NoReturn:
-        self._refuse("step")
-
-    def smoothing(self) -> NoReturn:
-        self._refuse("base_learner")
-
     # parts of the above
-
-    def _refuse(self, argument: str) -> NoReturn:
-        raise DeviceError(f"{argument}: {ACCEPTED}, and nothing else. Use device='cpu', or execution=None.")
 
     def _sum_of_losses(self, loss: Loss, scores: Array, *, weighted: bool) -> float:
         return float(self._driver.ask("loss_total", self._held(loss), scores, weighted)[0])
