@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, TEAMS, grow, random_case, random_gradients, structure_bytes, weighted
 from support.growing_on_device import Device, scales_of
 
-from gpuboost.backends.cuda import frontier, tree
+from gpuboost.backends.cuda import grower, tree
 from gpuboost.backends.cuda.device.plan import Plan, Tuning
 from gpuboost.backends.cuda.device.runtime import Runtime, source
 from gpuboost.backends.prediction.routing import dense_rows, route
@@ -263,7 +263,7 @@ def test_levels_beyond_the_static_ones_are_asked_for(monkeypatch: pytest.MonkeyP
     """The same tree, whether the host looks or not."""
     data, gradients = shaped(800, 4, 50)
     for looked_at in (1, 3, 12):
-        monkeypatch.setattr(frontier, "STATIC_LEVELS", looked_at)
+        monkeypatch.setattr(grower, "STATIC_LEVELS", looked_at)
         assert_same(device(), DepthWise(Limits(60, 14)), data, gradients, definition=TEAMS[2])
 
 

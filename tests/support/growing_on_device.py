@@ -10,7 +10,7 @@ import numpy as np
 from gpuboost.backends.cuda.device.arena import Arena
 from gpuboost.backends.cuda.device.plan import Plan, Tuning, tile_width
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.frontier import RowsToGrow, TreeOnDevice
+from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
 from gpuboost.backends.numerics.exact_sums import extent
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
@@ -22,7 +22,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Layout:
-    """See ``backends.cuda.frontier.Tiles``."""
+    """See ``backends.cuda.grower.Tiles``."""
 
     rows: Any
     columns: Any

@@ -26,7 +26,7 @@ from gpuboost.backends.cuda.device.round import Round
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.streams import CudaBench, Side
 from gpuboost.backends.cuda.ending import Ending
-from gpuboost.backends.cuda.frontier import RowsToGrow, TreeOnDevice
+from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch

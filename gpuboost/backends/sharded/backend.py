@@ -24,7 +24,7 @@ from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.drawing import draw
 from gpuboost.backends.sharded.extents import Extent, Scales, scales_of
-from gpuboost.backends.sharded.frontier import RowsElsewhere, ShardedGrower
+from gpuboost.backends.sharded.grower import RowsElsewhere, ShardedGrower
 from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.ordered import joined
 from gpuboost.backends.sharded.piece import Source

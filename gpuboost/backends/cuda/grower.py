@@ -88,7 +88,7 @@ class TreeOnDevice:
         wait: where only the last level is left to be routed, ``route_last`` or ``route_and_add`` is to follow.
         """
         limits = self._arena.plan.limits
-        self._plant()
+        self._sum_root()
         if limits.growth != "leafwise":
             self._grow_levels()
         elif limits.max_leaves > 1:
@@ -181,7 +181,7 @@ class TreeOnDevice:
         state: NDArray[np.void] = as_records(self._arena.runtime.download(self.state), STATE)[0]
         return state
 
-    def _plant(self) -> None:
+    def _sum_root(self) -> None:
         arena, target, plan, a = self._arena, self._target, self._arena.plan, self._arena.array
         weighted = target.multiplicity is not None
         arena.root_histogram(
