@@ -29,7 +29,9 @@ def grow(
     if key is not None:
         return random_structure(data, target, output, candidates, limits, key)
     tree = GrowingTree.root_of(data, target, output, candidates, limits)
-    {"leafwise": leaf_wise, "oblivious": oblivious}.get(limits.growth, depth_wise)(tree)
+    {"depthwise": depth_wise, "sign_stump": depth_wise, "leafwise": leaf_wise, "oblivious": oblivious}[limits.growth](
+        tree
+    )
     return tree.structure(data, target)
 
 

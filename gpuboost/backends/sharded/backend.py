@@ -24,7 +24,7 @@ from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.drawing import draw
 from gpuboost.backends.sharded.extents import Extent, Scales, scales_of
-from gpuboost.backends.sharded.grower import RowsElsewhere, ShardedGrower
+from gpuboost.backends.sharded.grower import ShardedGrower
 from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.ordered import joined
 from gpuboost.backends.sharded.piece import Source
@@ -159,7 +159,7 @@ class Sharded(Machine):
         sums = self._driver.ask("sow", tree, target, output, candidates, limits, scales)
         totals = sum(g for g, _ in sums), sum(h for _, h in sums)
         layout = layout_of(self._empty, data.cuts, candidates, by_column=False)
-        workspace = self._workspaces.pop() if self._workspaces else RowsElsewhere()
+        workspace = self._workspaces.pop() if self._workspaces else Workspace()
         grower = ShardedGrower(
             tree, self._driver.ask, self._driver.tell, self._empty, data.cuts, layout, sum(sizes), weight, totals,
             (1.0 / scales[0], 1.0 / scales[1]), limits, output, self._team, workspace, candidates,

@@ -28,13 +28,6 @@ Ask = Callable[..., list[Any]]
 """(method of ``Shard``, arguments after the tree's number) -> the answers"""
 
 
-class RowsElsewhere(Workspace):
-    """The driver has no rows to sort, so it needs no room for them."""
-
-    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        return np.empty(0, dtype) if name == "scratch rows" else super().array(name, shape, dtype)
-
-
 class ShardedGrower:
     """A tree whose table is the driver's, and whose rows lie with the shards. ``n_rows`` are those of all shards."""
 
@@ -59,7 +52,7 @@ class ShardedGrower:
         self._number, self._ask, self._tell = tree, ask, tell
         self._limits, self._units, self._layout = limits, np.array(units), layout
         of_all = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
-        rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, team, workspace)
+        rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, team, None)
         self._tree = NodeTable(limits, n_rows)
         can = can_split_root(limits, n_rows, totals[1], units[1])
         self._fresh = self._tree.sow(n_rows, totals, can_split=can)
