@@ -23,7 +23,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import Now
 from gpuboost.execution import Past
 from gpuboost.growing import Growing
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.langevin import Chain, Running
 from gpuboost.recall import recall
 from gpuboost.recipe import Recipe
@@ -55,12 +55,12 @@ class Fit:
     def __call__(self, backend: Backend, target: Target, ticket: int) -> tuple[Structure, ...]:
         """One structure per output. Equal (target, ticket) give equal structures, on any machine."""
         weak, limits, k = self.recipe.weak, self.recipe.growth.limits, self.recipe.loss.n_outputs
-        candidates = self.recipe.learners.draw(weak.n_groups(self.data), self.root / "learners" / ticket)
+        candidates = self.recipe.learners.draw(weak.n_groups(self.data), self.root / Stream.LEARNERS / ticket)
         if limits.random_strength > 0.0:
-            candidates = candidates.disturbed(limits.random_strength, self.root / "random strength" / ticket)
-        noisy = self.chain.perturb(backend, target, self.root / "structure noise" / ticket)
-        search = weak.search(self.root / "base learner" / ticket)
-        grow = self.chain.grow(search, limits, self.root / "random structure" / ticket)
+            candidates = candidates.disturbed(limits.random_strength, self.root / Stream.RANDOM_STRENGTH / ticket)
+        noisy = self.chain.perturb(backend, target, self.root / Stream.STRUCTURE_NOISE / ticket)
+        search = weak.search(self.root / Stream.BASE_LEARNER / ticket)
+        grow = self.chain.grow(search, limits, self.root / Stream.RANDOM_STRUCTURE / ticket)
         return tuple(grow(backend, self.data, noisy, output, candidates) for output in range(k))
 
 
@@ -92,7 +92,7 @@ def boost(
 
     def answer(version: int, gradients: Gradients, number: int) -> tuple[Target, Sample]:
         """What a worker that pulls now is to fit to: rows drawn by that number."""
-        sample = targets.sample(backend, gradients, losses, root / "rows" / number)
+        sample = targets.sample(backend, gradients, losses, root / Stream.ROWS / number)
         return targets.target(backend, version, gradients, sample), sample
 
     with recipe.execution.open(Fit(recipe, data, chain, root), backend, Past(first, log)) as workers:
@@ -100,7 +100,7 @@ def boost(
             trees: tuple[Any, ...] = ()  # Tree, or Component
             leaves: tuple[Array, ...] = ()
             model.shrink(chain.shrink)  # F <- (1 - gamma eps) F
-            noise = root / "leaf noise" / step
+            noise = root / Stream.LEAF_NOISE / step
             with backend.recorded(step):
                 gradients = backend.gradients(loss, running.scores, data, curvature)  # at F_j, on every row
                 workers.publish(step, partial(answer, step, gradients))

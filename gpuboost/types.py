@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.records import swift
 
 Array: TypeAlias = Any  # numpy.ndarray on the host, cupy.ndarray on the device: same calls, same names
@@ -217,7 +217,7 @@ class Candidates:
     def node_key(self, v: int) -> Key:
         """The stream that node v draws its features from: for the root, what a tree's would be drawn from."""
         assert self.by_node is not None
-        return self.by_node[1] if v == 0 else self.by_node[1] / "node" / v
+        return self.by_node[1] if v == 0 else self.by_node[1] / Stream.NODE / v
 
     def disturbed(self, strength: float, key: Key) -> Candidates:
         """The same, chosen between by gains that have noise of this strength."""
