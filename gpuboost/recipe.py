@@ -16,9 +16,9 @@ from gpuboost.errors import RecipeError, UnprovenError
 from gpuboost.execution import Execution, Serial
 from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
-from gpuboost.learners import AllLearners, Selection, prepared
+from gpuboost.learners import AllLearners, GainNoise, Selection, gain_noise, prepared
 from gpuboost.losses.protocol import Loss
-from gpuboost.sampling import EveryRow, Sampling
+from gpuboost.sampling import EveryRow, Sampler, Sampling, recall, sampler_of
 from gpuboost.steps import NewtonStep, Step
 from gpuboost.types import Ensemble, Limits, TrainingSet
 
@@ -52,22 +52,25 @@ class Recipe:
         for finding in self.findings:
             if finding.kind == "refused":
                 raise RecipeError(finding.why)
-        asked = (  # those of a sample are asked for by name
-            (self.langevin_findings + self.monotone_findings, self.langevin, "gb.Langevin(allow_unproven=True)"),
-            (self.execution_findings, self.execution, "gb.Asynchronous(..., allow_unproven=True)"),
-        )
-        for findings, piece, how in asked:
-            if not getattr(piece, "allow_unproven", False):
-                _refuse_unproven(findings, how)
+        # what is unproven of a sampling rule is asked for by name
+        if not getattr(self.langevin, "allow_unproven", False):
+            _refuse_unproven(self.langevin_findings + self.monotone_findings, "gb.Langevin(allow_unproven=True)")
+        if not getattr(self.execution, "allow_unproven", False):
+            _refuse_unproven(self.execution_findings, "gb.Asynchronous(..., allow_unproven=True)")
 
     @property
-    def weak(self) -> BaseLearner:
-        """What is boosted."""
+    def weak_learner(self) -> BaseLearner:
+        """The base learner; trees if there is no other."""
         return self.base_learner or Trees(self.growth)
 
+    @property
+    def gain_noise(self) -> GainNoise:
+        """Noise on split gains: ``random_strength``."""
+        return gain_noise(self.growth.limits.random_strength)
+
     def prepared(self, backend: Backend, data: TrainingSet) -> Recipe:
-        """Ready for these data: whatever a base learner and a selection rule can work out once."""
-        ready = self.weak.prepared(backend, data)
+        """The recipe with all that a base learner and a selection rule can compute once for these data."""
+        ready = self.weak_learner.prepared(backend, data)
         learners = prepared(self.learners, data.cuts, ready.n_groups(data))
         if self.base_learner is None:
             return self if learners is self.learners else replace(self, learners=learners)
@@ -125,6 +128,21 @@ class Recipe:
     def start(self, data: TrainingSet) -> Ensemble:
         """The model before its first tree."""
         return Ensemble(self.langevin.start(self.loss, data), data.cuts)
+
+    def sampler(self, backend: Backend, data: TrainingSet, ensemble: Ensemble, shrink: float) -> Sampler:
+        """The sampling rule at work, with the rounds of an ensemble to be continued that control variates need."""
+        sampler = sampler_of(self.sampling, own_leaves=self.stale_leaves)
+        recall(
+            sampler,
+            backend,
+            data,
+            ensemble,
+            loss=self.loss,
+            curvature=self.step.curvature(self.loss),
+            limits=self.growth.limits,
+            shrink=shrink,
+        )
+        return sampler
 
     def chain(self, data: TrainingSet, ensemble: Ensemble) -> Chain:
         """What noise and shrinkage come to, for these data and the ensemble to carry on.

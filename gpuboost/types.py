@@ -281,6 +281,10 @@ class Structure:
     blind: bool = False  # made without a look at the data, so cover and count are still to be found
 
 
+Grow: TypeAlias = Callable[[Any, TrainingSet, Target, int, Candidates], Structure]
+"""(backend, data, target, output, candidates) -> the shape of a tree, or what another base learner has in its place"""
+
+
 @swift
 @dataclass(frozen=True, slots=True)
 class Tree:

@@ -14,13 +14,13 @@ from gpuboost.backends.devices import Choice
 from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
-from gpuboost.langevin import Running
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics.registry import default_metric
 from gpuboost.recipe import Recipe
 from gpuboost.reports.edge import EdgeRecord
 from gpuboost.reports.report import FitReport, verdict
 from gpuboost.reports.sampling import SamplingRecord
+from gpuboost.state import RunningScores
 from gpuboost.training.callbacks import Following, Watched, measure
 from gpuboost.training.checkpoint import Diary, Run
 from gpuboost.training.rows import bin_rows, weight_of, with_values
@@ -133,14 +133,14 @@ def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
     for one in job.eval_sets:
         rows = bin_rows(job.backend, one.x, data.cuts, one.y, one.weight, one.group)
         rows = rows if data.x is None else with_values(rows, one.x, one.weight)
-        running = Running.of(job.backend, rows, begin, chain)
-        sets.append(EvalSet(one.name, rows, running.scores, running.sums))
+        scores = RunningScores.of(job.backend, rows, begin, chain.shrink)
+        sets.append(EvalSet(one.name, rows, scores.values, scores.sums))
     measures = [measure(one, job.recipe.loss, job.backend) for one in job.following.metrics]
 
-    def show(sums: Array, scale: float, scores: Array) -> None:
-        Running(sums, scores).show(job.backend, begin.bias, scale)
+    def refresh(sums: Array, scale: float, values: Array) -> None:
+        RunningScores(sums, values).refresh(job.backend, begin.bias, scale)
 
-    return Evaluation(sets, measures, add, show)
+    return Evaluation(sets, measures, add, refresh)
 
 
 def _training_loss(job: Job, data: TrainingSet, progress: Progress) -> float:
