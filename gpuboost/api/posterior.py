@@ -1,4 +1,4 @@
-"""What an estimator that was trained with ``langevin`` knows of its own uncertainty: the draws of its chain."""
+"""Uncertainty of an estimator that was trained with ``langevin``: posterior draws from its chain."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gpuboost.training.parameters import integer
 from gpuboost.types import Array, Ensemble
 
 MEMBERS = 10
-"""How many draws are taken where nobody said how many."""
+"""Default number of posterior draws."""
 
 
-class Drawing:
-    """A part of ``GradientBoosting``: prediction by the members of a virtual ensemble."""
+class PosteriorMixin:
+    """Mixin of ``GradientBoosting``: predictions by draws from the posterior, the members of a virtual ensemble."""
 
     ensemble_: Ensemble
     loss_: Loss
