@@ -21,10 +21,11 @@ from functools import partial
 from typing import Any
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.base_learners import RoundState
+from gpuboost.base_learners import BaseLearner, RoundState
 from gpuboost.execution import Past
 from gpuboost.keys import Key, Stream
 from gpuboost.langevin import Chain
+from gpuboost.learners import GainNoise
 from gpuboost.recipe import Recipe
 from gpuboost.state import GrowingEnsemble, RunningScores
 from gpuboost.types import (
@@ -47,16 +48,17 @@ class WorkerFit:
     """A worker's half of a round: blind to the scores, to the model and to other workers."""
 
     recipe: Recipe
+    weak_learner: BaseLearner
+    gain_noise: GainNoise
     data: TrainingSet
     chain: Chain
     root: Key
 
     def __call__(self, backend: Backend, target: Target, ticket: int) -> tuple[Structure, ...]:
         """One structure per output. Equal (target, ticket) give equal structures, on any machine."""
-        recipe, data, chain, root = self.recipe, self.data, self.chain, self.root
-        weak_learner = recipe.weak_learner
+        recipe, weak_learner, data, chain, root = self.recipe, self.weak_learner, self.data, self.chain, self.root
         candidates = recipe.learners.draw(weak_learner.n_groups(data), root / Stream.LEARNERS / ticket)  # RGBM: J
-        candidates = recipe.gain_noise.disturb(candidates, root / Stream.RANDOM_STRENGTH / ticket)
+        candidates = self.gain_noise.disturb(candidates, root / Stream.RANDOM_STRENGTH / ticket)
         noisy = chain.perturb(backend, target, root / Stream.STRUCTURE_NOISE / ticket)  # SGLB: g + s zeta'
         search = weak_learner.search(root / Stream.BASE_LEARNER / ticket)
         grow = chain.grow(search, recipe.growth.limits, root / Stream.RANDOM_STRUCTURE / ticket)
@@ -92,7 +94,8 @@ def boost(
         sample = sampler.draw(backend, gradients, losses, root / Stream.ROWS / number)  # SMART: q, 1 / p
         return sampler.target(backend, version, gradients, sample), sample
 
-    with recipe.execution.open(WorkerFit(recipe, data, chain, root), backend, Past(first, log)) as workers:
+    fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, data, chain, root)
+    with recipe.execution.open(fit, backend, Past(first, log)) as workers:
         for step in range(first, first + recipe.rounds):
             trees: tuple[Any, ...] = ()  # Tree, or Component
             leaves: tuple[Array, ...] = ()
