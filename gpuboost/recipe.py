@@ -25,7 +25,7 @@ from gpuboost.types import Ensemble, Limits, TrainingSet
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What ``boost`` runs.
+    """The pieces that ``boost`` runs.
 
     Raises:
         RecipeError: where two pieces contradict each other, before any work is done.
@@ -78,7 +78,7 @@ class Recipe:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What pieces ask of each other and do not get."""
+        """Requirements of the pieces that other pieces do not meet."""
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
         return of_pieces + self.execution_findings + self.learner_findings + self.monotone_findings
 
@@ -97,12 +97,13 @@ class Recipe:
     @property
     def execution_findings(self) -> tuple[Finding, ...]:
         """Those that come of building trees on old gradients."""
-        pieces = self.sampling, self.learners, self.langevin
-        return execution_findings(self.execution, self.loss, self.step, self.learning_rate, *pieces)
+        return execution_findings(
+            self.execution, self.loss, self.step, self.learning_rate, self.sampling, self.learners, self.langevin
+        )
 
     @property
     def stale_leaves(self) -> bool:
-        """Whether leaf values are those that a worker found, at the scores it pulled."""
+        """True if leaf values are those that a worker found, at the scores it pulled."""
         return getattr(self.execution, "leaf_values", "server") == "worker"
 
     @property
@@ -110,20 +111,27 @@ class Recipe:
         """Those that Langevin boosting's theorem is about."""
         if not isinstance(self.langevin, Langevin):
             return ()
-        pieces = self.step, self.sampling, self.growth.limits, self.execution
-        return langevin_findings(self.langevin, self.loss, *pieces, trees=self.base_learner is None)
+        return langevin_findings(
+            self.langevin,
+            self.loss,
+            self.step,
+            self.sampling,
+            self.growth.limits,
+            self.execution,
+            trees=self.base_learner is None,
+        )
 
     @property
     def base_learner_findings(self) -> tuple[Finding, ...]:
         """Those of what is boosted in place of trees."""
-        pieces = self.step, self.sampling, self.learners, self.langevin, self.execution
-        return base_learner_findings(self.base_learner, self.loss, *pieces)
+        return base_learner_findings(
+            self.base_learner, self.loss, self.step, self.sampling, self.learners, self.langevin, self.execution
+        )
 
     @property
     def sampling_findings(self) -> tuple[Finding, ...]:
         """Those that come of drawing rows."""
-        pieces = self.step, self.growth.limits, self.execution, self.langevin
-        return sampling_findings(self.sampling, self.loss, *pieces)
+        return sampling_findings(self.sampling, self.loss, self.step, self.growth.limits, self.execution, self.langevin)
 
     def start(self, data: TrainingSet) -> Ensemble:
         """The model before its first tree."""
@@ -145,7 +153,7 @@ class Recipe:
         return sampler
 
     def chain(self, data: TrainingSet, ensemble: Ensemble) -> Chain:
-        """What noise and shrinkage come to, for these data and the ensemble to carry on.
+        """Noise and shrinkage for these data and the ensemble to be continued.
 
         Raises:
             RecipeError: if the model would be shrunk to nothing.

@@ -173,7 +173,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         return self
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verdict:
-        """What theory says of this composition on these data, before any work.
+        """The verdict of theory on this composition and these data, before any work.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         return leaves
 
     def predict_contributions(self, X: Any) -> NDArray[np.float64]:
-        """What each feature contributes to the score of each row: exact (path-dependent) Shapley values.
+        """Contributions of the features to the score of each row: exact (path-dependent) Shapley values.
 
         Returns
         -------
@@ -340,7 +340,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
 
     @property
     def log_(self) -> Log | None:
-        """Who built which trees, and on which gradients: ``fit_report_.log``. A loaded model has none."""
+        """Log of the workers and the gradients of their trees: ``fit_report_.log``. A loaded model has none."""
         check_is_fitted(self)
         return self.fit_report_.log if "fit_report_" in vars(self) else None
 
@@ -353,7 +353,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
             raise AttributeError(str(error)) from error
 
     def feature_importance(self, kind: str = "gain", *, normalise: bool = True) -> NDArray[np.float64]:
-        """How much each feature matters to the model.
+        """Importance of each feature to the model.
 
         Parameters
         ----------
@@ -379,14 +379,14 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         return {kind: text + self._summary() if kind == "text/html" else text for kind, text in bundle.items()}
 
     def _summary(self) -> str:
-        """Of a fitted estimator; a loaded one has no report."""
+        """HTML summary of a fitted estimator; empty for a loaded one, which has no report."""
         if "fit_report_" not in vars(self):
             return ""
         return summary(self.fit_report_, self.evals_result_, self.best_iteration_)
 
 
 def _saved_model(init_model: Any) -> files.Saved:
-    """What is known of a fitted estimator, or of the model file at a path."""
+    """The saved form of a fitted estimator, or of the model file at a path."""
     if isinstance(init_model, (str, os.PathLike)):
         return files.read(init_model)
     if not isinstance(init_model, GradientBoosting):

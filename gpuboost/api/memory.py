@@ -88,7 +88,7 @@ def estimate_memory(
 
 
 def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the estimator, changed as asked."""
+    """Parameters of the estimator, with changes."""
     from gpuboost.api.classifier import GradientBoostingClassifier
     from gpuboost.api.regressor import GradientBoostingRegressor
 
@@ -108,7 +108,7 @@ def _loss(given: Any, n_classes: int | None) -> Loss:
 
 
 def _sm_count(device: str) -> int:
-    """Of the GPU that ``device`` names, if it is there."""
+    """Multiprocessors of the GPU that ``device`` names, or of an H100 if it is not there."""
     try:
         name = choose("cuda" if device in ("auto", "cpu") else device).name
         return open_gpu(name).sm_count

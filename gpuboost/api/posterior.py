@@ -61,7 +61,7 @@ class PosteriorMixin:
         return np.stack([scores for round_, scores in staged if round_ in chosen])
 
     def predict_uncertainty(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> Uncertainty:
-        """How sure the model is of each row, and why not.
+        """Uncertainty of the prediction for each row, and its sources.
 
         Returns
         -------

@@ -190,7 +190,7 @@ class GradientBoostingRanker(GradientBoosting):
         return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group)
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> Verdict:
-        """What theory says of this composition on these data, before any work; as for the other estimators."""
+        """The verdict of theory on this composition and these data, before any work; as for the other estimators."""
         return self._check(X, y, sample_weight, group)
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -31,7 +31,7 @@ EVEN = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What a worker sends of an estimator."""
+    """A fitted estimator as a worker sends it."""
 
     estimator: Any
     columns: NDArray[np.int32] | None
@@ -92,7 +92,7 @@ class AnyEstimator:
     def _target(
         self, backend: Backend, target: Target, output: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """What to fit, (m,), and with what weights: None if all are equal, and 1 on average otherwise."""
+        """The values to fit, (m,), and their weights: None if all are equal, and 1 on average otherwise."""
         g, h = line.vectors(backend, target.gradients, output)
         even = h.min(initial=np.inf) * (1.0 + EVEN) >= h.max(initial=0.0)
         if not (self.weighted or self.cancels or even):

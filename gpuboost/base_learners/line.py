@@ -1,4 +1,4 @@
-"""How far to go along a direction f, one number a row: F <- F + rho f.
+"""The length rho of the step along a direction f, one number a row: F <- F + rho f.
 
 For a sigma-smooth loss and any f with <r, f> > 0, r being the negative gradient, rho = <r, f> / (sigma |f|^2) lowers
 the loss by at least e^2 |r|^2 / (2 sigma), e = cos(f, r) being the edge (docs/theory/function_space.md). A Newton step
@@ -55,7 +55,7 @@ def length(backend: Backend, state: RoundState, step: Step, output: int, f: Vect
 
 
 def is_flat(data: TrainingSet) -> bool:
-    """Whether all rows weigh the same."""
+    """True if all rows weigh the same."""
     return data.weight is None and data.multiplicity is None
 
 

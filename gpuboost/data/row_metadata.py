@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowMetadata:
-    """Which rows have weight, how much or how often each of them counts, and where their queries start.
+    """The rows that have weight, how much or how often each of them counts, and where their queries start.
 
     ``weight`` and ``group`` are as they were given, for all n rows; the other fields are of the m rows that are kept.
     """

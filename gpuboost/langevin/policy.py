@@ -25,7 +25,7 @@ from gpuboost.types import Array, Limits, TrainingSet
 
 
 class Dynamics(Protocol):
-    """What moves the model beside the gradient."""
+    """Forces on the model beside the gradient: noise and shrinkage."""
 
     def check(self, rate: float, curvature: float | None, rounds: int) -> None: ...  # raises RecipeError
 

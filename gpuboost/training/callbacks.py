@@ -81,7 +81,7 @@ def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
 
 
 def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Metric, ...]:
-    """What ``eval_metric`` asks for; names of metrics of rankings that say no place, at each of ``eval_at``."""
+    """The metrics that ``eval_metric`` names; a ranking metric without a place is taken at each of ``eval_at``."""
     listed: Sequence[Any] = asked if isinstance(asked, (list, tuple)) else [asked]
     if is_list_loss(loss):
         listed = [name for one in listed for name in _at_places("ndcg" if one is None else one, eval_at)]

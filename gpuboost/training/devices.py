@@ -69,7 +69,7 @@ def to_caller_device(machine: Backend, x: Any, found: Array, finish: Callable[[A
 
 
 def _hands_on(finish: Callable[[Array], Any]) -> bool:
-    """Whether it makes (n,) of (1, n) scores, and nothing else."""
+    """True if ``finish`` makes (n,) of (1, n) scores, and nothing else."""
     probe = np.zeros((1, 1))
     answer = finish(probe)
     return np.shape(answer) == (1,) and np.shares_memory(answer, probe)

@@ -29,7 +29,7 @@ class Start:
 
 
 def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
-    """What to continue from.
+    """The model to continue, checked against the target.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
 
 
 def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:
-    """What to go on from.
+    """The checkpoint to go on from.
 
     Raises
     ------

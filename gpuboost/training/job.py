@@ -123,7 +123,7 @@ def _run(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, 
 
 
 def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
-    """Where to fit: what a GPU has no kernels for, and what workers of other processes do, on the CPU.
+    """The device of a fit: the CPU for what a GPU has no kernels for, and for workers of other processes.
 
     Raises
     ------
@@ -241,7 +241,7 @@ def split(
 
 
 def size_of(x: Table | Dataset) -> tuple[int, str | None]:
-    """How many values are stored, and on which GPU, if it is one."""
+    """The number of stored values, and the GPU that holds them; None if they are in the host's memory."""
     matrix = x.x if isinstance(x, Dataset) else x.matrix
     if isinstance(matrix, DeviceMatrix):
         return matrix.shape[0] * matrix.shape[1], matrix.device
@@ -249,7 +249,12 @@ def size_of(x: Table | Dataset) -> tuple[int, str | None]:
 
 
 def settled(
-    choice: Choice, automatic: bool, recipe: Recipe, found: Features, target: TrainingTarget, eval_rows: tuple[int, ...]
+    choice: Choice,
+    automatic: bool,
+    recipe: Recipe,
+    found: Features,
+    target: TrainingTarget,
+    eval_rows: tuple[int, ...],
 ) -> Choice:
     """The choice, if that machine can do it; where it was ours to make, else the CPU.
 
@@ -302,7 +307,7 @@ def watched(given: Any, columns: Columns, target: TrainingTarget, device: str) -
 
 
 def training_set(found: Features, target: TrainingTarget, *, with_x: bool) -> Callable[[Backend], TrainingSet]:
-    """How a backend bins the rows; a Dataset remembers its bins. with_x: whether their numbers are wanted too."""
+    """A function by which a backend bins the rows; a Dataset keeps its bins. with_x: keep the binned numbers, too."""
 
     def make(backend: Backend) -> TrainingSet:
         data = binned(backend)
@@ -339,7 +344,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def _named(name: str, call: Callable[[], Any]) -> Any:
-    """What ``call`` returns; an error that it raises says what it was about."""
+    """The result of ``call``; its errors are raised again with the name in front."""
     try:
         return call()
     except DeviceError as error:

@@ -48,7 +48,7 @@ class MemoryEstimate:
 
     @property
     def bytes_per_row(self) -> float:
-        """Of what grows with the rows."""
+        """Bytes of the arrays that grow with the rows, per row."""
         return sum(self.breakdown[purpose] for purpose in OF_ROWS) / self.n_rows
 
     def __str__(self) -> str:

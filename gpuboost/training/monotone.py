@@ -1,4 +1,4 @@
-"""What ``monotonic_cst=`` says: for each column whether predictions rise with it, fall, or are free."""
+"""``monotonic_cst=``: for each column, predictions rise with it, fall, or are free."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULE = "None, one of -1 (falls), 0 (free) and 1 (rises) for each column, or a ma
 
 
 def constrains(value: Any) -> bool:
-    """Whether it is anything but None and zeros; of what makes no sense, True: who looks closer says so."""
+    """False for None and zeros. Values that make no sense count as True; they are refused later."""
     if value is None:
         return False
     listed = value.values() if isinstance(value, Mapping) else value

@@ -84,7 +84,7 @@ def _read(files: ParquetRows, piece: Piece) -> Piece:
 
 
 def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
-    """Where shards compute: each on the CPU of its machine or, with device="cuda", on a GPU.
+    """The device of the shards: the CPU of their machines or, with device="cuda", a GPU for each.
 
     Raises
     ------

@@ -49,7 +49,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a fit leaves behind."""
+    """The result of a fit."""
 
     ensemble: Ensemble
     report: FitReport
