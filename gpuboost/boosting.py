@@ -79,11 +79,15 @@ def boost(
 
     ``log`` says who built those rounds, if it was not one worker alone.
     """
-    loss, root, curvature = recipe.loss, Key.root(seed), recipe.step.curvature(recipe.loss)
-    ensemble, recipe = resume or recipe.start(data), recipe.prepared(backend, data)
-    chain, model, first = recipe.chain(data, ensemble), GrowingEnsemble(ensemble), ensemble.n_rounds
+    root = Key.root(seed)
+    ensemble = resume or recipe.start(data)
+    recipe = recipe.prepared(backend, data)
+    loss, weak_learner = recipe.loss, recipe.weak_learner
+    curvature = recipe.step.curvature(loss)
+    chain = recipe.chain(data, ensemble)
     scores = RunningScores.of(backend, data, ensemble, chain.shrink)  # F_0
-    sampler, weak_learner = recipe.sampler(backend, data, ensemble, chain.shrink), recipe.weak_learner
+    sampler = recipe.sampler(backend, data, ensemble, chain.shrink)
+    model = GrowingEnsemble(ensemble)
 
     def losses() -> Array:
         """(n,) the loss of each row, for rules that draw by it."""
@@ -95,8 +99,8 @@ def boost(
         return sampler.target(backend, version, gradients, sample), sample
 
     fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, data, chain, root)
-    with recipe.execution.open(fit, backend, Past(first, log)) as workers:
-        for step in range(first, first + recipe.rounds):
+    with recipe.execution.open(fit, backend, Past(ensemble.n_rounds, log)) as workers:
+        for step in range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds):
             trees: tuple[Any, ...] = ()  # Tree, or Component
             leaves: tuple[Array, ...] = ()
             model.shrink(chain.shrink)  # F <- (1 - gamma eps) F

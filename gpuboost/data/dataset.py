@@ -193,18 +193,9 @@ class Dataset:
             y = as_numbers(self.y)
         weight = self.weight if weight is None else weight
         group = self.group if group is None else group
-        return self.training_rows(quantise, y, RowMetadata.of(len(self), weight, group), where)
-
-    def training_rows(
-        self,
-        quantise: Callable[[Any, Cuts], Bins],
-        y: NDArray[np.float64],
-        rows: RowMetadata,
-        where: str = "host",
-    ) -> TrainingSet:
-        """What the loop learns from, for a target, weights and queries that are checked. y: (n,)"""
-        bins = self.binned(quantise, where) if rows.kept is None else quantise(self.x[rows.kept], self.cuts)
-        return TrainingSet(bins, self.cuts, rows.select(y), rows.real_weight, rows.multiplicity, rows.query_start)
+        rows = RowMetadata.of(len(self), weight, group)
+        bins = self.binned(quantise, where) if rows.kept is None else quantise(rows.select(self.x), self.cuts)
+        return rows.training_set(bins, self.cuts, y)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Dataset:
         """Some of the rows, with the cuts of all."""

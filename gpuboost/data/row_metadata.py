@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
+from gpuboost.types import Array, Bins, Cuts, TrainingSet
 
 Floats = NDArray[np.float64]
 
@@ -45,3 +46,7 @@ class RowMetadata:
     def select(self, values: Any) -> Any:
         """The kept rows of an array whose first axis is of all rows; the array itself if every row is kept."""
         return values if self.kept is None else values[self.kept]
+
+    def training_set(self, bins: Bins, cuts: Cuts, y: Array) -> TrainingSet:
+        """The kept rows as the loop learns from them. bins: of the kept rows; y: (n,), of all rows."""
+        return TrainingSet(bins, cuts, self.select(y), self.real_weight, self.multiplicity, self.query_start)

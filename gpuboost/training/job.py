@@ -316,10 +316,10 @@ def training_set(found: Features, target: TrainingTarget, *, with_x: bool) -> Ca
     def binned(backend: Backend) -> TrainingSet:
         if backend.name == "sharded":
             return shared_out(cast("Sharded", backend), found.x, found.cuts, target.y, target.rows)
-        if found.dataset is None:
+        if found.dataset is None or target.rows.kept is not None:
             return bin_rows(backend, found.x, found.cuts, target.y, target.rows)
         where = backend.name if backend.name.startswith("cuda") else "host"
-        return found.dataset.training_rows(backend.quantise, target.y, target.rows, where)
+        return target.rows.training_set(found.dataset.binned(backend.quantise, where), found.cuts, target.y)
 
     return make
 

@@ -83,8 +83,7 @@ def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> 
 
 def bin_rows(backend: Backend, x: Any, cuts: Cuts, y: NDArray[np.float64], rows: RowMetadata) -> TrainingSet:
     """Rows of numbers as the loop and the watchers want them; those of weight 0 are left out."""
-    bins = backend.quantise(rows.select(x), cuts)
-    return TrainingSet(bins, cuts, rows.select(y), rows.real_weight, rows.multiplicity, rows.query_start)
+    return rows.training_set(backend.quantise(rows.select(x), cuts), cuts, y)
 
 
 def with_values(data: TrainingSet, x: Any, rows: RowMetadata) -> TrainingSet:
