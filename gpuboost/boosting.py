@@ -4,13 +4,14 @@
 
 Each idea is one piece of the recipe, called in one place below:
 
-    sampling     which rows a tree sees, with what weight
-    learners     which weak learners compete
+    sampling     the rows that a tree sees, and their weights
+    learners     the weak learners that compete
+    gain_noise   noise on the split gains (random_strength)
     langevin     noise on the gradient, for the shape of a tree and for its values, and shrinkage of the model
-    growth       how a tree finds its shape
-    base_learner what is boosted in place of trees: splines, effects of categories, anybody's estimator
-    step         how far to go: what its leaf values are
-    execution    where trees are built, and how stale their gradient may be
+    growth       the search for a tree's shape
+    weak_learner the functions that are boosted: trees, splines, effects of categories, any regressor
+    step         the length of the step along a tree
+    execution    the workers that build trees, and how stale their gradients may be
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from functools import partial
 from typing import Any
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.base_learners import Now
+from gpuboost.base_learners import BaseLearner, RoundState
 from gpuboost.execution import Past
-from gpuboost.growing import Growing
-from gpuboost.keys import Key
-from gpuboost.langevin import Chain, Running
-from gpuboost.recall import recall
+from gpuboost.keys import Key, Stream
+from gpuboost.langevin import Chain
+from gpuboost.learners import GainNoise
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import targets_of
+from gpuboost.state import GrowingEnsemble, RunningScores
 from gpuboost.types import (
     Array,
     Built,
@@ -44,24 +44,25 @@ from gpuboost.types import (
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class WorkerFit:
     """A worker's half of a round: blind to the scores, to the model and to other workers."""
 
     recipe: Recipe
+    weak_learner: BaseLearner
+    gain_noise: GainNoise
     data: TrainingSet
     chain: Chain
     root: Key
 
     def __call__(self, backend: Backend, target: Target, ticket: int) -> tuple[Structure, ...]:
         """One structure per output. Equal (target, ticket) give equal structures, on any machine."""
-        weak, limits, k = self.recipe.weak, self.recipe.growth.limits, self.recipe.loss.n_outputs
-        candidates = self.recipe.learners.draw(weak.n_groups(self.data), self.root / "learners" / ticket)
-        if limits.random_strength > 0.0:
-            candidates = candidates.disturbed(limits.random_strength, self.root / "random strength" / ticket)
-        noisy = self.chain.perturb(backend, target, self.root / "structure noise" / ticket)
-        search = weak.search(self.root / "base learner" / ticket)
-        grow = self.chain.grow(search, limits, self.root / "random structure" / ticket)
-        return tuple(grow(backend, self.data, noisy, output, candidates) for output in range(k))
+        recipe, weak_learner, data, chain, root = self.recipe, self.weak_learner, self.data, self.chain, self.root
+        candidates = recipe.learners.draw(weak_learner.n_groups(data), root / Stream.LEARNERS / ticket)  # RGBM: J
+        candidates = self.gain_noise.disturb(candidates, root / Stream.RANDOM_STRENGTH / ticket)
+        noisy = chain.perturb(backend, target, root / Stream.STRUCTURE_NOISE / ticket)  # SGLB: g + s zeta'
+        search = weak_learner.search(root / Stream.BASE_LEARNER / ticket)
+        grow = chain.grow(search, recipe.growth.limits, root / Stream.RANDOM_STRUCTURE / ticket)
+        return tuple(grow(backend, data, noisy, output, candidates) for output in range(recipe.loss.n_outputs))
 
 
 def boost(
@@ -78,49 +79,67 @@ def boost(
 
     ``log`` says who built those rounds, if it was not one worker alone.
     """
-    loss, rate, root = recipe.loss, recipe.learning_rate, Key.root(seed)
+    root = Key.root(seed)
+    ensemble = resume or recipe.start(data)
+    recipe = recipe.prepared(backend, data)
+    loss, weak_learner = recipe.loss, recipe.weak_learner
     curvature = recipe.step.curvature(loss)
-    ensemble, recipe = resume or recipe.start(data), recipe.prepared(backend, data)
-    chain, model, first = recipe.chain(data, ensemble), Growing(ensemble), ensemble.n_rounds
-    running = Running.of(backend, data, ensemble, chain)  # F_0
-    targets = targets_of(recipe.sampling, own_leaves=recipe.stale_leaves)
-    recall(targets, recipe, backend, data, ensemble, chain)
+    chain = recipe.chain(data, ensemble)
+    scores = RunningScores.of(backend, data, ensemble, chain.shrink)  # F_0
+    sampler = recipe.sampler(backend, data, ensemble, chain.shrink)
+    model = GrowingEnsemble(ensemble)
 
     def losses() -> Array:
-        """Of each row, for a rule that draws by them."""
-        return backend.losses(loss, running.scores, data)
+        """(n,) the loss of each row, for rules that draw by it."""
+        return backend.losses(loss, scores.values, data)
 
     def answer(version: int, gradients: Gradients, number: int) -> tuple[Target, Sample]:
-        """What a worker that pulls now is to fit to: rows drawn by that number."""
-        sample = targets.sample(backend, gradients, losses, root / "rows" / number)
-        return targets.target(backend, version, gradients, sample), sample
+        """The target of a worker that pulls now, on the rows of that draw."""
+        sample = sampler.draw(backend, gradients, losses, root / Stream.ROWS / number)  # SMART: q, 1 / p
+        return sampler.target(backend, version, gradients, sample), sample
 
-    with recipe.execution.open(Fit(recipe, data, chain, root), backend, Past(first, log)) as workers:
-        for step in range(first, first + recipe.rounds):
+    fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, data, chain, root)
+    with recipe.execution.open(fit, backend, Past(ensemble.n_rounds, log)) as workers:
+        for step in range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds):
             trees: tuple[Any, ...] = ()  # Tree, or Component
             leaves: tuple[Array, ...] = ()
             model.shrink(chain.shrink)  # F <- (1 - gamma eps) F
-            noise = root / "leaf noise" / step
             with backend.recorded(step):
-                gradients = backend.gradients(loss, running.scores, data, curvature)  # at F_j, on every row
+                gradients = backend.gradients(loss, scores.values, data, curvature)  # at F_j, on every row
                 workers.publish(step, partial(answer, step, gradients))
                 arrived = workers.receive()  # fitted to the gradients of this version, or of an earlier one
-                length = rate * arrived.share
-                factor = length / model.scale
-                now = Now(loss, data, gradients, running, factor, recipe.step, chain, arrived.leaves_at, noise)
+                length = recipe.learning_rate * arrived.share
+                leaf_noise = chain.leaf_noise(root / Stream.LEAF_NOISE / step)
+                state = RoundState(
+                    loss=loss,
+                    data=data,
+                    gradients=gradients,
+                    scores=scores,
+                    factor=length / model.scale,
+                    version=arrived.leaves_at,
+                )
                 for structure in arrived.structures:
-                    tree, leaf_of_row = recipe.weak.join(backend, structure, now)  # F <- F + eps h
+                    tree, leaf_of_row = weak_learner.values(backend, structure, state, leaf_noise)  # SGLB: g + s zeta
+                    tree = weak_learner.update(backend, tree, leaf_of_row, state, recipe.step)  # F <- F + eps h
                     trees, leaves = (*trees, tree), (*leaves, leaf_of_row)
-                targets.remember(gradients, trees, leaves)
-                running.show(backend, ensemble.bias, model.scale)
+                sampler.remember(gradients, trees, leaves)
+                scores.refresh(backend, ensemble.bias, model.scale)
             model.add(trees, length)
-            drawn = Drawn(gradients, arrived.sample, arrived.target, leaves)
-            so_far = partial(_collected, backend, model, model.n_rounds)
-            seen = step, trees, factor, running.scores, model.n_rounds, so_far, model.scale, drawn, arrived.log
-            if watch(Progress(*seen)):
+            progress = Progress(
+                round=step,
+                trees=trees,
+                factor=state.factor,
+                scores=scores.values,
+                n_rounds=model.n_rounds,
+                collect=partial(_collected, backend, model, model.n_rounds),
+                scale=model.scale,
+                drawn=Drawn(gradients=gradients, sample=arrived.sample, target=arrived.target, leaves=leaves),
+                log=arrived.log,
+            )
+            if watch(progress):
                 break
     return backend.collect(model.ensemble())
 
 
-def _collected(backend: Backend, model: Growing, rounds: int) -> Ensemble:
+def _collected(backend: Backend, model: GrowingEnsemble, rounds: int) -> Ensemble:
     return backend.collect(model.ensemble(rounds))

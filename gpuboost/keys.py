@@ -8,16 +8,47 @@ CPU and on a GPU, for one thread or many, and can be replayed without being stor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from zlib import crc32
 
 from gpuboost.records import swift
 
 
+class Stream(StrEnum):
+    """The names of all random streams. The CRC of a value is the stream: a changed value changes every model file."""
+
+    # of the data
+    CUTS = "cuts"  # the rows that cuts are chosen from
+
+    # of a round, followed by its number: of the draw for ROWS, of the step for LEAF_NOISE, of the ticket for the others
+    ROWS = "rows"
+    LEARNERS = "learners"
+    RANDOM_STRENGTH = "random strength"
+    STRUCTURE_NOISE = "structure noise"
+    LEAF_NOISE = "leaf noise"
+    RANDOM_STRUCTURE = "random structure"
+    BASE_LEARNER = "base learner"
+
+    # within a tree
+    NODE = "node"  # features of a node, followed by its number
+    SETS = "sets"  # sets of categories of a tree whose shape is random
+
+    # of a simulated cluster, followed by the number of the order
+    FAILS = "fails"
+    HOW_FAR_IT_CAME = "how far it came"
+    NETWORK_THERE = "network there"
+    NETWORK_BACK = "network back"
+    BUILD = "build"
+    SERVER = "server"
+    USUAL = "usual"
+    STRAGGLES = "straggles"
+
+
 @swift
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A path such as ``Key.root(7) / "tree" / 12 / "learners"``.
+    """A path such as ``Key.root(7) / Stream.LEARNERS / 12 / Stream.NODE``; its names are of ``Stream``.
 
     Names fold into ``stream``. The first number of a path is ``iteration``, a word of its own, so that a device
     can advance from round to round without being told; a later number folds into ``stream`` like a name.

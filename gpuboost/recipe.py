@@ -17,17 +17,17 @@ from gpuboost.execution import Execution, Serial
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
-from gpuboost.learners import AllLearners, Selection, prepared
+from gpuboost.learners import AllLearners, GainNoise, Selection, gain_noise, prepared
 from gpuboost.losses.protocol import Loss
 from gpuboost.records import declared
-from gpuboost.sampling import EveryRow, Sampling
+from gpuboost.sampling import EveryRow, Sampler, Sampling, recall, sampler_of
 from gpuboost.steps import NewtonStep, Step
 from gpuboost.types import Ensemble, Limits, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What ``boost`` runs.
+    """The pieces that ``boost`` runs.
 
     Raises:
         RecipeError: where two pieces contradict each other, before any work is done.
@@ -54,26 +54,25 @@ class Recipe:
         for finding in self.findings:
             if finding.kind == "refused":
                 raise RecipeError(finding.why)
-        of_execution = declared(ExecutionTraits, self.execution).allow_unproven
-        asked = (  # those of a sample are asked for by name
-            (
-                self.langevin_findings + self.monotone_findings, self.langevin.allow_unproven,
-                "gb.Langevin(allow_unproven=True)",
-            ),
-            (self.execution_findings, of_execution, "gb.Asynchronous(..., allow_unproven=True)"),
-        )  # fmt: skip
-        for findings, allowed, how in asked:
-            if not allowed:
-                _refuse_unproven(findings, how)
+        # what is unproven of a sampling rule is asked for by name
+        if not self.langevin.allow_unproven:
+            _refuse_unproven(self.langevin_findings + self.monotone_findings, "gb.Langevin(allow_unproven=True)")
+        if not declared(ExecutionTraits, self.execution).allow_unproven:
+            _refuse_unproven(self.execution_findings, "gb.Asynchronous(..., allow_unproven=True)")
 
     @property
-    def weak(self) -> BaseLearner:
-        """What is boosted."""
+    def weak_learner(self) -> BaseLearner:
+        """The base learner; trees if there is no other."""
         return self.base_learner or Trees(self.growth)
 
+    @property
+    def gain_noise(self) -> GainNoise:
+        """Noise on split gains: ``random_strength``."""
+        return gain_noise(self.growth.limits.random_strength)
+
     def prepared(self, backend: Backend, data: TrainingSet) -> Recipe:
-        """Ready for these data: whatever a base learner and a selection rule can work out once."""
-        ready = self.weak.prepared(backend, data)
+        """The recipe with all that a base learner and a selection rule can compute once for these data."""
+        ready = self.weak_learner.prepared(backend, data)
         learners = prepared(self.learners, data.cuts, ready.n_groups(data))
         if self.base_learner is None:
             return self if learners is self.learners else replace(self, learners=learners)
@@ -81,7 +80,7 @@ class Recipe:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What pieces ask of each other and do not get."""
+        """Requirements of the pieces that other pieces do not meet."""
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
         return of_pieces + self.execution_findings + self.learner_findings + self.monotone_findings
 
@@ -100,12 +99,13 @@ class Recipe:
     @property
     def execution_findings(self) -> tuple[Finding, ...]:
         """Those that come of building trees on old gradients."""
-        pieces = self.sampling, self.learners, self.langevin
-        return execution_findings(self.execution, self.loss, self.step, self.learning_rate, *pieces)
+        return execution_findings(
+            self.execution, self.loss, self.step, self.learning_rate, self.sampling, self.learners, self.langevin
+        )
 
     @property
     def stale_leaves(self) -> bool:
-        """Whether leaf values are those that a worker found, at the scores it pulled."""
+        """True if leaf values are those that a worker found, at the scores it pulled."""
         return declared(ExecutionTraits, self.execution).leaf_values == "worker"
 
     @property
@@ -113,27 +113,49 @@ class Recipe:
         """Those that Langevin boosting's theorem is about."""
         if not isinstance(self.langevin, Langevin):
             return ()
-        pieces = self.step, self.sampling, self.growth.limits, self.execution
-        return langevin_findings(self.langevin, self.loss, *pieces, trees=self.base_learner is None)
+        return langevin_findings(
+            self.langevin,
+            self.loss,
+            self.step,
+            self.sampling,
+            self.growth.limits,
+            self.execution,
+            trees=self.base_learner is None,
+        )
 
     @property
     def base_learner_findings(self) -> tuple[Finding, ...]:
         """Those of what is boosted in place of trees."""
-        pieces = self.step, self.sampling, self.learners, self.langevin, self.execution
-        return base_learner_findings(self.base_learner, self.loss, *pieces)
+        return base_learner_findings(
+            self.base_learner, self.loss, self.step, self.sampling, self.learners, self.langevin, self.execution
+        )
 
     @property
     def sampling_findings(self) -> tuple[Finding, ...]:
         """Those that come of drawing rows."""
-        pieces = self.step, self.growth.limits, self.execution, self.langevin
-        return sampling_findings(self.sampling, self.loss, *pieces)
+        return sampling_findings(self.sampling, self.loss, self.step, self.growth.limits, self.execution, self.langevin)
 
     def start(self, data: TrainingSet) -> Ensemble:
         """The model before its first tree."""
         return Ensemble(self.langevin.start(self.loss, data), data.cuts)
 
+    def sampler(self, backend: Backend, data: TrainingSet, ensemble: Ensemble, shrink: float) -> Sampler:
+        """The sampling rule at work, with the rounds of an ensemble to be continued that control variates need."""
+        sampler = sampler_of(self.sampling, own_leaves=self.stale_leaves)
+        recall(
+            sampler,
+            backend,
+            data,
+            ensemble,
+            loss=self.loss,
+            curvature=self.step.curvature(self.loss),
+            limits=self.growth.limits,
+            shrink=shrink,
+        )
+        return sampler
+
     def chain(self, data: TrainingSet, ensemble: Ensemble) -> Chain:
-        """What noise and shrinkage come to, for these data and the ensemble to carry on.
+        """Noise and shrinkage for these data and the ensemble to be continued.
 
         Raises:
             RecipeError: if the model would be shrunk to nothing.

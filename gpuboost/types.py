@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.records import swift
 
 Array: TypeAlias = Any  # numpy.ndarray on the host, cupy.ndarray on the device: same calls, same names
@@ -222,7 +222,7 @@ class Candidates:
     def node_key(self, v: int) -> Key:
         """The stream that node v draws its features from: for the root, what a tree's would be drawn from."""
         assert self.by_node is not None
-        return self.by_node[1] if v == 0 else self.by_node[1] / "node" / v
+        return self.by_node[1] if v == 0 else self.by_node[1] / Stream.NODE / v
 
     def disturbed(self, strength: float, key: Key) -> Candidates:
         """The same, chosen between by gains that have noise of this strength."""
@@ -297,6 +297,10 @@ class Structure:
     leaf_of_row: Array | None  # (n,) int32 node id, if every row took part; None if only a sample did
     sums: tuple[NDArray[np.float64], NDArray[np.float64]] | None  # (v,) G and H per node, under the same condition
     blind: bool = False  # made without a look at the data, so cover and count are still to be found
+
+
+Grow: TypeAlias = Callable[[Any, TrainingSet, Target, int, Candidates], Structure]
+"""(backend, data, target, output, candidates) -> the shape of a tree, or what another base learner has in its place"""
 
 
 @swift

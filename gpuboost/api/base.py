@@ -1,4 +1,8 @@
-"""What the estimators share: scikit-learn's surface over ``training.train`` and a finished ensemble."""
+"""The scikit-learn surface that the estimators share, over ``training.train`` and a finished ensemble.
+
+Importing this module imports the CPU backend, and with it numba and the kernels: the first use of
+``gb.GradientBoosting...`` waits for them, and the first fit does not. ``import gpuboost`` alone imports neither.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpuboost.api.drawing import Drawing
 from gpuboost.api.html import summary
 from gpuboost.api.policies import fields_of, replaced
+from gpuboost.api.posterior import PosteriorMixin
 from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.protocol import Backend
@@ -35,18 +39,16 @@ from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
 from gpuboost.training import files, parameters
 from gpuboost.training import job as preparation
-from gpuboost.training.devices import adopted, answered, machine_of, on_host
+from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
 from gpuboost.training.init_model import checkpoint, starting_point
-from gpuboost.training.monotone import directions, directions_for
-from gpuboost.training.rows import Labelled, labelled, labelled_dataset, numbers
+from gpuboost.training.monotone import monotone_constraints, monotone_constraints_for
+from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
 from gpuboost.training.sharding import on_its_machine
-from gpuboost.training.targets import Goal
+from gpuboost.training.targets import TrainingTarget
 from gpuboost.training.train import train
 from gpuboost.types import Array, DeviceMatrix, Ensemble
 
-import_module(
-    "gpuboost.backends.cpu.backend"
-)  # numba and its kernels are loaded with the estimators, not in their first fit
+import_module("gpuboost.backends.cpu.backend")  # see the docstring
 
 FITTED = (
     "best_iteration_",
@@ -61,10 +63,10 @@ FITTED = (
     "n_features_in_",
     "n_iter_",
 )
-"""What ``fit`` sets; everything else on an estimator is a parameter."""
+"""Attributes that ``fit`` sets; everything else on an estimator is a parameter."""
 
 
-class GradientBoosting(Drawing, BaseEstimator):
+class GradientBoosting(PosteriorMixin, BaseEstimator):
     """Abstract: ``GradientBoostingRegressor``, ``...Classifier`` and ``...Ranker`` are final."""
 
     ensemble_: Ensemble
@@ -78,8 +80,8 @@ class GradientBoosting(Drawing, BaseEstimator):
     n_features_in_: int
 
     @abstractmethod
-    def _goal(self, rows: Labelled) -> Goal:
-        """What the target means to this kind of estimator."""
+    def _target(self, rows: LabelledRows) -> TrainingTarget:
+        """The target as this kind of estimator reads it."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -154,10 +156,10 @@ class GradientBoosting(Drawing, BaseEstimator):
         started = time.perf_counter()
         fresh = self._unfitted()
         rows = fresh._rows(X, y, sample_weight, group)
-        goal = fresh._goal(rows)
-        start = None if init_model is None else starting_point(_saved_model(init_model), goal)
-        start = start if resume_from is None else checkpoint(resume_from, init_model, goal)
-        job, untrained = preparation.job(self.get_params(deep=False), rows, goal, eval_set, start, started)
+        target = fresh._target(rows)
+        start = None if init_model is None else starting_point(_saved_model(init_model), target)
+        start = start if resume_from is None else checkpoint(resume_from, init_model, target)
+        job, untrained = preparation.job(self.get_params(deep=False), rows, target, eval_set, start, started)
         with on_its_machine(job) as ready:
             trained = train(ready)
         best_iteration, best_score = trained.best_iteration, trained.best_score
@@ -171,7 +173,7 @@ class GradientBoosting(Drawing, BaseEstimator):
         return self
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verdict:
-        """What theory says of this composition on these data, before any work.
+        """The verdict of theory on this composition and these data, before any work.
 
         Returns
         -------
@@ -189,10 +191,10 @@ class GradientBoosting(Drawing, BaseEstimator):
         fresh = self._unfitted()
         rows = fresh._rows(X, y, sample_weight, group)
         try:
-            goal = fresh._goal(rows)
+            target = fresh._target(rows)
             stops = self.early_stopping_rounds is not None
-            held = directions_for(self.monotonic_cst, rows.x, self.categorical_features)
-            found = parameters.recipe(self.get_params(deep=False), goal.loss, len(goal.y), rows.x.shape[1], held)
+            held = monotone_constraints_for(self.monotonic_cst, rows.x, self.categorical_features)
+            found = parameters.recipe(self.get_params(deep=False), target.loss, len(target.y), rows.x.shape[1], held)
             return verdict(found, stops_early=stops)
         except RecipeError as error:
             return refused(error)
@@ -203,7 +205,7 @@ class GradientBoosting(Drawing, BaseEstimator):
             fresh.__dict__.pop(name, None)
         return fresh
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, group: Any = None) -> Labelled:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, group: Any = None) -> LabelledRows:
         """The training rows, checked; notes number and names of the features."""
         if isinstance(X, Dataset):
             rows = labelled_dataset(X, y, sample_weight, group)
@@ -211,7 +213,7 @@ class GradientBoosting(Drawing, BaseEstimator):
             if X.columns.names is not None:
                 self.feature_names_in_ = np.array(X.columns.names, dtype=object)
             return rows
-        X, y, sample_weight = adopted(X, self.device), on_host(y), on_host(sample_weight)
+        X, y, sample_weight = as_device_array(X, self.device), on_host(y), on_host(sample_weight)
         table = as_table(X)
         validate_data(self, X, y, skip_check_array=True)
         return labelled(table, y, sample_weight, table.shape[0], group)
@@ -224,7 +226,7 @@ class GradientBoosting(Drawing, BaseEstimator):
         """
         check_is_fitted(self)
         rows = 2**31  # limits that depend on the number of rows only matter where there are fewer
-        held = directions(self.monotonic_cst, self.columns_)
+        held = monotone_constraints(self.monotonic_cst, self.columns_)
         recipe = parameters.recipe(self.get_params(deep=False), self.loss_, rows, directions=held)
         found = guarantee_of(recipe, stops_early=self.early_stopping_rounds is not None)
         if "fit_report_" in vars(self) or found.kind == "none":
@@ -278,11 +280,11 @@ class GradientBoosting(Drawing, BaseEstimator):
         """(n, trees): the leaf, by its node number, in which each row comes to rest."""
         self._needs_trees("apply")
         x, machine = self._asked(X)
-        leaves: NDArray[np.int32] = answered(machine, x, machine.leaves(self.ensemble_, x))
+        leaves: NDArray[np.int32] = to_caller_device(machine, x, machine.leaves(self.ensemble_, x))
         return leaves
 
     def predict_contributions(self, X: Any) -> NDArray[np.float64]:
-        """What each feature contributes to the score of each row: exact (path-dependent) Shapley values.
+        """Contributions of the features to the score of each row: exact (path-dependent) Shapley values.
 
         Returns
         -------
@@ -291,7 +293,7 @@ class GradientBoosting(Drawing, BaseEstimator):
         """
         self._needs_trees("predict_contributions")
         x, machine = self._asked(X)
-        values: NDArray[np.float64] = answered(
+        values: NDArray[np.float64] = to_caller_device(
             machine, x, machine.contributions(self.ensemble_, x), lambda v: v[:, 0] if v.shape[1] == 1 else v
         )
         return values
@@ -299,11 +301,11 @@ class GradientBoosting(Drawing, BaseEstimator):
     def _answer(self, X: Any, finish: Callable[[Array], Any]) -> Any:
         """``finish`` of the (k, n) float64 scores."""
         x, machine = self._asked(X)
-        return answered(machine, x, machine.predict(self.ensemble_, x), finish)
+        return to_caller_device(machine, x, machine.predict(self.ensemble_, x), finish)
 
     def _staged_answers(self, X: Any, finish: Callable[[Array], Any]) -> Iterator[Any]:
         x, machine = self._asked(X)
-        return (answered(machine, x, scores, finish) for scores in machine.staged_predict(self.ensemble_, x))
+        return (to_caller_device(machine, x, scores, finish) for scores in machine.staged_predict(self.ensemble_, x))
 
     def _asked(self, X: Any) -> tuple[Any, Backend]:
         """The rows as numbers, and the machine to ask."""
@@ -312,7 +314,7 @@ class GradientBoosting(Drawing, BaseEstimator):
             on_gpu = gpu_of(X) is not None or str(self.device).startswith("cuda")
             if not (on_gpu and fit_for_gpus(self.ensemble_)):
                 return self._numbers(on_host(X)), machine_of(self, "cpu", parameters.threads(self.n_jobs))
-        X = adopted(X, self.device)
+        X = as_device_array(X, self.device)
         place = X.device if isinstance(X, DeviceMatrix) else None
         machine = machine_of(self, choose_to_predict(self.device, place).name, parameters.threads(self.n_jobs))
         return self._numbers(X), machine
@@ -338,7 +340,7 @@ class GradientBoosting(Drawing, BaseEstimator):
 
     @property
     def log_(self) -> Log | None:
-        """Who built which trees, and on which gradients: ``fit_report_.log``. A loaded model has none."""
+        """Log of the workers and the gradients of their trees: ``fit_report_.log``. A loaded model has none."""
         check_is_fitted(self)
         return self.fit_report_.log if "fit_report_" in vars(self) else None
 
@@ -351,7 +353,7 @@ class GradientBoosting(Drawing, BaseEstimator):
             raise AttributeError(str(error)) from error
 
     def feature_importance(self, kind: str = "gain", *, normalise: bool = True) -> NDArray[np.float64]:
-        """How much each feature matters to the model.
+        """Importance of each feature to the model.
 
         Parameters
         ----------
@@ -377,14 +379,14 @@ class GradientBoosting(Drawing, BaseEstimator):
         return {kind: text + self._summary() if kind == "text/html" else text for kind, text in bundle.items()}
 
     def _summary(self) -> str:
-        """Of a fitted estimator; a loaded one has no report."""
+        """HTML summary of a fitted estimator; empty for a loaded one, which has no report."""
         if "fit_report_" not in vars(self):
             return ""
         return summary(self.fit_report_, self.evals_result_, self.best_iteration_)
 
 
 def _saved_model(init_model: Any) -> files.Saved:
-    """What is known of a fitted estimator, or of the model file at a path."""
+    """The saved form of a fitted estimator, or of the model file at a path."""
     if isinstance(init_model, (str, os.PathLike)):
         return files.read(init_model)
     if not isinstance(init_model, GradientBoosting):

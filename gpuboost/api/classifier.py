@@ -10,16 +10,18 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from gpuboost.api.base import GradientBoosting
+from gpuboost.api.docstrings import completed
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.training.devices import on_host
-from gpuboost.training.rows import Labelled
-from gpuboost.training.targets import Goal, classification
+from gpuboost.training.rows import LabelledRows
+from gpuboost.training.targets import TrainingTarget, classification
 from gpuboost.types import Array
 
 
+@completed
 class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     """Gradient boosting of trees, for classes: two, or more with one tree for each in every round.
 
@@ -28,105 +30,19 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     loss : str or loss object
         "logistic" (and softmax where there are more than two classes), "exponential", "softmax", or an object of
         ``gb.losses``, such as ``gb.losses.Logistic(ridge=0.1)``.
-    n_estimators : int
-        Rounds of boosting at most; 0 gives the best constant.
-    learning_rate : float
-        Share of each tree's values that is added.
-    growth : "depthwise", "leafwise", "oblivious" or "sign_stump"
-        Level by level, the leaf that gains most first, one split for all nodes of a level, or a single split with one
-        value, that is taken on one side and its negative on the other.
-    max_depth : int or None
-        None: as deep as ``max_leaves`` allows.
-    max_leaves : int or None
-        None: as many as ``max_depth`` allows.
-    min_samples_leaf : int
-        Rows that a leaf holds at least.
-    min_child_weight : float
-        Sum of second derivatives that a leaf holds at least.
-    reg_lambda : float or None
-        L2 term in the leaf value -G / (H + lambda) and in the gain. None: 3, and 0 with ``langevin``, whose leaves are
-        plain averages.
-    min_split_gain : float
-        A split that gains less is not made.
-    random_strength : float
-        Noise on the gains of the features when the one that splits a node is chosen: Gaussian, its standard deviation
-        in units of the mean gain of the node's features (of CatBoost's parameter of this name it is that of the root
-        mean square gradient, and fades as the model grows). 0: the feature that gains most.
-    max_bins : int, 2 to 255
-        Bins of a feature, the one for missing values not counted.
-    categorical_features : "from_dtype", None, mask, indices or names
-        "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets; a category that was not
-        there in training counts as missing.
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
         Whether the probability of the second class may only rise with a column (1), only fall (-1), or is free (0, and
         columns a mapping leaves out). Holds exactly, whatever the other columns are; a missing value is compared with
         none, and goes where it gains most. Not for categorical columns. For two classes only.
-    sampling : None, float, or policy
-        Rows of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
-        are always those of all rows.
-    learners : None, int, float, or policy
-        What competes in each tree: all features, a number or a share of them drawn at random, or a rule such as
-        ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
-        ``gb.WeightedGroups(10, weights)``.
-    langevin : None or gb.Langevin
-        Noise on the gradient and shrinkage of the model: leaves local optima of losses that are not convex, and
-        samples from a posterior. "auto" steps are gradient steps then.
-    posterior_samples : int or None
-        How many iterates of the chain stand for draws in ``predict_uncertainty``: ``n_estimators`` must be at least
-        twice as many, since half are burn-in. Needs ``langevin``, and no early stopping.
-    step : "auto", "newton", "gradient", "constant", "line_search", or policy
-        What a leaf's -G is divided by: the sum of second derivatives, the weight, or the weight times the loss's
-        smoothness; or as far along the tree as lowers a convex loss most (``gb.LineSearchStep``). "auto" is Newton;
-        the exact quantile for losses that are quantiles; the gradient where there is no
-        curvature.
-    base_learner : None, family of ``gb.learners``, list of families, or regressor
-        What is boosted: trees; splines, straight lines, effects of categories ... that compete in each round, see
-        ``gb.learners``; or any regressor in scikit-learn's manner, cloned in each round. Such regressors
-        and ``LinearTree`` are fitted on the CPU, all others where ``device`` says.
-    execution : None or policy
-        Who builds the trees: None is one worker with all threads; ``gb.Asynchronous(4)`` several at once, each on the
-        newest gradients when it began; ``gb.SimulatedWorkers(32)`` the same, simulated; ``gb.Replay(log)`` a run again.
-    early_stopping_rounds : int or None
-        Stop after that many rounds in a row without a new best of the first metric of the last eval set, and keep the
-        trees up to the best round. ``gb.callbacks.EarlyStopping`` in ``callbacks`` has a ``min_delta`` too.
-    validation_fraction : float or None
-        Share of the training rows to set aside as the eval set.
-    eval_metric : str, callable, list of these, or None
-        What to watch on the eval sets, see ``gb.metrics``; None is the metric that goes with the loss.
-    callbacks : list of callables
-        Each is called after each round with one ``gb.callbacks.Round``, and stops the fit by returning True.
     class_weight : "balanced", mapping from classes, or None
         Multiplies the weights of the rows of a class; "balanced" gives all classes the same total.
-    device : "auto", "cpu", "cuda" or "cuda:N"
-        See ``gb.devices()``. ``fit_report_`` says which was taken, and why.
-    random_state : int, RandomState or None
-        Seed of row and feature sampling and of ``validation_fraction``; nothing else is random.
-    n_jobs : int or None
-        Threads; None and -1 for all. The model does not depend on it, to the last bit.
-    verbose : int
-        0 is silent. Otherwise a live progress bar in a terminal or notebook; elsewhere a line every ``verbose`` rounds.
 
     Attributes
     ----------
     classes_ : (K,) ndarray
         The labels, sorted.
-    n_features_in_ : int
-    feature_names_in_ : (d,) ndarray of str
-        Only if the training data had names.
-    n_iter_ : int
-        Rounds of the model.
     evals_result_ : dict
         ``{"validation_0": {"logloss": [...]}}``, one number a round, those after the best round included.
-    best_iteration_ : int or None
-        The best round, 0 for the first; None without early stopping. The model ends with it.
-    best_score_ : float or None
-        The metric there.
-    feature_importances_ : (d,) ndarray
-        Share of each feature in the gain of all splits; see ``feature_importance`` for other kinds.
-    fit_report_ : FitReport
-        Device and why, threads, rows, rounds, seconds, seed, and what theory says of the composition.
-    ensemble_, columns_, loss_
-        The model itself: trees and cuts, names and categories, loss.
     """
 
     classes_: NDArray[Any]
@@ -195,7 +111,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _goal(self, rows: Labelled) -> Goal:
+    def _target(self, rows: LabelledRows) -> TrainingTarget:
         return classification(self.loss, self.class_weight, rows)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

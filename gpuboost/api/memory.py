@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +12,14 @@ from gpuboost import losses
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.devices import choose
 from gpuboost.data.cuts import check_max_bins
+from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import not_on_gpus, with_numbers
+from gpuboost.training.memory import MemoryEstimate, training_memory
 from gpuboost.training.monotone import constrains
-from gpuboost.types import (
-    Cuts,
-)
-
-if TYPE_CHECKING:  # it imports kernels, which take a while
-    pass
-
-from gpuboost.training.memory import MemoryEstimate, rehearsed
+from gpuboost.types import Cuts
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
 QUERY = 100  # rows of a query, where nothing is said of queries
@@ -86,13 +82,13 @@ def estimate_memory(
         raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
     thresholds = np.arange(given["max_bins"] - 1, dtype=np.float64)
     cuts = Cuts((thresholds,) * d, (None,) * d)
-    weight = np.linspace(0.5, 1.5, n) if weighted else None
-    lists = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None
-    return rehearsed(recipe, n, cuts, _sm_count(given["device"]), weight, (watched,) if watched else (), lists)
+    start = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None
+    rows = replace(RowMetadata.of(n, np.linspace(0.5, 1.5, n) if weighted else None), query_start=start)
+    return training_memory(recipe, cuts, _sm_count(given["device"]), rows, (watched,) if watched else ())
 
 
 def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the estimator, changed as asked."""
+    """Parameters of the estimator, with changes."""
     from gpuboost.api.classifier import GradientBoostingClassifier
     from gpuboost.api.regressor import GradientBoostingRegressor
 
@@ -112,7 +108,7 @@ def _loss(given: Any, n_classes: int | None) -> Loss:
 
 
 def _sm_count(device: str) -> int:
-    """Of the GPU that ``device`` names, if it is there."""
+    """Multiprocessors of the GPU that ``device`` names, or of an H100 if it is not there."""
     try:
         name = choose("cuda" if device in ("auto", "cpu") else device).name
         return open_gpu(name).sm_count

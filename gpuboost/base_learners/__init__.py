@@ -1,6 +1,6 @@
-"""What is boosted: trees, or any other base learner. How it is fitted to a target, and joined to the model."""
+"""Base learners: trees, or any other functions that can be fitted to a target and added to the model."""
 
-from gpuboost.base_learners.protocol import BaseLearner, Now
+from gpuboost.base_learners.protocol import BaseLearner, RoundState
 from gpuboost.base_learners.trees import Trees
 
-__all__ = ["BaseLearner", "Now", "Trees"]
+__all__ = ["BaseLearner", "RoundState", "Trees"]

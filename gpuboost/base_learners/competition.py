@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.smoothing import Plan, Smoothing
 from gpuboost.base_learners import line
-from gpuboost.base_learners.protocol import Now
+from gpuboost.base_learners.protocol import RoundState
 from gpuboost.base_learners.spaces import Axis, axis_of, spaces_of
 from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
-from gpuboost.langevin import Grow
 from gpuboost.learners.families import Family, LinearTree, Tree
 from gpuboost.losses.averages import exact_sum
-from gpuboost.steps import searches
-from gpuboost.types import Array, Candidates, Component, Limits, Nodes, Structure, Target, TrainingSet
+from gpuboost.steps import Step, searches
+from gpuboost.types import Array, Candidates, Component, Grow, Limits, Nodes, Noise, Structure, Target, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,15 @@ class Grown:
     @property
     def version(self) -> int:
         return self.structure.version
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """A component before its length is known."""
+
+    origin: Smoothed | Grown
+    component: Smooth | Leaves
+    leaf_of_row: Array | None = None  # (n,) int32, of a tree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,61 +137,75 @@ class Competition:
         drop = exact_sum(-2.0 * g * value - h * value * value)
         return Grown(family, structure), drop
 
-    def join(self, backend: Backend, structure: Smoothed | Grown, now: Now) -> tuple[Component, None]:
-        """rho by the step rule, on all rows."""
+    def values(
+        self, backend: Backend, structure: Smoothed | Grown, state: RoundState, noise: Noise | None
+    ) -> tuple[Direction, None]:
+        """The winner before its length is known: a function of bins, or a tree with values from all rows."""
         if isinstance(structure, Grown):
-            return self._join_tree(backend, structure, now), None
+            return self._values_of_tree(backend, structure, state), None
         assert self.plan is not None
         space, output, version = self.plan.spaces[structure.number], structure.output, structure.version
-        found = Smooth(space, structure.coefficients, output, version)
-        rho = self._length(backend, structure, found, now)
-        if not rho > 0.0:
-            return Nothing(output, version), None
-        found = replace(found, coefficients=rho * structure.coefficients)
-        found.add(backend, now.running.sums, now.factor, now.data)
-        return found, None
+        return Direction(structure, Smooth(space, structure.coefficients, output, version)), None
 
-    def _length(self, backend: Backend, structure: Smoothed, found: Smooth, now: Now) -> float:
-        """By the sums of cells where they say it all; those of the worker, if they are of these very gradients."""
-        if searches(now.step):
-            return line.length(backend, now, found.output, _by_row(backend, now, found))
-        slope, curvature = structure.slope, structure.curvature
-        if not (structure.of_all_rows and structure.version == now.version):
-            smoothing = backend.smoothing()
-            cells = smoothing.cells(now.gradients, None, found.output, found.space.grid, now.data.bins)
-            f = smoothing.values(found)
+    def _values_of_tree(self, backend: Backend, grown: Grown, state: RoundState) -> Direction:
+        family, structure, gradients, data = grown.family, grown.structure, state.gradients, state.data
+        tree, leaf_of_row = backend.leaf_values(structure, gradients, data, _limits(family), state.version)
+        if isinstance(family, Tree):
+            return Direction(grown, Leaves(tree, tree.output, tree.version), leaf_of_row)
+        assert self.centres is not None
+        features = on_the_way(structure.nodes, data.cuts.is_categorical)
+        value, slopes = backend.smoothing().fit_lines(
+            structure, gradients, data, leaf_of_row, features, self.centres, family.ridge, family.reg_lambda
+        )
+        tree = replace(tree, value=value)
+        return Direction(grown, Leaves(tree, tree.output, tree.version, features, slopes, self.centres), leaf_of_row)
+
+    def update(
+        self, backend: Backend, values: Direction, leaf_of_row: None, state: RoundState, step: Step
+    ) -> Component:
+        """The winner times rho, which is found on all rows by the step rule; ``Nothing`` if the loss does not fall."""
+        component = values.component
+        if isinstance(component, Leaves) and component.slopes is None:
+            scores, leaves = state.scores, values.leaf_of_row
+            tree = step.refine(backend, component.tree, leaves, state.loss, scores.values, state.data)
+            backend.add_leaves(scores.sums, tree, state.factor, leaves)
+            return replace(component, tree=tree)
+        rho = self._length(backend, values, state, step)
+        if not rho > 0.0:
+            return Nothing(component.output, component.version)
+        component = _scaled(component, rho)
+        component.add(backend, state.scores.sums, state.factor, state.data)
+        return component
+
+    def _length(self, backend: Backend, values: Direction, state: RoundState, step: Step) -> float:
+        """rho from sums of cells, if they suffice: the worker's sums, if they are of the gradients of this version."""
+        component, origin = values.component, values.origin
+        if searches(step):
+            return line.length(backend, state, step, component.output, _by_row(backend, state, component))
+        if not (isinstance(component, Smooth) and isinstance(origin, Smoothed)):
+            return 1.0  # lines in leaves are fitted to all rows by least squares
+        slope, curvature = origin.slope, origin.curvature
+        if not (origin.of_all_rows and origin.version == state.version):
+            smoothing, grid = backend.smoothing(), component.space.grid
+            cells = smoothing.cells(state.gradients, None, component.output, grid, state.data.bins)
+            f = smoothing.values(component)
             slope, curvature = -exact_sum(cells[:, 0] * f), exact_sum(cells[:, 1] * f * f)
         return slope / curvature if slope > 0.0 and curvature > 0.0 else 0.0
 
-    def _join_tree(self, backend: Backend, grown: Grown, now: Now) -> Component:
-        family, structure = grown.family, grown.structure
-        at = structure, now.gradients, now.data, _limits(family), now.version
-        tree, leaf_of_row = backend.leaf_values(*at)
-        if isinstance(family, Tree):
-            tree = now.step.refine(backend, tree, leaf_of_row, now.loss, now.running.scores, now.data)
-            backend.add_leaves(now.running.sums, tree, now.factor, leaf_of_row)
-            return Leaves(tree, tree.output, tree.version)
-        assert self.centres is not None
-        features = on_the_way(structure.nodes, now.data.cuts.is_categorical)
-        weights = family.ridge, family.reg_lambda
-        value, slopes = backend.smoothing().fit_lines(
-            structure, now.gradients, now.data, leaf_of_row, features, self.centres, *weights
-        )
-        found = Leaves(replace(tree, value=value), tree.output, tree.version, features, slopes, self.centres)
-        if searches(now.step):
-            rho = line.length(backend, now, found.output, _by_row(backend, now, found))
-            if rho == 0.0:
-                return Nothing(found.output, found.version)
-            found = replace(found, tree=replace(found.tree, value=rho * value), slopes=rho * slopes)
-        found.add(backend, now.running.sums, now.factor, now.data)
-        return found
+
+def _scaled(component: Smooth | Leaves, rho: float) -> Smooth | Leaves:
+    if isinstance(component, Smooth):
+        return replace(component, coefficients=rho * component.coefficients)
+    assert component.slopes is not None
+    tree = replace(component.tree, value=rho * component.tree.value)
+    return replace(component, tree=tree, slopes=rho * component.slopes)
 
 
-def _by_row(backend: Backend, now: Now, found: Component) -> Array:
-    """(n,) float64 in the host's memory: what it says of each row."""
-    f = backend.start(now.data, np.zeros(now.loss.n_outputs))
-    found.add(backend, f, 1.0, now.data)
-    return backend.to_host(f[found.output])
+def _by_row(backend: Backend, state: RoundState, component: Component) -> Array:
+    """(n,) float64 in the host's memory: the component's value for each row."""
+    f = backend.start(state.data, np.zeros(state.loss.n_outputs))
+    component.add(backend, f, 1.0, state.data)
+    return backend.to_host(f[component.output])
 
 
 def _limits(family: Tree | LinearTree) -> Limits:

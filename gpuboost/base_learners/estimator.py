@@ -8,7 +8,7 @@ all that functional gradient descent asks for: a direction. How far to go along 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, cast
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import line
-from gpuboost.base_learners.protocol import Now
+from gpuboost.base_learners.protocol import RoundState
 from gpuboost.components import Estimated, Nothing
 from gpuboost.errors import InputError
 from gpuboost.keys import Key
-from gpuboost.langevin import Grow
-from gpuboost.types import Candidates, Component, Target, TrainingSet
+from gpuboost.steps import Step
+from gpuboost.types import Candidates, Component, Grow, Noise, Target, TrainingSet
 
 EVEN = 1e-5
 """Weights that differ by no more than this share are equal: they are made of float32 numbers."""
@@ -31,12 +31,20 @@ EVEN = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What a worker sends of an estimator."""
+    """A fitted estimator as a worker sends it."""
 
     estimator: Any
     columns: NDArray[np.int32] | None
     output: int
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A fitted estimator, and its predictions for the training rows."""
+
+    component: Estimated  # with coefficient 1
+    by_row: NDArray[np.float64]  # (n,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,7 @@ class AnyEstimator:
     def _target(
         self, backend: Backend, target: Target, output: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """What to fit, (m,), and with what weights: None if all are equal, and 1 on average otherwise."""
+        """The values to fit, (m,), and their weights: None if all are equal, and 1 on average otherwise."""
         g, h = line.vectors(backend, target.gradients, output)
         even = h.min(initial=np.inf) * (1.0 + EVEN) >= h.max(initial=0.0)
         if not (self.weighted or self.cancels or even):
@@ -92,15 +100,22 @@ class AnyEstimator:
         ratio = np.divide(-g, h, out=np.zeros(len(g)), where=h > 0.0)
         return (ratio, None) if even or not self.weighted else (ratio, h / h.mean())
 
-    def join(self, backend: Backend, structure: Fitted, now: Now) -> tuple[Component, None]:
-        """rho on all rows, by the step rule."""
-        found = Estimated(structure.estimator, 1.0, structure.columns, structure.output, structure.version)
-        f = found.values(now.data.x)
-        rho = line.length(backend, now, found.output, f)
+    def values(
+        self, backend: Backend, structure: Fitted, state: RoundState, noise: Noise | None
+    ) -> tuple[Predicted, None]:
+        component = Estimated(structure.estimator, 1.0, structure.columns, structure.output, structure.version)
+        return Predicted(component, component.values(state.data.x)), None
+
+    def update(
+        self, backend: Backend, values: Predicted, leaf_of_row: None, state: RoundState, step: Step
+    ) -> Component:
+        """The estimator times rho, which is found on all rows by the step rule."""
+        component, f = values.component, values.by_row
+        rho = line.length(backend, state, step, component.output, f)
         if rho == 0.0:
-            return Nothing(found.output, found.version), None
-        now.running.sums[found.output] += (now.factor * rho) * f
-        return Estimated(found.estimator, rho, found.columns, found.output, found.version), None
+            return Nothing(component.output, component.version)
+        state.scores.sums[component.output] += (state.factor * rho) * f
+        return replace(component, coefficient=rho)
 
 
 def seeded(estimator: Any, key: Key) -> Any:

@@ -1,4 +1,4 @@
-"""How far to go along a direction f, one number a row: F <- F + rho f.
+"""The length rho of the step along a direction f, one number a row: F <- F + rho f.
 
 For a sigma-smooth loss and any f with <r, f> > 0, r being the negative gradient, rho = <r, f> / (sigma |f|^2) lowers
 the loss by at least e^2 |r|^2 / (2 sigma), e = cos(f, r) being the edge (docs/theory/function_space.md). A Newton step
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.base_learners.protocol import Now
+from gpuboost.base_learners.protocol import RoundState
 from gpuboost.losses.averages import exact_sum
-from gpuboost.steps import searches
+from gpuboost.steps import Step, searches
 from gpuboost.types import Gradients, TrainingSet
 
 LEAST_EDGE = 1e-7
@@ -42,20 +42,20 @@ def edge(g: Vector, f: Vector) -> float:
     return -exact_sum(g * f) / size if size > 0.0 else 0.0
 
 
-def length(backend: Backend, now: Now, output: int, f: Vector) -> float:
-    """rho on all rows, as the step rule has it; 0 if f is no way down."""
-    g, h = vectors(backend, now.gradients, output)
+def length(backend: Backend, state: RoundState, step: Step, output: int, f: Vector) -> float:
+    """rho on all rows, by the step rule; 0 if the loss does not fall along f."""
+    g, h = vectors(backend, state.gradients, output)
     if not edge(g, f) > LEAST_EDGE:
         return 0.0
     slope, curvature = -exact_sum(g * f), exact_sum(h * f * f)
     rho = slope / curvature if curvature > 0.0 else 0.0
-    if not searches(now.step):
+    if not searches(step):
         return rho
-    return backend.length_along(now.loss, now.running.scores, output, rho * f, now.data) * rho
+    return backend.length_along(state.loss, state.scores.values, output, rho * f, state.data) * rho
 
 
 def is_flat(data: TrainingSet) -> bool:
-    """Whether all rows weigh the same."""
+    """True if all rows weigh the same."""
     return data.weight is None and data.multiplicity is None
 
 

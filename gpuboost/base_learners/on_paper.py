@@ -9,15 +9,14 @@ import numpy as np
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.smoothing import Plan
-from gpuboost.base_learners.competition import Competition, Grown, Smoothed, on_shared_grids
-from gpuboost.base_learners.protocol import Now
+from gpuboost.base_learners.competition import Competition, Direction, Grown, Smoothed, on_shared_grids
+from gpuboost.base_learners.protocol import RoundState
 from gpuboost.base_learners.spaces import grids_at_most
 from gpuboost.components import Grid, Smooth, Space
 from gpuboost.keys import Key
-from gpuboost.langevin import Grow
 from gpuboost.learners.families import LinearTree, Tree
-from gpuboost.steps import searches
-from gpuboost.types import Candidates, Component, Target, TrainingSet
+from gpuboost.steps import Step, searches
+from gpuboost.types import Candidates, Component, Grow, Noise, Target, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +51,25 @@ class OnPaper(Competition):
         found += [self._grow(backend, data, target, output, family)[0] for family in self.trees]
         return Everything(tuple(found), output, target.version)
 
-    def join(self, backend: Backend, structure: Any, now: Now) -> tuple[Component, None]:
-        """Of ``Everything``."""
-        joined = [Competition.join(self, backend, one, now) for one in structure.found]
+    def values(self, backend: Backend, structure: Any, state: RoundState, noise: Noise | None) -> tuple[Any, None]:
+        """``Everything`` as it is: its parts are measured one after the other, as they are in a fit."""
+        return structure, None
+
+    def update(self, backend: Backend, values: Any, leaf_of_row: None, state: RoundState, step: Step) -> Component:
+        joined = []
+        for structure in values.found:
+            direction, _ = Competition.values(self, backend, structure, state, None)
+            joined.append(Competition.update(self, backend, direction, None, state, step))
         return joined[0]
 
-    def _length(self, backend: Backend, structure: Smoothed, found: Smooth, now: Now) -> float:
-        if searches(now.step):
-            backend.start(now.data, np.zeros(now.loss.n_outputs))
-            along = np.zeros(now.data.n_rows)
-            backend.length_along(now.loss, now.running.scores, found.output, along, now.data)
-        elif not structure.of_all_rows:
-            smoothing = backend.smoothing()
-            smoothing.cells(now.gradients, None, found.output, found.space.grid, now.data.bins)
+    def _length(self, backend: Backend, values: Direction, state: RoundState, step: Step) -> float:
+        component, origin, data = values.component, values.origin, state.data
+        if searches(step):
+            backend.start(data, np.zeros(state.loss.n_outputs))
+            backend.length_along(state.loss, state.scores.values, component.output, np.zeros(data.n_rows), data)
+        elif isinstance(component, Smooth) and isinstance(origin, Smoothed) and not origin.of_all_rows:
+            grid = component.space.grid
+            backend.smoothing().cells(state.gradients, None, component.output, grid, data.bins)
         return 1.0
 
 

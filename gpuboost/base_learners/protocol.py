@@ -1,4 +1,4 @@
-"""What a base learner is to the loop: a worker's half, that fits it, and the server's half, that adds it.
+"""The two halves of a base learner: a worker fits it, and the server adds it to the model.
 
 Friedman's functional gradient descent asks two things of a learner: to be as parallel as it can to the negative
 gradient, and to go as far along it as pays. The first needs nothing but the target; the second is a matter of all rows
@@ -12,47 +12,53 @@ from typing import Any, Protocol
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
-from gpuboost.langevin import Chain, Grow, Running
 from gpuboost.losses.protocol import Loss
 from gpuboost.records import swift
+from gpuboost.state import RunningScores
 from gpuboost.steps import Step
-from gpuboost.types import Array, Component, Gradients, TrainingSet, Tree
+from gpuboost.types import Array, Component, Gradients, Grow, Noise, TrainingSet, Tree
 
 
 @swift
 @dataclass(frozen=True, slots=True)
-class Now:
-    """What the server knows as the fits of a round come in."""
+class RoundState:
+    """The server's state when the fits of a round arrive."""
 
     loss: Loss
     data: TrainingSet
     gradients: Gradients  # of every row, at the scores as they are
-    running: Running
-    factor: float  # of what is added to the running sums
-    step: Step
-    chain: Chain
+    scores: RunningScores
+    factor: float  # by which a tree is multiplied when it is added to the running sums
     version: int  # of the gradients
-    noise: Key  # of the leaves
 
 
 class BaseLearner(Protocol):
-    """Trees, components that compete, or somebody's estimator."""
+    """Trees, components that compete, or a user's estimator."""
 
     def prepared(self, backend: Backend, data: TrainingSet) -> BaseLearner:
-        """Ready for these data: whatever can be worked out once."""
+        """The learner with all that can be computed once for these data."""
         ...
 
     def n_groups(self, data: TrainingSet) -> int:
-        """How many there are for a selection rule to draw from: features, or pairs of family and feature."""
+        """Number of groups for a selection rule to draw from: features, or pairs of family and feature."""
         ...
 
     def search(self, key: Key) -> Grow:
         """The worker's half. key: of the round, for learners that draw."""
         ...
 
-    def join(self, backend: Backend, structure: Any, now: Now) -> tuple[Tree | Component, Array]:
-        """The server's half: how far to go, and F <- F + factor h, in place.
+    def values(
+        self, backend: Backend, structure: Any, state: RoundState, noise: Noise | None
+    ) -> tuple[Any, Array | None]:
+        """The server's half: h before the step rule, from the gradients of all rows.
 
-        Returns h and, of a tree, the (n,) leaf of every row (otherwise None).
+        noise: on the gradients that leaf values are made of. Returns what ``update`` takes and, for a tree, the (n,)
+        leaf of every row (otherwise None).
         """
+        ...
+
+    def update(
+        self, backend: Backend, values: Any, leaf_of_row: Array | None, state: RoundState, step: Step
+    ) -> Tree | Component:
+        """The step length by the step rule, and F <- F + factor h, in place. Returns h as it was added."""
         ...

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.base_learners.protocol import Now
+from gpuboost.base_learners.protocol import RoundState
 from gpuboost.growth import Growth
 from gpuboost.keys import Key
-from gpuboost.langevin import Grow
-from gpuboost.types import Array, Structure, TrainingSet, Tree
+from gpuboost.steps import Step
+from gpuboost.types import Array, Grow, Noise, Structure, TrainingSet, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,20 @@ class Trees:
     def search(self, key: Key) -> Grow:
         return self.growth.structure
 
-    def join(self, backend: Backend, structure: Structure, now: Now) -> tuple[Tree, Array]:
-        """Values are exact, with noise of their own if there is any (SGLB: zeta), and as the step rule refines them.
-
-        Under monotonic constraints they keep their order, whatever rows, noise and step make of them.
-        """
+    def values(
+        self, backend: Backend, structure: Structure, state: RoundState, noise: Noise | None
+    ) -> tuple[Tree, Array]:
+        """-G / (D + lambda) of all rows. Monotonic constraints hold for the values, whatever the noise."""
         limits = self.growth.limits
-        at = structure, now.gradients, now.data, limits, now.version
-        tree, leaf_of_row = now.chain.leaf_values(backend, *at, now.noise)
+        tree, leaf_of_row = backend.leaf_values(structure, state.gradients, state.data, limits, state.version, noise)
         if limits.directions is not None:
-            tree = backend.bound_leaves(tree, leaf_of_row, now.data, limits)
-        tree = now.step.refine(backend, tree, leaf_of_row, now.loss, now.running.scores, now.data)
-        if limits.directions is not None:
-            tree = backend.bound_leaves(tree, leaf_of_row, now.data, limits, refined=True)
-        backend.add_leaves(now.running.sums, tree, now.factor, leaf_of_row)
+            tree = backend.bound_leaves(tree, leaf_of_row, state.data, limits)
         return tree, leaf_of_row
+
+    def update(self, backend: Backend, values: Tree, leaf_of_row: Array, state: RoundState, step: Step) -> Tree:
+        """The tree as the step rule refines it. Monotonic constraints hold for its values again."""
+        tree = step.refine(backend, values, leaf_of_row, state.loss, state.scores.values, state.data)
+        if self.growth.limits.directions is not None:
+            tree = backend.bound_leaves(tree, leaf_of_row, state.data, self.growth.limits, refined=True)
+        backend.add_leaves(state.scores.sums, tree, state.factor, leaf_of_row)
+        return tree

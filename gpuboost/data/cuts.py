@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.quantiles import Floats, Integers, between, bin_ends, whole_mass
 from gpuboost.errors import InputError
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.types import Cuts, DeviceMatrix
 
 MOST_BINS = 255
@@ -104,7 +104,7 @@ def sample_rows(n_rows: int, present: Integers | None = None) -> Integers | None
     if n <= SAMPLE_ROWS:
         return present
     edges = np.arange(SAMPLE_ROWS + 1) * n // SAMPLE_ROWS
-    low, high, iteration, stream = (Key.root(0) / "cuts").words
+    low, high, iteration, stream = (Key.root(0) / Stream.CUTS).words
     random = np.random.Philox(key=low | high << 32 | iteration << 64 | stream << 96).random_raw(SAMPLE_ROWS)
     drawn = edges[:-1] + (random % np.diff(edges).astype(np.uint64)).astype(np.int64)
     return drawn if present is None else present[drawn]

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
 from gpuboost.data.given_cuts import check_cuts, replaced
-from gpuboost.data.queries import check_group, query_start, weight_of_rows
+from gpuboost.data.queries import check_group, weight_of_rows
+from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import as_table
 from gpuboost.data.targets import as_numbers, check_target
-from gpuboost.data.weights import check_weight, kept_rows, split_weights
+from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
 from gpuboost.types import Bins, Cuts, DeviceMatrix, TrainingSet
 
@@ -192,14 +193,9 @@ class Dataset:
             y = as_numbers(self.y)
         weight = self.weight if weight is None else weight
         group = self.group if group is None else group
-        rows = kept_rows(weight)
-        if rows is None:
-            lists = None if group is None else query_start(group)
-            return TrainingSet(self.binned(quantise, where), self.cuts, y, *split_weights(weight), lists)
-        assert weight is not None
-        lists = None if group is None else query_start(group[rows])
-        bins = quantise(self.x[rows], self.cuts)
-        return TrainingSet(bins, self.cuts, y[rows], *split_weights(weight[rows]), lists)
+        rows = RowMetadata.of(len(self), weight, group)
+        bins = self.binned(quantise, where) if rows.kept is None else quantise(rows.select(self.x), self.cuts)
+        return rows.training_set(bins, self.cuts, y)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Dataset:
         """Some of the rows, with the cuts of all."""

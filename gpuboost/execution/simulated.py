@@ -22,7 +22,7 @@ from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.rules import Rules, positive
 from gpuboost.execution.server import serve
 from gpuboost.execution.times import time, uniform
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.types import Structure
 
 MEASURED = "measured"
@@ -134,10 +134,11 @@ class SimulatedEngine:
         pull = replace(pull, target=target, sample=sample)
         number = next(self._numbers)
         structures, seconds = self._build(worker, pull, number)
-        fails = uniform(self._root / "fails" / number) < self._rules.failures
+        fails = uniform(self._root / Stream.FAILS / number) < self._rules.failures
         if fails:
-            seconds *= uniform(self._root / "how far it came" / number)
-        there, back = (self._draw(self._rules.network, f"network {way}", number) for way in ("there", "back"))
+            seconds *= uniform(self._root / Stream.HOW_FAR_IT_CAME / number)
+        there = self._draw(self._rules.network, Stream.NETWORK_THERE, number)
+        back = self._draw(self._rules.network, Stream.NETWORK_BACK, number)
         coming = _Coming(worker, pull, seconds, structures, fails)
         heapq.heappush(self._coming, (self._clock + there + seconds + back, number, coming))
         self._resume()
@@ -152,7 +153,7 @@ class SimulatedEngine:
             return Failure(coming.worker, ticket, "a failure of the simulation", expected=True)
         structures = coming.structures or self._built(coming.worker, coming.pull)
         given = self._rules.server_time
-        self._busy = thread_time() if given == MEASURED else self._draw(given, "server", number)
+        self._busy = thread_time() if given == MEASURED else self._draw(given, Stream.SERVER, number)
         return Push(coming.worker, ticket, structures, coming.seconds)
 
     def replace(self, worker: int) -> bool:
@@ -173,12 +174,12 @@ class SimulatedEngine:
         """Now, if it is to be measured; else when the trees are asked for, as not all of them are."""
         speed = 1.0 if self._rules.speeds is None else self._rules.speeds[worker]
         if self._rules.build_time != MEASURED:
-            return None, self._draw(self._rules.build_time, "build", number) / speed
+            return None, self._draw(self._rules.build_time, Stream.BUILD, number) / speed
         began = thread_time()
         structures = self._built(worker, pull)
         return structures, (thread_time() - began) / speed
 
-    def _draw(self, given: Any, name: str, number: int) -> float:
+    def _draw(self, given: Any, name: Stream, number: int) -> float:
         return time(name, given).seconds(self._root / name / number)
 
     def _charge(self) -> None:

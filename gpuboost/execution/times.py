@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 from gpuboost.elementary import exp, log
 from gpuboost.errors import RecipeError
 from gpuboost.execution.rules import positive
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 
 __all__ = ["Constant", "Exponential", "LogNormal", "Straggling", "Time"]
 
@@ -81,8 +81,8 @@ class Straggling:
             raise RecipeError(f"probability: must be at most 1; got {self.probability!r}.")
 
     def seconds(self, key: Key) -> float:
-        usual = time("usual", self.usual).seconds(key / "usual")
-        return usual * self.factor if uniform(key / "straggles") < self.probability else usual
+        usual = time("usual", self.usual).seconds(key / Stream.USUAL)
+        return usual * self.factor if uniform(key / Stream.STRAGGLES) < self.probability else usual
 
 
 def time(name: str, value: Any) -> Time:

@@ -6,6 +6,7 @@ And the families that are built in beside trees, for ``base_learner=``.
 from gpuboost.learners.by_node import RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups
 from gpuboost.learners.families import CategoricalRidge, Linear, LinearTree, Spline, TensorSpline, Tree
+from gpuboost.learners.gain_noise import GainNoise, gain_noise
 from gpuboost.learners.groups import RandomGroup, RandomGroups
 from gpuboost.learners.pairs import RandomLearners
 from gpuboost.learners.selection import AllLearners, Selection, prepared
@@ -15,6 +16,7 @@ __all__ = [
     "AllLearners",
     "CategoricalRidge",
     "CyclicGroups",
+    "GainNoise",
     "Linear",
     "LinearTree",
     "RandomByNode",
@@ -26,5 +28,6 @@ __all__ = [
     "TensorSpline",
     "Tree",
     "WeightedGroups",
+    "gain_noise",
     "prepared",
 ]

@@ -118,8 +118,8 @@ def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = 
     return Dataset(
         features,
         found.y,
-        weight=found.weight,
-        group=found.group,
+        weight=found.metadata.weight,
+        group=found.metadata.group,
         max_bins=model.max_bins,
         categorical_features=model.categorical_features,
         n_jobs=model.n_jobs,

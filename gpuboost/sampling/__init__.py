@@ -6,11 +6,12 @@ function of (seed, round, row) alone, and weighted by 1 / p_i, so that every sum
 
 from __future__ import annotations
 
+from gpuboost.sampling.control_variates import recall, sampler_of
 from gpuboost.sampling.goss import GOSS
 from gpuboost.sampling.importance import ImportanceSampling
 from gpuboost.sampling.presets import MVS, smart_first_order, smart_second_order
 from gpuboost.sampling.protocol import Sampling
-from gpuboost.sampling.target import Targets, targets_of
+from gpuboost.sampling.sampler import Sampler
 from gpuboost.sampling.trimming import WeightTrimming
 from gpuboost.sampling.uniform import EveryRow, UniformSampling
 
@@ -19,11 +20,12 @@ __all__ = [
     "MVS",
     "EveryRow",
     "ImportanceSampling",
+    "Sampler",
     "Sampling",
-    "Targets",
     "UniformSampling",
     "WeightTrimming",
+    "recall",
+    "sampler_of",
     "smart_first_order",
     "smart_second_order",
-    "targets_of",
 ]

@@ -1,4 +1,4 @@
-"""Who follows a fit: eval sets, metrics, callbacks, the stopping rule, the progress bar."""
+"""Monitoring of a fit: eval sets, metrics, callbacks, early stopping and the progress bar."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost import metrics
 from gpuboost.backends.protocol import Backend
+from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.training.parameters import integer
@@ -25,19 +26,18 @@ from gpuboost.watch.record import Watcher
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class RawEvalSet:
     """An eval set before it is binned."""
 
     name: str
     x: Any  # numbers (n, d)
     y: NDArray[Any]  # (n,) float64, as the loss wants it
-    weight: NDArray[Any] | None  # (n,) float64
-    group: NDArray[Any] | None = None  # (n,) the query of each row, for ranking
+    rows: RowMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
-    """What is watched, and who watches; made anew for each fit."""
+class Monitoring:
+    """The metrics of a fit and its watchers; made anew for each fit."""
 
     metrics: tuple[metrics.Metric, ...]
     history: History
@@ -45,7 +45,7 @@ class Following:
     watchers: tuple[Watcher, ...]  # history and stopping among them
 
     @classmethod
-    def of(cls, params: Mapping[str, Any], loss: Loss) -> Following:
+    def of(cls, params: Mapping[str, Any], loss: Loss) -> Monitoring:
         """The watchers that the parameters name.
 
         Raises
@@ -81,7 +81,7 @@ def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
 
 
 def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Metric, ...]:
-    """What ``eval_metric`` asks for; names of metrics of rankings that say no place, at each of ``eval_at``."""
+    """The metrics that ``eval_metric`` names; a ranking metric without a place is taken at each of ``eval_at``."""
     listed: Sequence[Any] = asked if isinstance(asked, (list, tuple)) else [asked]
     if is_list_loss(loss):
         listed = [name for one in listed for name in _at_places("ndcg" if one is None else one, eval_at)]

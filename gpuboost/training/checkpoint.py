@@ -33,8 +33,8 @@ NOTHING = Log(())
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What a checkpoint holds beside the model."""
+class CheckpointState:
+    """The content of a checkpoint beside the model."""
 
     seed: int
     first: int  # rounds of the model that the fit began with
@@ -53,7 +53,7 @@ class Run:
         return {"seed": self.seed, "first": self.first, "data": list(self.data), "evals": evals, "log": log}
 
     @classmethod
-    def from_json(cls, found: Any) -> Run:
+    def from_json(cls, found: Any) -> CheckpointState:
         """The inverse.
 
         Raises
@@ -72,8 +72,8 @@ class Run:
             raise InputError(f"model file: extra.run.evals: found {str(found['evals'])[:80]!r}.") from None
         return cls(seed, first, (rows, features, check), evals, Log.from_json(found["log"]))
 
-    def rest(self, recipe: Recipe) -> Recipe:
-        """The rounds that are still to be done.
+    def remaining(self, recipe: Recipe) -> Recipe:
+        """The recipe with the rounds that are still to be done.
 
         Raises
         ------
@@ -129,22 +129,22 @@ class Run:
 
 
 @dataclass(slots=True)
-class Diary:
-    """What a fit has come to, for whoever goes on with it."""
+class CheckpointRecorder:
+    """Notes of a fit from which the state after any of its rounds is made."""
 
-    run: Run
+    state: CheckpointState
     execution: Execution
     history: History
     lines: list[Built] = field(default_factory=list)  # since this call of fit
 
-    def up_to(self, rounds: int) -> Run:
-        """The run whose model has so many rounds."""
-        log = log_of(self.execution, self.run.seed, (*self.run.log.lines, *self.lines)).before(rounds)
-        return replace(self.run, evals=self.history.by_round[: len(log.applied)], log=log)
+    def state_after(self, rounds: int) -> CheckpointState:
+        """The state when the model had so many rounds."""
+        log = log_of(self.execution, self.state.seed, (*self.state.log.lines, *self.lines)).before(rounds)
+        return replace(self.state, evals=self.history.by_round[: len(log.applied)], log=log)
 
 
 def fingerprint(n_features: int, y: NDArray[Any], weight: NDArray[Any] | None) -> tuple[int, int, int]:
-    """What ``Run.data`` is."""
+    """``CheckpointState.data``: rows, features, and a checksum of target and weights."""
     found = crc32(np.ascontiguousarray(y, np.float64).data)
     if weight is not None:
         found = crc32(np.ascontiguousarray(weight, np.float64).data, found)

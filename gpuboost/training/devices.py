@@ -37,7 +37,7 @@ def machine_of(owner: object, device: str, threads: int) -> Backend:
     return held[1]
 
 
-def adopted(X: Any, device: object) -> Any:
+def as_device_array(X: Any, device: object) -> Any:
     """X; or, where it lives on a GPU, what stands for it there. Raises DeviceError if ``device`` is another one."""
     where = gpu_of(X)
     if where is None:
@@ -54,7 +54,7 @@ def on_host(values: Any) -> Any:
     return runtime.download(runtime.adopt(values))
 
 
-def answered(machine: Backend, x: Any, found: Array, finish: Callable[[Array], Any] | None = None) -> Any:
+def to_caller_device(machine: Backend, x: Any, found: Array, finish: Callable[[Array], Any] | None = None) -> Any:
     """``finish`` of what a machine found: on the device if x is there, unless it is text.
 
     What only hands on the scores of one output stays where it is; other answers are finished on the host.
@@ -69,7 +69,7 @@ def answered(machine: Backend, x: Any, found: Array, finish: Callable[[Array], A
 
 
 def _hands_on(finish: Callable[[Array], Any]) -> bool:
-    """Whether it makes (n,) of (1, n) scores, and nothing else."""
+    """True if ``finish`` makes (n,) of (1, n) scores, and nothing else."""
     probe = np.zeros((1, 1))
     answer = finish(probe)
     return np.shape(answer) == (1,) and np.shares_memory(answer, probe)

@@ -13,8 +13,8 @@ from gpuboost.data.columns import Columns
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses import SavedCustom
 from gpuboost.training import files
-from gpuboost.training.checkpoint import Run
-from gpuboost.training.targets import Goal
+from gpuboost.training.checkpoint import CheckpointState
+from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Ensemble
 
 
@@ -25,32 +25,32 @@ class Start:
     columns: Columns
     ensemble: Ensemble
     params: Mapping[str, Any] = field(default_factory=dict)
-    run: Run | None = None  # how to go on, if the fit that made it was interrupted
+    run: CheckpointState | None = None  # how to go on, if the fit that made it was interrupted
 
 
-def starting_point(saved: files.Saved, goal: Goal) -> Start:
-    """What to continue from.
+def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
+    """The model to continue, checked against the target.
 
     Raises
     ------
     InputError
         If it was made for another kind of target.
     """
-    if (saved.classes is None) != (goal.classes is None):
-        wanted = files.CLASSIFIER if goal.classes is not None else "a regressor or ranker"
+    if (saved.classes is None) != (target.classes is None):
+        wanted = files.CLASSIFIER if target.classes is not None else "a regressor or ranker"
         raise InputError(
             f"init_model: must be of the same kind as this estimator, {wanted}; got {files.kind_of(saved)}."
         )
-    same_name = isinstance(saved.loss, SavedCustom) and saved.loss.name == goal.loss.name
-    if saved.loss != goal.loss and not same_name:
-        raise InputError(f"init_model: was trained for the loss {saved.loss!r}; this fit is for {goal.loss!r}.")
-    if saved.classes is not None and goal.classes is not None and not np.array_equal(saved.classes, goal.classes):
-        raise InputError(f"init_model: knows the classes {saved.classes}; y holds {goal.classes}.")
+    same_name = isinstance(saved.loss, SavedCustom) and saved.loss.name == target.loss.name
+    if saved.loss != target.loss and not same_name:
+        raise InputError(f"init_model: was trained for the loss {saved.loss!r}; this fit is for {target.loss!r}.")
+    if saved.classes is not None and target.classes is not None and not np.array_equal(saved.classes, target.classes):
+        raise InputError(f"init_model: knows the classes {saved.classes}; y holds {target.classes}.")
     return Start(saved.columns, saved.ensemble, saved.params)
 
 
-def checkpoint(path: Any, init_model: Any, goal: Goal) -> Start:
-    """What to go on from.
+def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:
+    """The checkpoint to go on from.
 
     Raises
     ------
@@ -69,4 +69,4 @@ def checkpoint(path: Any, init_model: Any, goal: Goal) -> Start:
             f"resume_from: {os.fspath(path)!r} is a model, and no checkpoint that gb.callbacks.Checkpoint wrote. "
             "To continue a model with more rounds, use init_model."
         )
-    return replace(starting_point(saved, goal), run=Run.from_json(saved.run))
+    return replace(starting_point(saved, target), run=CheckpointState.from_json(saved.run))

@@ -20,6 +20,7 @@ from gpuboost.data.cuts import MOST_BINS, check_max_bins
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.parquet import ParquetDataset
 from gpuboost.data.queries import query_start
+from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError
@@ -30,17 +31,17 @@ from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus, with_numbers
-from gpuboost.training.callbacks import Following, Watched
-from gpuboost.training.checkpoint import Run, fingerprint
+from gpuboost.training.callbacks import Monitoring, RawEvalSet
+from gpuboost.training.checkpoint import CheckpointState, fingerprint
 from gpuboost.training.checks import warn_of_light_weights
-from gpuboost.training.devices import adopted, on_host
+from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.init_model import Start
 from gpuboost.training.memory import check_room
-from gpuboost.training.monotone import directions_for
-from gpuboost.training.rows import Labelled, bin_rows, eval_sets, labelled, numbers, with_values
+from gpuboost.training.monotone import monotone_constraints_for
+from gpuboost.training.rows import LabelledRows, bin_rows, eval_sets, labelled, numbers, with_values
 from gpuboost.training.sharding import GPUS, shards_choice, shared_out
-from gpuboost.training.targets import Goal, queries_of
+from gpuboost.training.targets import TrainingTarget, checked_queries
 from gpuboost.training.train import Job
 from gpuboost.types import Cuts, DeviceMatrix, Ensemble, TrainingSet
 
@@ -59,7 +60,12 @@ class Features:
 
 
 def job(
-    params: Mapping[str, Any], rows: Labelled, goal: Goal, eval_set: Any, start: Start | None, started: float
+    params: Mapping[str, Any],
+    rows: LabelledRows,
+    target: TrainingTarget,
+    eval_set: Any,
+    start: Start | None,
+    started: float,
 ) -> tuple[Job, Saved]:
     """The job, and what is known already of the model it will make.
 
@@ -70,34 +76,34 @@ def job(
     """
     values, place = size_of(rows.x)
     choice, threads = machine(params, values, place), parameters.threads(params["n_jobs"])
-    run = _run(params, rows, goal, start)
+    run = _run(params, rows, target, start)
     seed = run.seed
     known = None if start is None else start.columns
-    held = directions_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
-    recipe = run.rest(parameters.recipe(params, goal.loss, len(goal.y), rows.x.shape[1], held))
-    following = Following.of(params, goal.loss)
-    found = features(params, rows.x, goal.weight, start, threads)
+    held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
+    recipe = run.remaining(parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held))
+    monitoring = Monitoring.of(params, target.loss)
+    found = features(params, rows.x, target.rows.weight, start, threads)
     recipe = with_numbers(recipe, found.columns.names)
     if params["validation_fraction"] is None:
         on = "cpu" if choice.name == GPUS else choice.name  # rows to watch stay with the driver of shards
-        sets = watched(eval_set, found.columns, goal, on)
+        sets = watched(eval_set, found.columns, target, on)
     elif eval_set is None:
-        found, goal, sets = split(params["validation_fraction"], seed, found, goal)
+        found, target, sets = split(params["validation_fraction"], seed, found, target)
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
-    warn_of_light_weights(recipe, goal.weight)
+    warn_of_light_weights(recipe, target.rows.weight)
     resume = None if start is None else start.ensemble
     if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
         kind = "other base learners" if resume.components else "trees"
         raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
     eval_rows = tuple(one.x.shape[0] for one in sets)
-    choice = settled(choice, params["device"] == "auto" and place is None, recipe, found, goal, eval_rows)
-    model = Saved(dict(params), resume or Ensemble(np.empty(0), found.cuts), goal.loss, found.columns, goal.classes)
+    choice = settled(choice, params["device"] == "auto" and place is None, recipe, found, target, eval_rows)
+    model = Saved(dict(params), resume or Ensemble(np.empty(0), found.cuts), target.loss, found.columns, target.classes)
     made = Job(
         recipe=recipe,
-        training_set=training_set(found, goal, with_x=recipe.base_learner is not None),
+        training_set=training_set(found, target, with_x=recipe.base_learner is not None),
         eval_sets=sets,
-        following=following,
+        monitoring=monitoring,
         backend=backends.get(choice.name, threads),
         choice=choice,
         threads=threads,
@@ -109,17 +115,17 @@ def job(
     return made, model
 
 
-def _run(params: Mapping[str, Any], rows: Labelled, goal: Goal, start: Start | None) -> Run:
-    """What this fit is, and what was done of it already."""
-    data = fingerprint(rows.x.shape[1], goal.y, goal.weight)
+def _run(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None) -> CheckpointState:
+    """The state that this fit begins with: its seed, its data, and the rounds that were done before."""
+    data = fingerprint(rows.x.shape[1], target.y, target.rows.weight)
     if start is None or start.run is None:
-        return Run(seed_of(params["random_state"]), 0 if start is None else start.ensemble.n_rounds, data)
+        return CheckpointState(seed_of(params["random_state"]), 0 if start is None else start.ensemble.n_rounds, data)
     start.run.check(written(start.params), written(params), params["random_state"], data)
     return start.run
 
 
 def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
-    """Where to fit: what a GPU has no kernels for, and what workers of other processes do, on the CPU.
+    """The device of a fit: the CPU for what a GPU has no kernels for, and for workers of other processes.
 
     Raises
     ------
@@ -192,7 +198,9 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
         raise RecipeError("categorical_features: a Dataset has its columns decided; give it to the Dataset.")
 
 
-def split(fraction: Any, seed: int, found: Features, goal: Goal) -> tuple[Features, Goal, tuple[Watched, ...]]:
+def split(
+    fraction: Any, seed: int, found: Features, target: TrainingTarget
+) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...]]:
     """Set a share of the rows aside to be watched; of classes, the same share of each; of rankings, whole queries.
 
     Raises
@@ -207,33 +215,35 @@ def split(fraction: Any, seed: int, found: Features, goal: Goal) -> tuple[Featur
     share = float(fraction) if isinstance(fraction, Real) and not isinstance(fraction, bool) else 0.0
     if not 0.0 < share < 1.0:
         raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {fraction!r}.")
-    strata = None if goal.classes is None else goal.y
-    units = np.arange(len(goal.y)) if goal.group is None else np.arange(len(query_start(goal.group)) - 1)
+    strata = None if target.classes is None else target.y
+    group = target.rows.group
+    sizes = np.ones(len(target.y), np.int64) if group is None else np.diff(query_start(group))
+    units = np.arange(len(sizes))
     try:
         learn, watch = train_test_split(units, test_size=share, random_state=seed % 2**32, stratify=strata)
     except ValueError as error:
-        units_are = f"{len(units)} {'rows' if goal.group is None else 'queries'}"
+        units_are = f"{len(units)} {'rows' if group is None else 'queries'}"
         raise InputError(f"validation_fraction: {fraction} of {units_are} cannot be set aside; {error}") from None
     learn, watch = np.sort(learn), np.sort(watch)
-    if goal.group is not None:
-        query = np.repeat(units, np.diff(query_start(goal.group)))
+    if group is not None:
+        query = np.repeat(units, sizes)
         learn, watch = (np.flatnonzero(np.isin(query, some)) for some in (learn, watch))
 
-    def part(rows: NDArray[np.intp]) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
-        weight = None if goal.weight is None else check_weight(goal.weight[rows], len(rows), "validation_fraction")
-        return found.x[rows], goal.y[rows], weight
+    def part(rows: NDArray[np.intp]) -> tuple[Any, NDArray[np.float64], RowMetadata]:
+        weight, n = target.rows.weight, len(rows)
+        weight = None if weight is None else check_weight(weight[rows], n, "validation_fraction")
+        return found.x[rows], target.y[rows], RowMetadata.of(n, weight, None if group is None else group[rows])
 
-    groups = [None if goal.group is None else goal.group[rows] for rows in (learn, watch)]
-    x, y, weight = part(learn)
+    x, y, metadata = part(learn)
     return (
         replace(found, x=x, dataset=None),
-        replace(goal, y=y, weight=weight, group=groups[0]),
-        (Watched("validation_0", *part(watch), groups[1]),),
+        replace(target, y=y, rows=metadata),
+        (RawEvalSet("validation_0", *part(watch)),),
     )
 
 
 def size_of(x: Table | Dataset) -> tuple[int, str | None]:
-    """How many values are stored, and on which GPU, if it is one."""
+    """The number of stored values, and the GPU that holds them; None if they are in the host's memory."""
     matrix = x.x if isinstance(x, Dataset) else x.matrix
     if isinstance(matrix, DeviceMatrix):
         return matrix.shape[0] * matrix.shape[1], matrix.device
@@ -241,7 +251,12 @@ def size_of(x: Table | Dataset) -> tuple[int, str | None]:
 
 
 def settled(
-    choice: Choice, automatic: bool, recipe: Recipe, found: Features, goal: Goal, eval_rows: tuple[int, ...]
+    choice: Choice,
+    automatic: bool,
+    recipe: Recipe,
+    found: Features,
+    target: TrainingTarget,
+    eval_rows: tuple[int, ...],
 ) -> Choice:
     """The choice, if that machine can do it; where it was ours to make, else the CPU.
 
@@ -253,7 +268,7 @@ def settled(
     if choice.name in ("cpu", GPUS):
         return choice
     try:
-        check_room(choice.name, recipe, found.x.shape[0], found.cuts, goal.weight, eval_rows, goal.group)
+        check_room(choice.name, recipe, found.cuts, target.rows, eval_rows)
     except DeviceError as error:
         if not automatic:
             raise
@@ -261,7 +276,7 @@ def settled(
     return choice
 
 
-def watched(given: Any, columns: Columns, goal: Goal, device: str) -> tuple[Watched, ...]:
+def watched(given: Any, columns: Columns, target: TrainingTarget, device: str) -> tuple[RawEvalSet, ...]:
     """The eval sets as numbers.
 
     Raises
@@ -270,7 +285,7 @@ def watched(given: Any, columns: Columns, goal: Goal, device: str) -> tuple[Watc
         Naming the set that does not have the features or the kind of target of the training data.
     """
 
-    by_query = goal.group is not None
+    by_query = target.rows.group is not None
 
     def one(x: Any, y: Any, weight: Any, group: Any) -> tuple[Any, ...]:
         if isinstance(x, Dataset):
@@ -278,32 +293,35 @@ def watched(given: Any, columns: Columns, goal: Goal, device: str) -> tuple[Watc
             weight = x.weight if weight is None else weight
             group = x.group if group is None else group
         else:
-            x = as_table(adopted(x, device))
+            x = as_table(as_device_array(x, device))
         if y is None:
             raise InputError("y: a target is needed to be judged by.")
         rows = labelled(x, on_host(y), on_host(weight), x.shape[0], group if by_query else None)
-        return numbers(x, columns), goal.encode(rows.y), rows.weight, queries_of(rows) if by_query else None
+        values, encoded = numbers(x, columns), target.encode(rows.y)
+        if by_query:
+            checked_queries(rows.metadata)
+        return values, encoded, rows.metadata
 
     return tuple(
-        Watched(name, *_named(f"eval_set: {name}", partial(one, *parts)))
+        RawEvalSet(name, *_named(f"eval_set: {name}", partial(one, *parts)))
         for name, *parts in eval_sets(given, by_query=by_query)
     )
 
 
-def training_set(found: Features, goal: Goal, *, with_x: bool) -> Callable[[Backend], TrainingSet]:
-    """How a backend bins the rows; a Dataset remembers its bins. with_x: whether their numbers are wanted too."""
+def training_set(found: Features, target: TrainingTarget, *, with_x: bool) -> Callable[[Backend], TrainingSet]:
+    """A function by which a backend bins the rows; a Dataset keeps its bins. with_x: keep the binned numbers, too."""
 
     def make(backend: Backend) -> TrainingSet:
         data = binned(backend)
-        return with_values(data, found.x, goal.weight) if with_x else data
+        return with_values(data, found.x, target.rows) if with_x else data
 
     def binned(backend: Backend) -> TrainingSet:
         if backend.name == "sharded":
-            return shared_out(cast("Sharded", backend), found.x, found.cuts, goal.y, goal.weight, goal.group)
-        if found.dataset is None:
-            return bin_rows(backend, found.x, found.cuts, goal.y, goal.weight, goal.group)
+            return shared_out(cast("Sharded", backend), found.x, found.cuts, target.y, target.rows)
+        if found.dataset is None or target.rows.kept is not None:
+            return bin_rows(backend, found.x, found.cuts, target.y, target.rows)
         where = backend.name if backend.name.startswith("cuda") else "host"
-        return found.dataset.training_set(backend.quantise, goal.y, goal.weight, where, goal.group)
+        return target.rows.training_set(found.dataset.binned(backend.quantise, where), found.cuts, target.y)
 
     return make
 
@@ -328,7 +346,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def _named(name: str, call: Callable[[], Any]) -> Any:
-    """What ``call`` returns; an error that it raises says what it was about."""
+    """The result of ``call``; its errors are raised again with the name in front."""
     try:
         return call()
     except DeviceError as error:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuboost import components
 from gpuboost.backends.cuda.device.dry_run import CountedArray, Rehearsal
@@ -15,14 +14,13 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners.competition import Competition
 from gpuboost.base_learners.on_paper import OnPaper
 from gpuboost.boosting import boost
-from gpuboost.data.queries import query_start
-from gpuboost.data.weights import kept_rows, split_weights
+from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError
 from gpuboost.execution.in_turn import in_turn
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
-from gpuboost.training.memory_breakdown import OF_ROWS, PURPOSES, Labelled
+from gpuboost.training.memory_breakdown import OF_ROWS, PURPOSES, TracedBackend
 from gpuboost.types import (
     Array,
     Cuts,
@@ -52,7 +50,7 @@ class MemoryEstimate:
 
     @property
     def bytes_per_row(self) -> float:
-        """Of what grows with the rows."""
+        """Bytes of the arrays that grow with the rows, per row."""
         return sum(self.breakdown[purpose] for purpose in OF_ROWS) / self.n_rows
 
     def __str__(self) -> str:
@@ -63,19 +61,13 @@ class MemoryEstimate:
         return "\n".join([*lines, f"  {self.bytes_per_row:.1f} bytes a row"])
 
 
-def check_room(
-    device: str, recipe: Recipe, n: int, cuts: Cuts, weight: NDArray[np.float64] | None, eval_rows: tuple[int, ...],
-    group: NDArray[Any] | None = None,
-) -> None:  # fmt: skip
+def check_room(device: str, recipe: Recipe, cuts: Cuts, rows: RowMetadata, eval_rows: tuple[int, ...]) -> None:
     """Raise DeviceError, with the numbers, if the GPU has not enough free memory for the training."""
     runtime = open_gpu(device)
-    kept = kept_rows(weight)
-    if kept is not None and weight is not None:
-        n, weight, group = len(kept), weight[kept], None if group is None else group[kept]
-    lists = None if group is None else query_start(group)
     fewer = "with fewer workers, " if declared(ExecutionTraits, recipe.execution).has_workers else ""
-    needed, free = rehearsed(recipe, n, cuts, runtime.sm_count, weight, eval_rows, lists), runtime.free_memory
+    needed, free = training_memory(recipe, cuts, runtime.sm_count, rows, eval_rows), runtime.free_memory
     if needed.total > free:
+        n = needed.n_rows
         raise DeviceError(
             f"device: {device} has {_size(free)} free, and the training takes {_size(needed.total)} "
             f"({needed.bytes_per_row:.0f} bytes for each of {n:,} rows; gpuboost.estimate_memory says for what). "
@@ -83,34 +75,29 @@ def check_room(
         )
 
 
-def rehearsed(
-    recipe: Recipe,
-    n: int,
-    cuts: Cuts,
-    sm_count: int,
-    weight: NDArray[np.float64] | None = None,
-    eval_rows: tuple[int, ...] = (),
-    lists: NDArray[np.int64] | None = None,
+def training_memory(
+    recipe: Recipe, cuts: Cuts, sm_count: int, rows: RowMetadata, eval_rows: tuple[int, ...] = ()
 ) -> MemoryEstimate:
-    """What the driver allocates for a training of this recipe on n rows cut like this; ``lists``: ``query_start``."""
+    """The memory that the driver allocates for a training of this recipe on the kept ones of these rows."""
     from gpuboost.backends.cuda.backend import Cuda
 
-    runtime = Rehearsal(sm_count)
+    n, runtime = rows.n_kept, Rehearsal(sm_count)
     machine = Cuda(runtime)
-    backend = Labelled(machine, runtime)
+    backend = TracedBackend(machine, runtime)
     bins = backend.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
     with runtime.purpose("labels"):
-        data = TrainingSet(bins, cuts, runtime.empty(n, np.float64), *split_weights(weight), lists)
+        y = runtime.empty(n, np.float64)
+        data = TrainingSet(bins, cuts, y, rows.real_weight, rows.multiplicity, rows.query_start)
     with runtime.purpose("eval sets"):
-        watched = [_watched(machine, runtime, rows, recipe.loss.n_outputs, cuts) for rows in eval_rows]
+        watched = [_watched(machine, runtime, n_watched, recipe.loss.n_outputs, cuts) for n_watched in eval_rows]
 
     def watch(progress: Progress) -> bool:
         with runtime.purpose("eval sets"):
-            for rows, scores in watched:
-                for one in progress.trees:
-                    components.add(machine, scores, one, progress.factor, rows)
-                if lists is None:  # what rankings are judged by is computed by the host
-                    machine.loss_value(recipe.loss, scores, rows.y, None)
+            for eval_set, scores in watched:
+                for tree in progress.trees:
+                    components.add(machine, scores, tree, progress.factor, eval_set)
+                if rows.query_start is None:  # metrics of rankings are computed by the host
+                    machine.loss_value(recipe.loss, scores, eval_set.y, None)
         return False
 
     if isinstance(recipe.base_learner, Competition):

@@ -1,4 +1,4 @@
-"""What memory of a GPU is for: a backend, and its workers' benches, that say so of all they allocate."""
+"""The GPU memory of a training by purpose: a backend, and its workers' benches, whose allocations are traced."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PURPOSES = {
     "eval sets": "bins, target and scores of eval sets",
     "other": "other",
 }
-"""What memory is for. The first nine grow with the rows."""
+"""Purposes of memory. The first nine grow with the rows."""
 
 OF_ROWS = tuple(PURPOSES)[:9]
 _IN_THE_ARENA = {
@@ -47,23 +47,23 @@ _OF_VERB = {
 }  # fmt: skip
 
 
-class Labelled:
-    """A backend whose allocations are told apart by the verb that asks for them."""
+class TracedBackend:
+    """A backend whose allocations are traced to the verb that asks for them."""
 
     def __init__(self, machine: Cuda, runtime: Rehearsal) -> None:
         self._machine, self._runtime, self.name, self.offers = machine, runtime, machine.name, machine.offers
         self._plan: Plan | None = None
         self._drawn = 0  # rows that are gathered for a tree
-        self._workers: list[Labelled] = []
+        self._workers: list[TracedBackend] = []
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._machine, name)
 
-        def labelled(*given: Any, **named: Any) -> Any:
+        def traced(*given: Any, **named: Any) -> Any:
             with self._runtime.purpose(_OF_VERB.get(name, "other")):
                 return verb(*given, **named)
 
-        return labelled
+        return traced
 
     def grow(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
@@ -84,8 +84,8 @@ class Labelled:
 
         def hire() -> Bench:
             bench = opened()
-            self._workers.append(Labelled(cast("Cuda", bench.machine), self._runtime))
-            return _LabelledBench(bench, self._workers[-1], self._runtime)
+            self._workers.append(TracedBackend(cast("Cuda", bench.machine), self._runtime))
+            return _TracedBench(bench, self._workers[-1], self._runtime)
 
         return hire
 
@@ -115,10 +115,10 @@ class Labelled:
         found["node ids"] += 4 * self._plan.n
 
 
-class _LabelledBench:
+class _TracedBench:
     """See ``Bench``."""
 
-    def __init__(self, bench: Bench, machine: Labelled, runtime: Rehearsal) -> None:
+    def __init__(self, bench: Bench, machine: TracedBackend, runtime: Rehearsal) -> None:
         self._bench, self._machine, self._runtime = bench, machine, runtime
 
     def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
@@ -129,8 +129,8 @@ class _LabelledBench:
         with self._runtime.purpose("lent"):
             return self._bench.build(lambda _: work(cast(Backend, self._machine)))
 
-    def beside(self) -> _LabelledBench:
-        return _LabelledBench(self._bench.beside(), self._machine, self._runtime)
+    def beside(self) -> _TracedBench:
+        return _TracedBench(self._bench.beside(), self._machine, self._runtime)
 
     def close(self) -> None:
         self._bench.close()

@@ -1,4 +1,4 @@
-"""What ``monotonic_cst=`` says: for each column whether predictions rise with it, fall, or are free."""
+"""``monotonic_cst=``: for each column, predictions rise with it, fall, or are free."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULE = "None, one of -1 (falls), 0 (free) and 1 (rises) for each column, or a ma
 
 
 def constrains(value: Any) -> bool:
-    """Whether it is anything but None and zeros; of what makes no sense, True: who looks closer says so."""
+    """False for None and zeros. Values that make no sense count as True; they are refused later."""
     if value is None:
         return False
     listed = value.values() if isinstance(value, Mapping) else value
@@ -28,7 +28,7 @@ def constrains(value: Any) -> bool:
         return True
 
 
-def directions(value: Any, columns: Columns) -> tuple[int, ...] | None:
+def monotone_constraints(value: Any, columns: Columns) -> tuple[int, ...] | None:
     """(columns,) 1, -1 or 0; None if every column is free.
 
     Raises
@@ -36,10 +36,10 @@ def directions(value: Any, columns: Columns) -> tuple[int, ...] | None:
     RecipeError
         If it is of the wrong length, has another value, names no column, or is of a categorical column.
     """
-    return _directions(value, columns.n_features, columns.names, columns.is_categorical)
+    return _constraints(value, columns.n_features, columns.names, columns.is_categorical)
 
 
-def directions_for(
+def monotone_constraints_for(
     value: Any, X: Any, categorical_features: Any, known: Columns | None = None
 ) -> tuple[int, ...] | None:
     """The same before columns are learned: X is a Dataset, or what ``as_table`` takes.
@@ -49,13 +49,13 @@ def directions_for(
     if value is None:
         return None
     if isinstance(X, Dataset):
-        return directions(value, X.columns)
+        return monotone_constraints(value, X.columns)
     table = as_table(X)
     categorical = categorical_columns(table, categorical_features) if known is None else known.is_categorical
-    return _directions(value, table.shape[1], table.names, categorical)
+    return _constraints(value, table.shape[1], table.names, categorical)
 
 
-def _directions(
+def _constraints(
     value: Any, n_columns: int, names: tuple[str, ...] | None, categorical: NDArray[np.bool_]
 ) -> tuple[int, ...] | None:
     if value is None:
@@ -79,7 +79,7 @@ def _listed(value: Any, n_columns: int) -> tuple[int, ...]:
             f"monotonic_cst: must have one entry for each of the {n_columns} columns of X; got {len(value)}. Give 0 "
             "for those that are free, or a mapping of names."
         )
-    return tuple(_direction(one, f"column {f}") for f, one in enumerate(value))
+    return tuple(_constraint(one, f"column {f}") for f, one in enumerate(value))
 
 
 def _named(value: Mapping[Any, Any], names: tuple[str, ...] | None, n_columns: int) -> tuple[int, ...]:
@@ -89,11 +89,11 @@ def _named(value: Mapping[Any, Any], names: tuple[str, ...] | None, n_columns: i
             number = column_number(name, names, n_columns, "monotonic_cst")
         except InputError as error:
             raise RecipeError(str(error)) from None
-        found[number] = _direction(one, f"column {name!r}")
+        found[number] = _constraint(one, f"column {name!r}")
     return tuple(found)
 
 
-def _direction(one: Any, of: str) -> int:
+def _constraint(one: Any, of: str) -> int:
     if isinstance(one, (bool, np.bool_)) or not isinstance(one, Real) or one not in (-1, 0, 1):
         raise RecipeError(f"monotonic_cst: must be {RULE}; got {one!r} for {of}.")
     return int(float(one))

@@ -14,24 +14,24 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.parquet import ParquetDataset
-from gpuboost.data.queries import check_group, query_start, weight_of_rows
+from gpuboost.data.queries import check_group, weight_of_rows
+from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import check_target
-from gpuboost.data.weights import check_weight, kept_rows, split_weights
+from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
 from gpuboost.types import Array, Cuts, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledRows:
     """Rows as the user gave them, checked."""
 
     x: Any  # Table, numpy array or scipy matrix; or a Dataset, whose features are numbers already
     y: NDArray[Any]  # (n,) numbers or labels
-    weight: NDArray[np.float64] | None  # (n,)
-    group: NDArray[Any] | None = None  # (n,) the query of each row, for ranking
+    metadata: RowMetadata
 
 
-def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> Labelled:
+def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> LabelledRows:
     """The rows, with target, weights and queries checked.
 
     Raises
@@ -41,10 +41,11 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> Lab
     """
     target = check_target(column_or_1d(y, warn=True), n_rows)
     queries = check_group(group, n_rows)
-    return Labelled(x, target, check_weight(weight_of_rows(weight, queries), n_rows), queries)
+    checked_weight = check_weight(weight_of_rows(weight, queries), n_rows)
+    return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries))
 
 
-def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> Labelled:
+def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> LabelledRows:
     """The rows of a Dataset. A target, weights or queries that it does not hold may come beside it."""
     held_and_given = (("y", data.y, y), ("sample_weight", data.weight, weight), ("group", data.group, group))
     for name, held, given in held_and_given:
@@ -55,7 +56,8 @@ def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> L
         raise InputError("y: a Dataset to fit needs a target; make it with Dataset(X, y).")
     group = data.group if group is None else group
     if data.weight is not None:
-        return Labelled(data, check_target(target, len(data)), data.weight, check_group(group, len(data)))
+        checked_target, queries = check_target(target, len(data)), check_group(group, len(data))
+        return LabelledRows(data, checked_target, RowMetadata.of(len(data), data.weight, queries))
     return labelled(data, target, weight, len(data), group)
 
 
@@ -79,27 +81,14 @@ def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> 
     return x.x[:] if read and isinstance(x, ParquetDataset) else x.x
 
 
-def bin_rows(
-    backend: Backend,
-    x: Any,
-    cuts: Cuts,
-    y: NDArray[np.float64],
-    weight: NDArray[np.float64] | None,
-    group: NDArray[Any] | None = None,
-) -> TrainingSet:
+def bin_rows(backend: Backend, x: Any, cuts: Cuts, y: NDArray[np.float64], rows: RowMetadata) -> TrainingSet:
     """Rows of numbers as the loop and the watchers want them; those of weight 0 are left out."""
-    rows = kept_rows(weight)
-    if rows is not None and weight is not None:
-        x, y, weight = x[rows], y[rows], weight[rows]
-        group = None if group is None else group[rows]
-    lists = None if group is None else query_start(group)
-    return TrainingSet(backend.quantise(x, cuts), cuts, y, *split_weights(weight), lists)
+    return rows.training_set(backend.quantise(rows.select(x), cuts), cuts, y)
 
 
-def with_values(data: TrainingSet, x: Any, weight: NDArray[np.float64] | None) -> TrainingSet:
+def with_values(data: TrainingSet, x: Any, rows: RowMetadata) -> TrainingSet:
     """The same with the numbers that were binned, for base learners that do not go by bins."""
-    rows = kept_rows(weight)
-    return replace(data, x=x if rows is None else x[rows])
+    return replace(data, x=rows.select(x))
 
 
 def weight_of(data: TrainingSet) -> Array | None:

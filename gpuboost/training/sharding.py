@@ -15,8 +15,7 @@ from gpuboost.backends.capabilities import GPU_SHARDS
 from gpuboost.backends.devices import Choice
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.parquet import ParquetRows
-from gpuboost.data.queries import query_start
-from gpuboost.data.weights import kept_rows, split_weights
+from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError
 from gpuboost.execution import DataParallel
 from gpuboost.langevin import Langevin
@@ -59,19 +58,16 @@ def ends_of(n_rows: int, shards: int, lists: NDArray[np.int64] | None = None, *,
 
 
 def shared_out(
-    backend: Sharded | ShardedGpus, x: Any, cuts: Cuts, y: NDArray[np.float64], weight: NDArray[np.float64] | None,
-    group: NDArray[Any] | None,
-) -> TrainingSet:  # fmt: skip
+    backend: Sharded | ShardedGpus, x: Any, cuts: Cuts, y: NDArray[np.float64], rows: RowMetadata
+) -> TrainingSet:
     """The rows ``x`` (n, d) that are in memory here, each shard given its own; those of weight 0 are left out."""
     from gpuboost.backends.sharded.piece import Piece
 
-    rows, files = kept_rows(weight), x if isinstance(x, ParquetRows) else None
+    files = x if isinstance(x, ParquetRows) else None
     if files is not None:
         x = np.arange(len(y))  # of rows that stay in files, the numbers are sent
-    if rows is not None and weight is not None:
-        x, y, weight, group = x[rows], y[rows], weight[rows], None if group is None else group[rows]
-    lists = None if group is None else query_start(group)
-    weight, multiplicity = split_weights(weight)
+    x, y = rows.select(x), rows.select(y)
+    weight, multiplicity, lists = rows.real_weight, rows.multiplicity, rows.query_start
     sources: list[Source] = []
     ends = ends_of(len(y), backend.shards, lists, whole=backend.whole)
     for a, b in zip([0, *ends[:-1]], ends, strict=True):
@@ -90,7 +86,7 @@ def _read(files: ParquetRows, piece: Piece) -> Piece:
 
 
 def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
-    """Where shards compute: each on the CPU of its machine or, with device="cuda", on a GPU.
+    """The device of the shards: the CPU of their machines or, with device="cuda", a GPU for each.
 
     Raises
     ------

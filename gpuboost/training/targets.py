@@ -1,9 +1,9 @@
-"""What is to be learned: the target as numbers, the loss that fits it, and the weight of each row."""
+"""The target of a fit: numbers to be learned, the loss that fits them, and the weights and queries of the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,27 @@ from sklearn.utils.multiclass import check_classification_targets
 from gpuboost import losses
 from gpuboost.data.labels import whole_labels
 from gpuboost.data.queries import check_query_weight
+from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import as_numbers
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
-from gpuboost.training.rows import Labelled
+from gpuboost.training.rows import LabelledRows
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class TrainingTarget:
     """The target of a fit."""
 
     loss: Loss
     y: Floats  # (n,) as the loss wants it
-    weight: Floats | None  # (n,) class weights included
+    rows: RowMetadata  # weights include class weights; queries of rankings only
     classes: NDArray[Any] | None  # (K,) sorted; None for regression
     encode: Callable[[NDArray[Any]], Floats]  # other targets of the same kind; raises InputError
-    group: NDArray[Any] | None = None  # (n,) the query of each row; of rankings only
 
 
-def regression(loss: Any, rows: Labelled) -> Goal:
+def regression(loss: Any, rows: LabelledRows) -> TrainingTarget:
     """Numbers.
 
     Raises
@@ -50,10 +50,10 @@ def regression(loss: Any, rows: Labelled) -> Goal:
         found.check_target(values)
         return values
 
-    return Goal(found, encode(rows.y), rows.weight, None, encode)
+    return TrainingTarget(found, encode(rows.y), _without_queries(rows.metadata), None, encode)
 
 
-def ranking(loss: Any, rows: Labelled) -> Goal:
+def ranking(loss: Any, rows: LabelledRows) -> TrainingTarget:
     """Grades of documents, list by list.
 
     Raises
@@ -69,18 +69,18 @@ def ranking(loss: Any, rows: Labelled) -> Goal:
             f"loss: {found.name!r} is not for rankings; use 'lambdamart' or 'pairwise_logistic', or "
             "GradientBoostingRegressor."
         )
-    group = queries_of(rows)
+    checked_queries(rows.metadata)
 
     def encode(y: NDArray[Any]) -> Floats:
         values = as_numbers(y)
         found.check_target(values)
         return values
 
-    return Goal(found, encode(rows.y), rows.weight, None, encode, group)
+    return TrainingTarget(found, encode(rows.y), rows.metadata, None, encode)
 
 
-def queries_of(rows: Labelled) -> NDArray[Any]:
-    """(n,) the query of each row. Raises InputError if none is known, or the rows of one differ in weight."""
+def checked_queries(rows: RowMetadata) -> NDArray[Any]:
+    """(n,) the query of each row. Raises InputError if none is given, or the rows of one differ in weight."""
     if rows.group is None:
         raise InputError(
             "group: a ranker must know which rows belong together; none is given. Pass group=, the query id of each "
@@ -90,7 +90,11 @@ def queries_of(rows: Labelled) -> NDArray[Any]:
     return rows.group
 
 
-def classification(loss: Any, class_weight: Any, rows: Labelled) -> Goal:
+def _without_queries(rows: RowMetadata) -> RowMetadata:
+    return rows if rows.group is None else replace(rows, group=None, query_start=None)
+
+
+def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> TrainingTarget:
     """Labels of any kind, as 0 .. K - 1 in sorted order.
 
     Raises
@@ -101,7 +105,7 @@ def classification(loss: Any, class_weight: Any, rows: Labelled) -> Goal:
         If the target is continuous, or holds fewer than two classes.
     """
     classes, codes = _coded(rows.y)
-    totals = np.bincount(codes, rows.weight, len(classes))
+    totals = np.bincount(codes, rows.metadata.weight, len(classes))
     if (totals > 0.0).sum() < 2:
         raise InputError(
             "y: a classifier needs two classes or more; the rows of positive weight hold 1 class, "
@@ -122,8 +126,11 @@ def classification(loss: Any, class_weight: Any, rows: Labelled) -> Goal:
             raise InputError(f"y: only classes of the training data can be judged; row {row} holds {y[row]}.")
         return places.astype(np.float64)
 
-    weight = _weighted(rows.weight, class_weight, classes, codes)
-    return Goal(found, codes.astype(np.float64), weight, classes, encode)
+    metadata = _without_queries(rows.metadata)
+    if class_weight is not None:
+        weight = _weighted(metadata.weight, class_weight, classes, codes)
+        metadata = RowMetadata.of(metadata.n_rows, weight)
+    return TrainingTarget(found, codes.astype(np.float64), metadata, classes, encode)
 
 
 def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -163,12 +170,8 @@ def _classification_loss(loss: Any, n_classes: int) -> Loss:
     return found
 
 
-def _weighted(
-    weight: Floats | None, class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp]
-) -> Floats | None:
+def _weighted(weight: Floats | None, class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp]) -> Floats:
     """Row weights times class weights. "balanced" gives every class the same total."""
-    if class_weight is None:
-        return weight
     rows = np.ones(len(codes)) if weight is None else weight
     if isinstance(class_weight, str) and class_weight == "balanced":
         totals = np.bincount(codes, rows, len(classes))

@@ -14,15 +14,15 @@ from gpuboost.backends.devices import Choice
 from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
-from gpuboost.langevin import Running
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics.registry import default_metric
 from gpuboost.recipe import Recipe
 from gpuboost.reports.edge import EdgeRecord
 from gpuboost.reports.report import FitReport, verdict
 from gpuboost.reports.sampling import SamplingRecord
-from gpuboost.training.callbacks import Following, Watched, measure
-from gpuboost.training.checkpoint import Diary, Run
+from gpuboost.state import RunningScores
+from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
+from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
 from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Ensemble, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
@@ -36,12 +36,12 @@ class Job:
 
     recipe: Recipe  # its rounds are those that are still to be done
     training_set: Callable[[Backend], TrainingSet]
-    eval_sets: tuple[Watched, ...]
-    following: Following
+    eval_sets: tuple[RawEvalSet, ...]
+    monitoring: Monitoring
     backend: Backend
     choice: Choice
     threads: int
-    run: Run
+    run: CheckpointState
     resume: Ensemble | None
     write_model: Callable[[Ensemble, str, dict[str, Any]], None]  # with what it takes to go on
     started: float  # perf_counter
@@ -49,7 +49,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a fit leaves behind."""
+    """The result of a fit."""
 
     ensemble: Ensemble
     report: FitReport
@@ -60,17 +60,23 @@ class Trained:
 
 def train(job: Job) -> Trained:
     """Bin the rows, run the recipe, keep the rounds up to the best one."""
-    following, run = job.following, job.run
-    diary = Diary(run, job.recipe.execution, following.history)
+    monitoring, run = job.monitoring, job.run
+    recorder = CheckpointRecorder(run, job.recipe.execution, monitoring.history)
+
+    def write_checkpoint(ensemble: Ensemble, path: str) -> None:
+        job.write_model(ensemble, path, recorder.state_after(ensemble.n_rounds).to_json())
+
     plan = Plan(
         rounds=run.done + job.recipe.rounds,
-        metrics={one.name: one.higher_is_better for one in following.metrics},
+        metrics={one.name: one.higher_is_better for one in monitoring.metrics},
         eval_sets=tuple(one.name for one in job.eval_sets),
-        write_model=lambda ensemble, path: job.write_model(ensemble, path, diary.up_to(ensemble.n_rounds).to_json()),
+        write_model=lambda ensemble, path: job.write_model(
+            ensemble, path, recorder.state_after(ensemble.n_rounds).to_json()
+        ),
         done=run.done,
     )
     run.check_watched(plan)
-    with Watchers(plan, following.watchers) as watchers:
+    with Watchers(plan, monitoring.watchers) as watchers:
         data = job.training_set(job.backend)
         watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
         record, edges = SamplingRecord(job.recipe.sampling, job.backend), EdgeRecord(job.recipe)
@@ -78,7 +84,7 @@ def train(job: Job) -> Trained:
         _warn(job.recipe)
 
         def follow(progress: Progress) -> bool:
-            diary.lines.extend(progress.log)
+            recorder.lines.extend(progress.log)
             record.see(progress)
             edges.see(progress)
             return watch(progress)
@@ -89,7 +95,7 @@ def train(job: Job) -> Trained:
         prepared = time.perf_counter()
         ensemble = boost(recipe, data, job.backend, seed=run.seed, watch=follow, resume=begin, log=log)
         done = time.perf_counter()
-    best = None if following.stopping is None else following.stopping.best_rounds
+    best = None if monitoring.stopping is None else monitoring.stopping.best_rounds
     kept = ensemble if best is None else ensemble.first(best)
     report = FitReport(
         device=job.choice.name,
@@ -101,17 +107,17 @@ def train(job: Job) -> Trained:
         rounds_kept=kept.n_rounds,
         seconds={"prepare": prepared - job.started, "train": done - prepared},
         seed=run.seed,
-        verdict=verdict(job.recipe, stops_early=following.stopping is not None),
+        verdict=verdict(job.recipe, stops_early=monitoring.stopping is not None),
         sampling=record.report(),
         edges=edges.report(),
-        log=diary.up_to(ensemble.n_rounds).log,
+        log=recorder.state_after(ensemble.n_rounds).log,
     )
     return Trained(
         ensemble=kept,
         report=report,
-        evals_result=following.history.evals_result,
+        evals_result=monitoring.history.evals_result,
         best_iteration=None if best is None else best - 1,
-        best_score=None if following.stopping is None else following.stopping.best_score,
+        best_score=None if monitoring.stopping is None else monitoring.stopping.best_score,
     )
 
 
@@ -131,16 +137,16 @@ def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
     chain = job.recipe.chain(data, begin)
     sets = []
     for one in job.eval_sets:
-        rows = bin_rows(job.backend, one.x, data.cuts, one.y, one.weight, one.group)
-        rows = rows if data.x is None else with_values(rows, one.x, one.weight)
-        running = Running.of(job.backend, rows, begin, chain)
-        sets.append(EvalSet(one.name, rows, running.scores, running.sums))
-    measures = [measure(one, job.recipe.loss, job.backend) for one in job.following.metrics]
+        rows = bin_rows(job.backend, one.x, data.cuts, one.y, one.rows)
+        rows = rows if data.x is None else with_values(rows, one.x, one.rows)
+        scores = RunningScores.of(job.backend, rows, begin, chain.shrink)
+        sets.append(EvalSet(one.name, rows, scores.values, scores.sums))
+    measures = [measure(one, job.recipe.loss, job.backend) for one in job.monitoring.metrics]
 
-    def show(sums: Array, scale: float, scores: Array) -> None:
-        Running(sums, scores).show(job.backend, begin.bias, scale)
+    def refresh(sums: Array, scale: float, values: Array) -> None:
+        RunningScores(sums, values).refresh(job.backend, begin.bias, scale)
 
-    return Evaluation(sets, measures, add, show)
+    return Evaluation(sets, measures, add, refresh)
 
 
 def _training_loss(job: Job, data: TrainingSet, progress: Progress) -> float:

@@ -11,7 +11,7 @@ from gpuboost.types import Array, Component, Progress, TrainingSet, Tree
 AddTree: TypeAlias = Callable[[Array, Tree | Component, float, TrainingSet], None]
 """``components.add`` on some machine: (scores to write, what is added, times what, the rows they are of)"""
 
-Show: TypeAlias = Callable[[Array, float, Array], None]
+RefreshScores: TypeAlias = Callable[[Array, float, Array], None]
 """(running sums, scale of the ensemble, scores to write)"""
 
 
@@ -42,12 +42,16 @@ class Evaluation:
     """Call it once a round: it adds the round's trees to the scores and measures them."""
 
     def __init__(
-        self, sets: Sequence[EvalSet], measures: Sequence[Measure], add_tree: AddTree, show: Show = as_they_are
+        self,
+        sets: Sequence[EvalSet],
+        measures: Sequence[Measure],
+        add_tree: AddTree,
+        refresh: RefreshScores = as_they_are,
     ) -> None:
         self.sets = tuple(sets)
         self.measures = tuple(measures)
         self._add_tree = add_tree
-        self._show = show
+        self._refresh = refresh
 
     def __call__(self, progress: Progress) -> dict[str, dict[str, float]]:
         return {one.name: self._evaluate(one, progress) for one in self.sets}
@@ -56,5 +60,5 @@ class Evaluation:
         sums = one.scores if one.sums is None else one.sums
         for tree in progress.trees:
             self._add_tree(sums, tree, progress.factor, one.data)
-        self._show(sums, progress.scale, one.scores)
+        self._refresh(sums, progress.scale, one.scores)
         return {measure.name: measure.of(one.scores, one.data) for measure in self.measures}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import pickle
+import pydoc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -21,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import gpuboost as gb
+from gpuboost.api.docstrings import completed
 from gpuboost.watch.record import Round
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -691,3 +694,41 @@ class TestInspection:
         assert model.feature_importance("split", normalise=False).sum() == splits
         with pytest.raises(gb.InputError, match="kind"):
             model.feature_importance("weight")
+
+
+ESTIMATORS = (gb.GradientBoostingRegressor, gb.GradientBoostingClassifier, gb.GradientBoostingRanker)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_parameter_and_attribute_is_documented_once_in_order(estimator: type[Any]) -> None:
+    parameters, _, attributes = (
+        inspect.getdoc(estimator).split("Parameters\n----------\n")[1].partition("\n\nAttributes\n----------\n")
+    )
+    documented = [line.split(" : ")[0] for line in parameters.splitlines() if not line.startswith(" ")]
+    assert documented == list(inspect.signature(estimator).parameters)
+    of_fit = [line.split(" : ")[0] for line in attributes.splitlines() if not line.startswith(" ")]
+    assert len(set(of_fit)) == len(of_fit) >= 9
+    assert ("classes_" in of_fit) == (estimator is gb.GradientBoostingClassifier)
+    assert all(f"\n |  {name}" in pydoc.plain(pydoc.render_doc(estimator)) for name in documented)
+
+
+def test_what_is_said_of_one_estimator_replaces_what_is_said_of_all() -> None:
+    assert "Rounds of boosting at most; 0 gives the best constant." in inspect.getdoc(gb.GradientBoostingRegressor)
+    assert "Rounds of boosting at most;" not in inspect.getdoc(gb.GradientBoostingRanker)
+
+
+def test_a_parameter_without_a_description_is_refused() -> None:
+    class Estimator:
+        """One.
+
+        Parameters
+        ----------
+        loss : str
+            Its own.
+        """
+
+        def __init__(self, loss: str, n_estimators: int, unknown: int) -> None:
+            """Nothing is kept."""
+
+    with pytest.raises(TypeError, match="Estimator: the docstring lacks the parameter 'unknown'"):
+        completed(Estimator)

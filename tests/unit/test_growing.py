@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.builders import random_case
 
-from gpuboost.growing import Growing
+from gpuboost.state import GrowingEnsemble
 from gpuboost.types import Ensemble
 
 
@@ -19,15 +19,15 @@ class Interrupting(tuple):
         raise KeyboardInterrupt
 
 
-def grown(shrink: float, rounds: int) -> Growing:
-    model = Growing(Ensemble(np.zeros(2), random_case(0, 50, 3).data.cuts))
+def grown(shrink: float, rounds: int) -> GrowingEnsemble:
+    model = GrowingEnsemble(Ensemble(np.zeros(2), random_case(0, 50, 3).data.cuts))
     for number in range(rounds):
         model.shrink(shrink)
         model.add((f"tree {number} a", f"tree {number} b"), 0.1)
     return model
 
 
-def told(model: Growing, rounds: int) -> tuple[Any, ...]:
+def told(model: GrowingEnsemble, rounds: int) -> tuple[Any, ...]:
     found = model.ensemble(rounds)
     return found.trees, found.factors, found.scale, found.scales, found.n_rounds
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuboost.keys import Key
+import gpuboost
+from gpuboost.keys import Key, Stream
 
 steps = st.lists(st.one_of(st.integers(0, 2**31 - 1), st.text(max_size=8)), max_size=4)
 
@@ -75,3 +78,50 @@ def test_a_stream_without_a_number_is_that_of_number_zero() -> None:
 def test_names_do_not_collide_among_a_thousand() -> None:
     streams = sorted((Key.root(0) / f"feature {i}").stream for i in range(1000))
     assert all(a < b for a, b in pairwise(streams))
+
+
+STREAMS = {
+    "cuts": 2084905450,
+    "rows": 2927387765,
+    "learners": 3838923315,
+    "random strength": 3279454917,
+    "structure noise": 1890657886,
+    "leaf noise": 1808553744,
+    "random structure": 202545744,
+    "base learner": 2838895681,
+    "node": 562591889,
+    "sets": 813356293,
+    "fails": 2509434953,
+    "how far it came": 2651909791,
+    "network there": 729685173,
+    "network back": 2378066803,
+    "build": 1018827654,
+    "server": 1328996958,
+    "usual": 1700309923,
+    "straggles": 421504107,
+}
+
+
+def test_names_of_streams_keep_their_values() -> None:
+    """Models are made of them: another value is another model for the same seed."""
+    assert {name.value: (Key.root(0) / name).stream for name in Stream} == STREAMS
+
+
+@pytest.mark.parametrize("name", Stream)
+def test_a_name_is_its_text(name: Stream) -> None:
+    assert Key.root(3) / name / 5 == Key.root(3) / str(name.value) / 5
+    assert Key.root(3) / 5 / name == Key.root(3) / 5 / str(name.value)
+
+
+def test_no_stream_is_named_by_a_literal() -> None:
+    package = Path(gpuboost.__file__).parent
+    texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    divisions = [
+        (path.relative_to(package), node.lineno)
+        for path, text in texts.items()
+        if "gpuboost.keys" in text
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+        if isinstance(node.right, ast.JoinedStr) or isinstance(getattr(node.right, "value", None), str)
+    ]
+    assert divisions == []

@@ -12,7 +12,7 @@ from gpuboost.backends.cuda.device.round import Round
 from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.tree import NODE, STATE, empty_records
 from gpuboost.backends.numerics.random_trees import splits_of, usable_features
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.types import Array, Candidates, Cuts, Limits
 
 ITERATION = 31  # among the round's inputs
@@ -57,7 +57,7 @@ class RandomShapes:
         iteration = self._rounds.inputs[ITERATION : ITERATION + 1]
         stream = np.uint32(seed_low), np.uint32(seed_high), iteration, np.uint32(name)
         splits = splits_of(limits)
-        arguments = features, *self._resident.kinds(cuts), *stream, np.uint32((key / "sets").words[3])
+        arguments = features, *self._resident.kinds(cuts), *stream, np.uint32((key / Stream.SETS).words[3])
         tree = np.int32(limits.symmetric), np.int32(splits), room.state, room.nodes
         self._kernel("random_shape")(self._blocks(2 * splits + 1), (THREADS,), (*arguments, *tree))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.round import Round
 from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.types import Array
 
 THREADS = 64  # as in the kernel
@@ -59,7 +59,7 @@ class Subsets:
             (
                 np.int32(min(count, of)), np.int32(of), np.int32(words), np.int32(most_nodes), np.uint32(seed_low),
                 np.uint32(seed_high), self._rounds.inputs[ITERATION : ITERATION + 1], np.uint32(name),
-                np.uint32((key / "node").stream), np.int32(key.iteration >= 0), bits,
+                np.uint32((key / Stream.NODE).stream), np.int32(key.iteration >= 0), bits,
             ),
         )  # fmt: skip
         return Chosen(bits, words)

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpuboost.backends.numerics.random_numbers import uniform_bits
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target, TrainingSet
 
 
@@ -28,7 +28,7 @@ def random_structure(
 def random_nodes(cuts: Cuts, candidates: Candidates, limits: Limits, key: Key) -> Nodes:
     """A tree filled level by level, to ``max_depth`` or ``max_leaves``; node v has children 2 v + 1 and 2 v + 2.
 
-    Split v is made of numbers 4 v .. 4 v + 3 of stream ``key``, and 8 v .. 8 v + 7 of ``key / "sets"``; where
+    Split v is made of numbers 4 v .. 4 v + 3 of stream ``key``, and 8 v .. 8 v + 7 of ``key / Stream.SETS``; where
     all nodes of a level share one, v is the level. Features of one bin have no cut and are left out; without any other
     the tree is a single leaf. Gains, and as yet cover and count, are 0: nothing was looked at.
     """
@@ -50,7 +50,7 @@ def random_nodes(cuts: Cuts, candidates: Candidates, limits: Limits, key: Key) -
         left[:splits] = 2 * np.arange(splits) + 1
         right[:splits] = left[:splits] + 1
         for v in np.flatnonzero(categorical):
-            left_set[v] = _set(int(words[v, 1]), int(of_bins[v]), int(draw[v]), key / "sets")
+            left_set[v] = _set(int(words[v, 1]), int(of_bins[v]), int(draw[v]), key / Stream.SETS)
     return Nodes(
         feature, bin_, missing_left, left, right, np.zeros(size), np.zeros(size), np.zeros(size, np.int64), left_set
     )

@@ -1,4 +1,4 @@
-"""What an estimator that was trained with ``langevin`` knows of its own uncertainty: the draws of its chain."""
+"""Uncertainty of an estimator that was trained with ``langevin``: posterior draws from its chain."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gpuboost.training.parameters import integer
 from gpuboost.types import Array, Ensemble
 
 MEMBERS = 10
-"""How many draws are taken where nobody said how many."""
+"""Default number of posterior draws."""
 
 
-class Drawing:
-    """A part of ``GradientBoosting``: prediction by the members of a virtual ensemble."""
+class PosteriorMixin:
+    """Mixin of ``GradientBoosting``: predictions by draws from the posterior, the members of a virtual ensemble."""
 
     ensemble_: Ensemble
     loss_: Loss
@@ -61,7 +61,7 @@ class Drawing:
         return np.stack([scores for round_, scores in staged if round_ in chosen])
 
     def predict_uncertainty(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> Uncertainty:
-        """How sure the model is of each row, and why not.
+        """Uncertainty of the prediction for each row, and its sources.
 
         Returns
         -------

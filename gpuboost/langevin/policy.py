@@ -10,105 +10,22 @@ and for beta = N is the Bayes posterior of a loss that is a negative log-likelih
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from functools import partial
-from math import isfinite, log2, sqrt
+from dataclasses import dataclass, fields
+from math import isfinite, sqrt
 from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from gpuboost import components
-from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
-from gpuboost.keys import Key
+from gpuboost.langevin.chain import Chain
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.protocol import Loss
-from gpuboost.types import (
-    Array,
-    Candidates,
-    Component,
-    Ensemble,
-    Gradients,
-    Limits,
-    Noise,
-    Structure,
-    Target,
-    TrainingSet,
-    Tree,
-)
-
-Grow: TypeAlias = Callable[[Backend, TrainingSet, Target, int, Candidates], Structure]
-"""(backend, data, target, output, candidates): how a tree finds its shape."""
-
-MOST_FORGOTTEN = 1000.0  # binary orders that the scale may lose in a run; float64 holds 1,022
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """The numbers of one run, once data, learning rate and curvature are known. By default boosting is as it is."""
-
-    shrink: float = 1.0  # what a round leaves of the model, 1 - gamma eps
-    structure: float = 0.0  # standard deviation of the noise on G of a node, over sqrt(H)
-    leaves: float = 0.0
-    random_from: int | None = None  # the first round whose shapes are drawn at random; None: there is none
-
-    def check(self, rounds: int) -> None:
-        """Refuse a shrinkage that leaves nothing of the model, at once or in so many rounds.
-
-        Raises:
-            RecipeError: if 1 - gamma eps is not above 0, or its power to the number of rounds is below 2**-1000.
-        """
-        if not self.shrink > 0.0:
-            raise RecipeError(
-                "shrinkage: a round must leave something of the model, so shrinkage times learning_rate is below 1; "
-                f"got {1.0 - self.shrink:g}. Lower either."
-            )
-        if -log2(self.shrink) * rounds > MOST_FORGOTTEN:
-            raise RecipeError(
-                f"shrinkage: {rounds} rounds that each keep {self.shrink:g} of the model would leave less than "
-                "2**-1000 of its first trees, which float64 cannot hold. Lower shrinkage, learning_rate or rounds."
-            )
-
-    def perturb(self, backend: Backend, target: Target, key: Key) -> Target:
-        """What a tree's shape is fitted to. key: of the round."""
-        if self.structure == 0.0 or self._draws(key):
-            return target
-        gradients = backend.noise(target.gradients, target.rows, Noise(self.structure, key))
-        return replace(target, gradients=gradients, noisy=True)
-
-    def grow(self, search: Grow, limits: Limits, key: Key) -> Grow:
-        """How trees find their shape in the round of the key: by search, or drawn at random."""
-        return partial(_drawn, limits, key) if self._draws(key) else search
-
-    def _draws(self, key: Key) -> bool:
-        return self.random_from is not None and key.iteration >= self.random_from
-
-    def leaf_values(
-        self,
-        backend: Backend,
-        structure: Structure,
-        gradients: Gradients,
-        data: TrainingSet,
-        limits: Limits,
-        version: int,
-        key: Key,
-    ) -> tuple[Tree, Array]:
-        """The backend's, with noise that is independent of the structure's."""
-        if self.leaves == 0.0:
-            return backend.leaf_values(structure, gradients, data, limits, version)
-        return backend.leaf_values(structure, gradients, data, limits, version, Noise(self.leaves, key))
-
-
-def _drawn(
-    limits: Limits, key: Key, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
-) -> Structure:
-    return backend.grow(data, target, output, candidates, limits, key)
+from gpuboost.types import Array, Limits, TrainingSet
 
 
 class Dynamics(Protocol):
-    """What moves the model beside the gradient."""
+    """Forces on the model beside the gradient: noise and shrinkage."""
 
     @property
     def random_from(self) -> int | None: ...  # the first round whose shapes are drawn at random; None: there is none
@@ -245,37 +162,6 @@ class Langevin:
         if self.inverse_temperature is not None:
             return float(self.inverse_temperature)
         return total_weight * (1.0 if self.temperature is None else float(self.temperature))
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The scores of some rows while a model grows.
-
-    What a tree adds is added to ``sums``. As long as a model is never shrunk they start at its bias and are the scores
-    themselves; otherwise they start at 0, and ``show`` makes the scores of them: shrinking touches one number.
-    """
-
-    sums: Array  # (k, n) float64
-    scores: Array  # (k, n) float64; the same array if nothing shrinks
-
-    @classmethod
-    def of(cls, backend: Backend, data: TrainingSet, ensemble: Ensemble, chain: Chain) -> Running:
-        """Of an ensemble that ``chain`` is to carry on."""
-        if chain.shrink == 1.0 and ensemble.scale == 1.0:
-            scores = sums = backend.start(data, ensemble.bias)
-        else:
-            sums = backend.start(data, np.zeros(ensemble.n_outputs))
-            scores = backend.start(data, ensemble.bias)
-        weak: tuple[Tree | Component, ...] = ensemble.trees or ensemble.components
-        for one, factor in zip(weak, ensemble.factors, strict=True):
-            components.add(backend, sums, one, factor, data)
-        running = cls(sums, scores)
-        running.show(backend, ensemble.bias, ensemble.scale)
-        return running
-
-    def show(self, backend: Backend, bias: Array, scale: float) -> None:
-        if self.scores is not self.sums:
-            backend.scores(self.sums, bias, scale, self.scores)
 
 
 def _is_number(value: object, *, positive: bool) -> bool:

@@ -1,4 +1,4 @@
-"""A model while it grows. A round more costs the same, however many there are."""
+"""A model while it grows: adding a round costs the same, however many there are."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Any
 from gpuboost.types import Component, Ensemble
 
 
-class Growing:
-    """An ensemble that rounds are added to: F <- scale F, then F <- F + factor h. A round is in it once counted."""
+class GrowingEnsemble:
+    """An ensemble to which rounds are added: F <- scale F, then F <- F + factor h. A round is in it once counted."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.scale, self.n_rounds = ensemble.scale, ensemble.n_rounds
         self._start, self._scales = ensemble, list(ensemble.scales)
         self._trees, self._components = list(ensemble.trees), list(ensemble.components)
         self._factors = list(ensemble.factors)
-        self._last: Ensemble | None = ensemble  # what it is now, once somebody asked
+        self._current: Ensemble | None = ensemble  # the ensemble as it is now, after the first request
 
     def shrink(self, by: float) -> None:
-        """The bias apart; what is added afterwards is not shrunk."""
+        """Multiply all but the bias; rounds that are added afterwards are not shrunk."""
         if by != 1.0:
-            self._last = None
+            self._current = None
             self._remember_scales()
             self.scale *= by
 
-    def add(self, weak: tuple[Any, ...], factor: float) -> None:
+    def add(self, weak_learners: tuple[Any, ...], factor: float) -> None:
         """One round: trees, or components, one per output."""
-        self._last = None
-        self._factors += [factor / self.scale] * len(weak)
-        (self._components if isinstance(weak[0], Component) else self._trees).extend(weak)
+        self._current = None
+        self._factors += [factor / self.scale] * len(weak_learners)
+        (self._components if isinstance(weak_learners[0], Component) else self._trees).extend(weak_learners)
         if self._scales or self.scale != 1.0:
             self._remember_scales()
             self._scales.append(self.scale)
         self.n_rounds += 1
 
     def ensemble(self, rounds: int | None = None) -> Ensemble:
-        """What it has become, or what it was after so many rounds. Whole ones, even where a signal interrupted one."""
-        if self._last is None:
+        """The ensemble now, or after so many rounds. It holds whole rounds, even if a signal interrupted one."""
+        if self._current is None:
             stop, scales = self.n_rounds * self._start.n_outputs, self._scales[: self.n_rounds]
             before = self.scale if self.n_rounds else self._start.scale  # a scale that never changed
-            self._last = replace(
+            self._current = replace(
                 self._start,
                 trees=tuple(self._trees[:stop]),
                 factors=tuple(self._factors[:stop]),
@@ -48,7 +48,7 @@ class Growing:
                 scales=tuple(scales),
                 components=tuple(self._components[:stop]),
             )
-        return self._last if rounds is None or rounds == self.n_rounds else self._last.first(rounds)
+        return self._current if rounds is None or rounds == self.n_rounds else self._current.first(rounds)
 
     def _remember_scales(self) -> None:
         if not self._scales:

@@ -1,0 +1,52 @@
+"""Weights and queries of rows in the form that training needs, found once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.data.queries import query_start
+from gpuboost.data.weights import kept_rows, split_weights
+from gpuboost.types import Array, Bins, Cuts, TrainingSet
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowMetadata:
+    """The rows that have weight, how much or how often each of them counts, and where their queries start.
+
+    ``weight`` and ``group`` are as they were given, for all n rows; the other fields are of the m rows that are kept.
+    """
+
+    n_rows: int
+    weight: Floats | None  # (n,) 0 or more; None: all are 1
+    group: NDArray[Any] | None  # (n,) the query of each row, for ranking
+    kept: NDArray[np.int64] | None  # (m,) numbers of the rows of positive weight, increasing; None: every row
+    real_weight: Floats | None  # (m,) positive; None if the weights are whole numbers or all 1
+    multiplicity: NDArray[np.int32] | None  # (m,) weights that are whole numbers; None if there is none, or all are 1
+    query_start: NDArray[np.int64] | None  # (queries + 1,) where each query starts, and m
+
+    @classmethod
+    def of(cls, n_rows: int, weight: Floats | None = None, group: NDArray[Any] | None = None) -> RowMetadata:
+        """The record of checked weights and queries, each (n,)."""
+        kept = kept_rows(weight)
+        some = slice(None) if kept is None else kept
+        real_weight, multiplicity = split_weights(None if weight is None else weight[some])
+        start = None if group is None else query_start(group[some])
+        return cls(n_rows, weight, group, kept, real_weight, multiplicity, start)
+
+    @property
+    def n_kept(self) -> int:
+        return self.n_rows if self.kept is None else len(self.kept)
+
+    def select(self, values: Any) -> Any:
+        """The kept rows of an array whose first axis is of all rows; the array itself if every row is kept."""
+        return values if self.kept is None else values[self.kept]
+
+    def training_set(self, bins: Bins, cuts: Cuts, y: Array) -> TrainingSet:
+        """The kept rows as the loop learns from them. bins: of the kept rows; y: (n,), of all rows."""
+        return TrainingSet(bins, cuts, self.select(y), self.real_weight, self.multiplicity, self.query_start)

@@ -1,0 +1,65 @@
+"""Noise and shrinkage in numbers: a policy such as ``Langevin`` after data, learning rate and curvature are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from math import log2
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.errors import RecipeError
+from gpuboost.keys import Key
+from gpuboost.types import Candidates, Grow, Limits, Noise, Structure, Target, TrainingSet
+
+MOST_FORGOTTEN = 1000.0  # binary orders that the scale may lose in a run; float64 holds 1,022
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Noise and shrinkage of one run, for known data, learning rate and curvature. By default there is neither."""
+
+    shrink: float = 1.0  # what a round leaves of the model, 1 - gamma eps
+    structure: float = 0.0  # standard deviation of the noise on G of a node, over sqrt(H)
+    leaves: float = 0.0
+    random_from: int | None = None  # the first round whose shapes are drawn at random; None: there is none
+
+    def check(self, rounds: int) -> None:
+        """Refuse a shrinkage that leaves nothing of the model, at once or in so many rounds.
+
+        Raises:
+            RecipeError: if 1 - gamma eps is not above 0, or its power to the number of rounds is below 2**-1000.
+        """
+        if not self.shrink > 0.0:
+            raise RecipeError(
+                "shrinkage: a round must leave something of the model, so shrinkage times learning_rate is below 1; "
+                f"got {1.0 - self.shrink:g}. Lower either."
+            )
+        if -log2(self.shrink) * rounds > MOST_FORGOTTEN:
+            raise RecipeError(
+                f"shrinkage: {rounds} rounds that each keep {self.shrink:g} of the model would leave less than "
+                "2**-1000 of its first trees, which float64 cannot hold. Lower shrinkage, learning_rate or rounds."
+            )
+
+    def perturb(self, backend: Backend, target: Target, key: Key) -> Target:
+        """The target that a tree's shape is fitted to. key: of the round."""
+        if self.structure == 0.0 or self._draws(key):
+            return target
+        gradients = backend.noise(target.gradients, target.rows, Noise(self.structure, key))
+        return replace(target, gradients=gradients, noisy=True)
+
+    def grow(self, search: Grow, limits: Limits, key: Key) -> Grow:
+        """``search``; or, in rounds whose shapes are random, a draw in its place. key: of the round."""
+        return partial(_drawn, limits, key) if self._draws(key) else search
+
+    def _draws(self, key: Key) -> bool:
+        return self.random_from is not None and key.iteration >= self.random_from
+
+    def leaf_noise(self, key: Key) -> Noise | None:
+        """Noise on the gradients that leaf values are made of, independent of the structure's. key: of the round."""
+        return None if self.leaves == 0.0 else Noise(self.leaves, key)
+
+
+def _drawn(
+    limits: Limits, key: Key, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
+) -> Structure:
+    return backend.grow(data, target, output, candidates, limits, key)

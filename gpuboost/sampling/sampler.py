@@ -1,0 +1,60 @@
+"""A sampling rule at work in one run: it draws the rows of each round and makes of them what a tree is fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.keys import Key
+from gpuboost.records import declared
+from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
+from gpuboost.types import Array, Gradients, Sample, Target, Tree
+
+
+class Sampler(Protocol):
+    """Makes the targets of one run, in order of its rounds."""
+
+    @property
+    def lag(self) -> int:
+        """Number of rounds back that it has to remember."""
+        ...
+
+    def draw(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample: ...
+
+    def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target: ...
+
+    def remember(self, gradients: Gradients, trees: Sequence[Tree], leaves: Sequence[Array]) -> None:
+        """Note a finished round: its gradients, its trees, and the (n,) leaf of every row in each tree."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSampler:
+    """Weighted gradients of the drawn rows. Leaf values are of all rows, or ``own_leaves`` of the sample."""
+
+    rule: Sampling
+    own_leaves: bool = False
+
+    @property
+    def lag(self) -> int:
+        return 0
+
+    def draw(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
+        return drawn_by(self.rule, backend, gradients, losses, key)
+
+    def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
+        return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=self.own_leaves)
+
+    def remember(self, gradients: Gradients, trees: Sequence[Tree], leaves: Sequence[Array]) -> None:
+        """Nothing is needed again."""
+
+
+def drawn_by(rule: Any, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
+    """The sample that the rule draws; a rule that ``weighs_losses`` is given them too."""
+    if declared(SamplingTraits, rule).weighs_losses:
+        sample: Sample = rule.draw(backend, gradients, key, losses)
+    else:
+        sample = rule.draw(backend, gradients, key)
+    return sample
