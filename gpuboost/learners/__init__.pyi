@@ -1,0 +1,16 @@
+# Written by tests/support/stubs.py from gpuboost/public.py.
+from gpuboost.learners.by_node import RandomByNode as RandomByNode
+from gpuboost.learners.cyclic import CyclicGroups as CyclicGroups
+from gpuboost.learners.families.categorical import CategoricalRidge as CategoricalRidge
+from gpuboost.learners.families.linear import Linear as Linear
+from gpuboost.learners.families.spline import Spline as Spline
+from gpuboost.learners.families.tensor import TensorSpline as TensorSpline
+from gpuboost.learners.families.trees import LinearTree as LinearTree
+from gpuboost.learners.families.trees import Tree as Tree
+from gpuboost.learners.groups import RandomGroup as RandomGroup
+from gpuboost.learners.groups import RandomGroups as RandomGroups
+from gpuboost.learners.pairs import RandomLearners as RandomLearners
+from gpuboost.learners.selection import AllLearners as AllLearners
+from gpuboost.learners.selection import Selection as Selection
+from gpuboost.learners.selection import prepared as prepared
+from gpuboost.learners.weighted import WeightedGroups as WeightedGroups
