@@ -44,8 +44,8 @@ class LossFacts:
 class BaseLoss:
     """A loss whose members are its ``facts``. A subclass states ``name``, ``facts`` and the members that differ.
 
-    It needs a pair of formulas (``value`` and ``derivatives``, or those of several outputs), ``check_target``,
-    ``start`` and ``inverse_link``; see ``gpuboost.losses.Loss``.
+    It needs a pair of formulas (``value`` and ``derivatives``, or those of several outputs), ``check_target`` and
+    ``start``, and ``inverse_link`` unless the link function is the identity; see ``gpuboost.losses.Loss``.
     """
 
     __slots__ = ()
@@ -112,6 +112,10 @@ class BaseLoss:
     def log_loss(self) -> Loss | None:
         """The loss whose mean, at the same scores, is the log loss of the predicted classes; None if there is none."""
         return None
+
+    def inverse_link(self, scores: Array) -> Array:
+        """(k, n) scores to (n,) predictions: here the first scores themselves."""
+        return scores[0]
 
     def log_odds(self, score: Array) -> Array:
         """(n,) log-odds of class 1 from the (n,) scores of a loss of two classes."""

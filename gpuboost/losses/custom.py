@@ -149,9 +149,6 @@ class SavedCustom(BaseLoss):
     def start(self, y: Array, weight: Array) -> Array:
         self._refuse()
 
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
-
     def _refuse(self) -> NoReturn:
         raise RecipeError(
             f"loss: {self.name!r} was read from a model file, which keeps a custom loss by name only. "

@@ -54,9 +54,6 @@ class GaussianNLL(BaseLoss):
         variance = weighted_mean(np.square(y - mean), weight)
         return np.concatenate([constant(mean), constant(0.5 * log(max(variance, _LEAST_VARIANCE)))])
 
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
-
     def noise(self, members: Array, predictions: Array, temperature: float) -> NDArray[np.float64]:
         return np.asarray(np.stack([self.variance(scores) for scores in members]).mean(axis=0))
 

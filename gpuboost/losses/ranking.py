@@ -71,9 +71,6 @@ class PairwiseLoss(BaseLoss):
     def start(self, y: Array, weight: Array) -> Array:
         return constant(0.0)  # only differences of scores matter
 
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
-
 
 @dataclass(frozen=True, slots=True)
 class LambdaMART(PairwiseLoss):

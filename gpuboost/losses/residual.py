@@ -46,9 +46,6 @@ class SquaredError(BaseLoss):
     def start(self, y: Array, weight: Array) -> Array:
         return constant(weighted_mean(y, weight))
 
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
-
 
 @dataclass(frozen=True, slots=True)
 class Huber(BaseLoss):
@@ -98,9 +95,6 @@ class Huber(BaseLoss):
     def start(self, y: Array, weight: Array) -> Array:
         return constant(lower_quantile(y, weight, 0.5))
 
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
-
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteError(BaseLoss):
@@ -130,9 +124,6 @@ class AbsoluteError(BaseLoss):
 
     def start(self, y: Array, weight: Array) -> Array:
         return constant(lower_quantile(y, weight, 0.5))
-
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +172,3 @@ class Quantile(BaseLoss):
 
     def start(self, y: Array, weight: Array) -> Array:
         return constant(lower_quantile(y, weight, self.alpha))
-
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
