@@ -21,8 +21,8 @@ Link: TypeAlias = Literal["identity", "logistic", "softmax", "log", "other"]
 class LossFacts:
     """The properties of a loss that hold for every value of its parameters.
 
-    Those that a parameter changes (say, the smoothness of ``Logistic(ridge=1)``) are properties of the loss itself. All
-    but the last five are the members of ``gpuboost.losses.Loss``, where they are explained.
+    A property that depends on a parameter, as the smoothness of ``Logistic(ridge=1)`` does, is overridden by the loss.
+    ``gpuboost.losses.Loss`` explains the fields without a comment.
     """
 
     task: str  # "regression", "binary", "multiclass", "ranking" or "any"
