@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.smoothing import Plan, Smoothing
+from gpuboost.backends.smoothing import Plan
 from gpuboost.base_learners import line
 from gpuboost.base_learners.protocol import RoundState
-from gpuboost.base_learners.spaces import Axis, axis_of, spaces_of
 from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
-from gpuboost.learners.families import Family, LinearTree, Tree
+from gpuboost.learners.families.basis import Axes
+from gpuboost.learners.families.protocol import Family, SmoothFamily, TreeFamily
 from gpuboost.losses.averages import exact_sum
 from gpuboost.steps import Step, searches
 from gpuboost.types import Array, Candidates, Component, Grow, Limits, Nodes, Noise, Structure, Target, TrainingSet
@@ -43,7 +43,7 @@ class Smoothed:
 class Grown:
     """What a worker sends of a tree."""
 
-    family: Tree | LinearTree
+    family: TreeFamily
     structure: Structure
 
     @property
@@ -78,20 +78,18 @@ class Competition:
         Raises:
             InputError: if a family finds no feature of its kind.
         """
-        smoothing = backend.smoothing()
-        spaces: list[Space] = []
-        axes: dict[int, Axis] = {}
-        for family in self.families:
-            if not isinstance(family, (Tree, LinearTree)):
-                spaces += spaces_of(family, data, smoothing, axes)
-        lines = any(isinstance(family, LinearTree) for family in self.families)
-        return replace(
-            self, plan=Plan.of(on_shared_grids(spaces)), centres=_centres(data, smoothing) if lines else None
-        )
+        axes = Axes(data, backend.smoothing())
+        spaces = [space for family in self.smooth for space in family.spaces(axes)]
+        lines = any(family.ridge is not None for family in self.trees)
+        return replace(self, plan=Plan.of(on_shared_grids(spaces)), centres=_centres(axes) if lines else None)
 
     @property
-    def trees(self) -> tuple[Tree | LinearTree, ...]:
-        return tuple(family for family in self.families if isinstance(family, (Tree, LinearTree)))
+    def smooth(self) -> tuple[SmoothFamily, ...]:
+        return tuple(family for family in self.families if isinstance(family, SmoothFamily))
+
+    @property
+    def trees(self) -> tuple[TreeFamily, ...]:
+        return tuple(family for family in self.families if isinstance(family, TreeFamily))
 
     def n_groups(self, data: TrainingSet) -> int:
         """Pairs of family and feature; a family of trees is one."""
@@ -125,7 +123,7 @@ class Competition:
         return best
 
     def _grow(
-        self, backend: Backend, data: TrainingSet, target: Target, output: int, family: Tree | LinearTree
+        self, backend: Backend, data: TrainingSet, target: Target, output: int, family: TreeFamily
     ) -> tuple[Grown, float]:
         """A tree, and what its constants take off the sum of squares; of lines in its leaves nobody knows yet."""
         every = Candidates(np.arange(data.cuts.n_features, dtype=np.int32))
@@ -150,7 +148,7 @@ class Competition:
     def _values_of_tree(self, backend: Backend, grown: Grown, state: RoundState) -> Direction:
         family, structure, gradients, data = grown.family, grown.structure, state.gradients, state.data
         tree, leaf_of_row = backend.leaf_values(structure, gradients, data, _limits(family), state.version)
-        if isinstance(family, Tree):
+        if family.ridge is None:
             return Direction(grown, Leaves(tree, tree.output, tree.version), leaf_of_row)
         assert self.centres is not None
         features = on_the_way(structure.nodes, data.cuts.is_categorical)
@@ -208,7 +206,7 @@ def _by_row(backend: Backend, state: RoundState, component: Component) -> Array:
     return backend.to_host(f[component.output])
 
 
-def _limits(family: Tree | LinearTree) -> Limits:
+def _limits(family: TreeFamily) -> Limits:
     return Limits(max_leaves=2**family.max_depth, max_depth=family.max_depth, reg_lambda=family.reg_lambda)
 
 
@@ -238,11 +236,12 @@ def on_shared_grids(spaces: list[Space]) -> tuple[Space, ...]:
     )
 
 
-def _centres(data: TrainingSet, smoothing: Smoothing) -> NDArray[np.float64]:
+def _centres(axes: Axes) -> NDArray[np.float64]:
     """(d, 256) what each bin stands for, from its feature's mean, in standard deviations; 0 if missing."""
-    centres = np.zeros((data.cuts.n_features, 256))
-    for f in np.flatnonzero(~data.cuts.is_categorical).tolist():
-        axis: Axis = axis_of(data, f, smoothing)
+    cuts = axes.data.cuts
+    centres = np.zeros((cuts.n_features, 256))
+    for f in np.flatnonzero(~cuts.is_categorical).tolist():
+        axis = axes.of(f)
         known = axis.weight[: len(axis.at)]
         total = exact_sum(known)
         if total > 0.0:

@@ -11,10 +11,8 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.backends.smoothing import Plan
 from gpuboost.base_learners.competition import Competition, Direction, Grown, Smoothed, on_shared_grids
 from gpuboost.base_learners.protocol import RoundState
-from gpuboost.base_learners.spaces import grids_at_most
 from gpuboost.components import Grid, Smooth, Space
 from gpuboost.keys import Key
-from gpuboost.learners.families import LinearTree, Tree
 from gpuboost.steps import Step, searches
 from gpuboost.types import Candidates, Component, Grow, Noise, Target, TrainingSet
 
@@ -33,8 +31,7 @@ class OnPaper(Competition):
     """A competition that everybody wins. Its spaces have the cells of the real ones, and one coefficient each."""
 
     def prepared(self, backend: Backend, data: TrainingSet) -> OnPaper:
-        on_bins = [family for family in self.families if not isinstance(family, (Tree, LinearTree))]
-        spaces = [_plain(grid) for family in on_bins for grid in grids_at_most(family, data.cuts)]
+        spaces = [_plain(grid) for family in self.smooth for grid in family.grids(data.cuts)]
         return replace(self, plan=Plan.of(on_shared_grids(spaces)))
 
     def search(self, key: Key) -> Grow:

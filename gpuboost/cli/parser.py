@@ -9,25 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuboost._version import __version__
-
-LOSSES = {
-    "logistic": "classification",
-    "exponential": "classification",
-    "logitboost": "classification",
-    "smoothed_zero_one": "classification",
-    "softmax": "classification",
-    "squared_error": "regression",
-    "huber": "regression",
-    "absolute_error": "regression",
-    "quantile": "regression",
-    "poisson": "regression",
-    "gamma": "regression",
-    "tweedie": "regression",
-    "gaussian_nll": "regression",
-    "lambdamart": "rank",
-    "pairwise_logistic": "rank",
-}
-"""The losses that a name can stand for, and what each is for; here, so that ``--help`` imports nothing."""
+from gpuboost.public import LOSSES
 
 
 def build_parser() -> argparse.ArgumentParser:

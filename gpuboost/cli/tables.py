@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.cli.parser import LOSSES
 from gpuboost.errors import InputError
+from gpuboost.losses.registry import CLASSES
 
 MOST_CLASSES = 20
 """Whole numbers of at most so many different values are taken for labels, unless the user says otherwise."""
@@ -73,13 +73,19 @@ def task_of(task: str, loss: str | None, rows: Rows) -> str:
     """
     found = task
     if task == "auto":
-        found = LOSSES.get(loss.partition(":")[0], "regression") if loss is not None else _looks_like(rows)
+        found = _looks_like(rows) if loss is None else _task_of_loss(loss.partition(":")[0])
     if found == "rank" and rows.group is None:
         raise InputError(
             "--task: to rank, the query of each row must be known; name its column with --group, or give each line of "
             "a LIBSVM file a qid."
         )
     return found
+
+
+def _task_of_loss(name: str) -> str:
+    """The task of the loss of that name; "regression" if there is none, so that the estimator refuses the name."""
+    tasks = {"binary": "classification", "multiclass": "classification", "ranking": "rank"}
+    return tasks.get(CLASSES[name].facts.task, "regression") if name in CLASSES else "regression"
 
 
 def _looks_like(rows: Rows) -> str:

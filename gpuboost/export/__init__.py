@@ -2,12 +2,14 @@
 
 The decisions are the same as here, missing values and unknown categories included, for float32 input; what differs is
 that most readers add up float32 numbers. Categorical columns hold the codes that the model was trained on.
+
+The functions are those of ``gpuboost.public.EXPORTS``.
 """
 
-from gpuboost.export.onnx import to_onnx
-from gpuboost.export.shap import to_shap_dict
-from gpuboost.export.table import to_table
-from gpuboost.export.treelite import to_treelite
-from gpuboost.export.xgboost import to_xgboost
+from importlib import import_module
 
-__all__ = ["to_onnx", "to_shap_dict", "to_table", "to_treelite", "to_xgboost"]
+from gpuboost.public import EXPORTS
+
+globals().update({name: getattr(import_module(module), name) for name, module in EXPORTS.items()})
+
+__all__ = list(EXPORTS)

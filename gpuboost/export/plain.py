@@ -10,19 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
+from gpuboost.losses.base import FOREIGN, facts_of
 from gpuboost.types import EVERY_VALUE, Cuts, Ensemble, Nodes
-
-_LINKS = {
-    "logistic": ("logistic", 1.0),
-    "exponential": ("logistic", 2.0),  # its score is half the log-odds
-    "logitboost": ("logistic", 2.0),
-    "softmax": ("softmax", 1.0),
-    "poisson": ("log", 1.0),
-    "gamma": ("log", 1.0),
-    "tweedie": ("log", 1.0),
-}
-"""Of each loss that has one: how scores become predictions, and by what they are multiplied first."""
-
 
 _MOST_CODE = 2**24  # integers below it are float32
 
@@ -56,7 +45,7 @@ class PlainModel:
     n_columns: int
     is_categorical: NDArray[np.bool_]  # (n_columns,)
     link: str  # "identity", "logistic", "softmax" or "log"
-    loss: str
+    xgboost_objective: str  # empty for the usual one of the link function
     names: list[str] | None
     classes: NDArray[Any] | None
 
@@ -77,8 +66,9 @@ def plain(model: Any) -> PlainModel:
             "model: other libraries read trees; this model was made of other base learners. Those of gb.learners that "
             "add up are written by gb.export.to_table."
         )
-    loss = getattr(getattr(model, "loss_", None), "name", "")
-    link, by = _LINKS.get(loss, ("identity", 1.0))
+    loss = getattr(model, "loss_", None)
+    facts = FOREIGN if loss is None else facts_of(loss)
+    by = facts.score_scale
     names, classes = getattr(model, "feature_names_in_", None), getattr(model, "classes_", None)
     is_categorical = np.zeros(ensemble.cuts.n_columns, np.bool_)
     is_categorical[ensemble.cuts.columns] = ensemble.cuts.is_categorical
@@ -91,8 +81,8 @@ def plain(model: Any) -> PlainModel:
         bias=by * ensemble.bias,
         n_columns=ensemble.cuts.n_columns,
         is_categorical=is_categorical,
-        link=link,
-        loss=loss,
+        link="identity" if facts.link == "other" else facts.link,
+        xgboost_objective=facts.xgboost_objective,
         names=None if names is None else [str(name) for name in names],
         classes=classes,
     )

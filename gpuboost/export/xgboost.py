@@ -23,11 +23,12 @@ from gpuboost.export.plain import PlainModel, PlainTree, float32_below, plain
 
 _NO_PARENT = 2**31 - 1
 
-_LOG_OBJECTIVES: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
-    "poisson": ("count:poisson", {"poisson_regression_param": {"max_delta_step": "0.7"}}),
-    "gamma": ("reg:gamma", {"gamma_regression_param": {}}),
-    "tweedie": ("reg:tweedie", {"tweedie_regression_param": {"tweedie_variance_power": "1.5"}}),
+_LOG_OBJECTIVES: dict[str, dict[str, dict[str, str]]] = {
+    "count:poisson": {"poisson_regression_param": {"max_delta_step": "0.7"}},
+    "reg:gamma": {"gamma_regression_param": {}},
+    "reg:tweedie": {"tweedie_regression_param": {"tweedie_variance_power": "1.5"}},
 }
+"""The objectives of XGBoost whose predictions are e^score, and the parameters that a file must hold for each."""
 
 
 def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:
@@ -90,7 +91,8 @@ def _objective(model: PlainModel) -> tuple[str, dict[str, dict[str, str]], float
     if model.link == "softmax":
         return "multi:softprob", {"softmax_multiclass_param": {"num_class": str(len(model.bias))}}, 0.0
     if model.link == "log":
-        return *_LOG_OBJECTIVES[model.loss], 1.0
+        objective = model.xgboost_objective or "count:poisson"
+        return objective, _LOG_OBJECTIVES[objective], 1.0
     return "reg:squarederror", {"reg_loss_param": {"scale_pos_weight": "1"}}, 0.0
 
 

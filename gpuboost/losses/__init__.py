@@ -1,41 +1,28 @@
-"""Losses: what a fit makes small. ``get("huber")`` or ``Huber(delta=2.0)``; docs/losses.md has the table."""
+"""Losses: what a fit makes small. ``get("huber")`` or ``Huber(delta=2.0)``; docs/losses.md has the table.
+
+The classes are those of ``gpuboost.public.LOSSES``.
+"""
 
 from __future__ import annotations
 
-from gpuboost.losses.binary import Exponential, Logistic
+from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.custom import Custom, SavedCustom, custom
-from gpuboost.losses.distribution import GaussianNLL
-from gpuboost.losses.logitboost import LogitBoost
-from gpuboost.losses.positive import Gamma, Poisson, Tweedie
 from gpuboost.losses.protocol import Loss
-from gpuboost.losses.ranking import LambdaMART, PairwiseLogistic
-from gpuboost.losses.registry import NAMES, from_json, get, to_json
-from gpuboost.losses.residual import AbsoluteError, Huber, Quantile, SquaredError
-from gpuboost.losses.softmax import Softmax
-from gpuboost.losses.zero_one import SmoothedZeroOne
+from gpuboost.losses.registry import CLASSES, NAMES, from_json, get, to_json
+
+_classes = {cls.__name__: cls for cls in CLASSES.values()}
+globals().update(_classes)
 
 __all__ = [
     "NAMES",
-    "AbsoluteError",
+    "BaseLoss",
     "Custom",
-    "Exponential",
-    "Gamma",
-    "GaussianNLL",
-    "Huber",
-    "LambdaMART",
-    "Logistic",
-    "LogitBoost",
     "Loss",
-    "PairwiseLogistic",
-    "Poisson",
-    "Quantile",
+    "LossFacts",
     "SavedCustom",
-    "SmoothedZeroOne",
-    "Softmax",
-    "SquaredError",
-    "Tweedie",
     "custom",
     "from_json",
     "get",
     "to_json",
 ]
+__all__ += list(_classes)

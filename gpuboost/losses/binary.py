@@ -12,7 +12,7 @@ from typing import ClassVar
 from gpuboost.elementary import bounded, exp, expit, expit_array, log, log1pexp
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant, rising_root, weighted_mean
-from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import number, zero_or_one
 from gpuboost.types import Array
 
@@ -20,7 +20,7 @@ _RAREST = 2.0**-23  # a class that is absent is taken to be this frequent, so th
 
 
 @dataclass(frozen=True, slots=True)
-class Logistic:
+class Logistic(BaseLoss):
     """log(1 + e^t) + (ridge / 2) f^2 with t = -f if y = 1, f if y = 0: the negative log-likelihood.
 
     The score is the log-odds. A positive ridge makes the loss strongly convex (RGBM, section 5.1).
@@ -32,13 +32,7 @@ class Logistic:
     ridge: float = 0.0
 
     name: ClassVar[str] = "logistic"
-    task: ClassVar[str] = "binary"
-    n_outputs: ClassVar[int] = 1
-    convex: ClassVar[bool] = True
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(task="binary", default_metric="logloss", link="logistic")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ridge", number("Logistic", "ridge", self.ridge))
@@ -65,6 +59,10 @@ class Logistic:
     def lipschitz(self) -> float | None:
         return 1.0 if self.ridge == 0.0 else None
 
+    @property
+    def log_loss(self) -> Logistic:
+        return Logistic()  # without the ridge
+
     @staticmethod
     def value(y: float, f: float, a: float) -> float:
         return log1pexp(-f if y > 0.5 else f) + 0.5 * a * f * f
@@ -88,24 +86,14 @@ class Logistic:
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class Exponential(BaseLoss):
     """e^t with t = -f if y = 1, f if y = 0: the loss of AdaBoost. The score is half the log-odds.
 
     (Friedman, Hastie and Tibshirani 2000.) Where |f| > 40 it goes on as its tangent.
     """
 
     name: ClassVar[str] = "exponential"
-    task: ClassVar[str] = "binary"
-    parameter: ClassVar[float] = 0.0
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(task="binary", default_metric="logloss", link="logistic", score_scale=2.0)
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:

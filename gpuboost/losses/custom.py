@@ -13,7 +13,8 @@ import numpy as np
 
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant
-from gpuboost.losses.protocol import Derivatives, Undefined, Value, undefined
+from gpuboost.losses.base import BaseLoss, LossFacts
+from gpuboost.losses.protocol import Derivatives, Value
 from gpuboost.losses.target import finite
 from gpuboost.types import Array
 
@@ -73,7 +74,7 @@ def flat(y: float, f: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Custom:
+class Custom(BaseLoss):
     """What ``custom`` makes. ``functions`` holds value, gradient and hessian, for a backend to compile."""
 
     name: str
@@ -83,14 +84,7 @@ class Custom:
     smoothness: float | None = None
     convex: bool = False
 
-    task: ClassVar[str] = "any"
-    parameter: ClassVar[float] = 0.0
-    n_outputs: ClassVar[int] = 1
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(task="any", link="other")
 
     def __repr__(self) -> str:
         return f"custom({self.name!r})"
@@ -136,22 +130,12 @@ class Custom:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedCustom:
+class SavedCustom(BaseLoss):
     """A custom loss as a model file knows it: its name. The model predicts raw scores; it cannot be trained on."""
 
     name: str
 
-    task: ClassVar[str] = "any"
-    parameter: ClassVar[float] = 0.0
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = False
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(task="any", convex=False, link="other")
 
     def value(self, y: float, f: float, a: float) -> float:
         self._refuse()
@@ -164,9 +148,6 @@ class SavedCustom:
 
     def start(self, y: Array, weight: Array) -> Array:
         self._refuse()
-
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
 
     def _refuse(self) -> NoReturn:
         raise RecipeError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.elementary import bounded, exp, exp_array, log
 from gpuboost.losses.averages import constant, weighted_mean
-from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import finite
 from gpuboost.types import Array
 
@@ -19,7 +19,7 @@ _LEAST_VARIANCE = 1e-12  # of a constant target, so that F_0 is finite
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianNLL:
+class GaussianNLL(BaseLoss):
     """log s + (f - y)^2 / (2 s^2) + log(2 pi) / 2: the negative log-likelihood of a normal target, mean and spread.
 
     The scores are the mean f and log s; ``predict`` gives the mean. (CatBoost: RMSEWithUncertainty.) Curvatures are
@@ -29,17 +29,9 @@ class GaussianNLL:
     """
 
     name: ClassVar[str] = "gaussian_nll"
-    task: ClassVar[str] = "regression"
-    parameter: ClassVar[float] = 0.0
-    n_outputs: ClassVar[int] = 2
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = False
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    value: ClassVar[Undefined] = staticmethod(undefined)
-    derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="regression", n_outputs=2, convex=False, link="other", normal_noise=True
+    )
 
     @staticmethod
     def row_value(y: float, f: Array, a: float) -> float:
@@ -62,8 +54,8 @@ class GaussianNLL:
         variance = weighted_mean(np.square(y - mean), weight)
         return np.concatenate([constant(mean), constant(0.5 * log(max(variance, _LEAST_VARIANCE)))])
 
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
+    def noise(self, members: Array, predictions: Array, temperature: float) -> NDArray[np.float64]:
+        return np.asarray(np.stack([self.variance(scores) for scores in members]).mean(axis=0))
 
     def variance(self, scores: Array) -> NDArray[np.float64]:
         """(n,) s^2."""

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from gpuboost.elementary import bounded, expit, expit_array, log1pexp
 from gpuboost.losses.averages import constant, weighted_mean
+from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.binary import log_odds
-from gpuboost.losses.protocol import Undefined, undefined
 from gpuboost.losses.target import zero_or_one
 from gpuboost.types import Array
 
 
 @dataclass(frozen=True, slots=True)
-class LogitBoost:
+class LogitBoost(BaseLoss):
     """log(1 + e^2t) with t = -f if y = 1, f if y = 0, so that p = expit(2 f) (Friedman, Hastie and Tibshirani 2000).
 
     SMART and Asynch-SGBDT write their algorithms in it. It is ``Logistic`` in other units, and the units are a trap of
@@ -30,18 +30,13 @@ class LogitBoost:
     """
 
     name: ClassVar[str] = "logitboost"
-    task: ClassVar[str] = "binary"
-    parameter: ClassVar[float] = 0.0
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = 1.0
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
-    lipschitz: ClassVar[float | None] = 2.0
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="binary", smoothness=1.0, lipschitz=2.0, default_metric="logloss", link="logistic", score_scale=2.0
+    )
+
+    @property
+    def log_loss(self) -> LogitBoost:
+        return self
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:

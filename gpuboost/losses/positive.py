@@ -10,31 +10,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.elementary import bounded, exp, exp_array, log
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses.averages import constant, weighted_mean
-from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import LARGEST_POSITIVE, finite, number, require
 from gpuboost.types import Array
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson:
+class Poisson(BaseLoss):
     """e^f - y f: half the Poisson deviance, up to a term without f. Counts, y >= 0."""
 
     name: ClassVar[str] = "poisson"
-    task: ClassVar[str] = "regression"
-    parameter: ClassVar[float] = 0.0
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(task="regression", default_metric="poisson_deviance", link="log")
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:
@@ -47,6 +38,9 @@ class Poisson:
         mean = exp(bounded(f))
         return mean - y, mean
 
+    def noise(self, members: Array, predictions: Array, temperature: float) -> NDArray[np.float64]:
+        return np.asarray(predictions.mean(axis=0))
+
     def check_target(self, y: Array) -> None:
         _not_negative(y, "Poisson")
 
@@ -58,21 +52,17 @@ class Poisson:
 
 
 @dataclass(frozen=True, slots=True)
-class Gamma:
+class Gamma(BaseLoss):
     """y e^-f + f: half the Gamma deviance, up to a term without f. Amounts, y > 0, with error in proportion to size."""
 
     name: ClassVar[str] = "gamma"
-    task: ClassVar[str] = "regression"
-    parameter: ClassVar[float] = 0.0
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = True
-    convex: ClassVar[bool] = True
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="regression",
+        bounded_level_sets=True,
+        default_metric="gamma_deviance",
+        link="log",
+        xgboost_objective="reg:gamma",
+    )
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:
@@ -99,7 +89,7 @@ class Gamma:
 
 
 @dataclass(frozen=True, slots=True)
-class Tweedie:
+class Tweedie(BaseLoss):
     """e^((2 - p) f) / (2 - p) - y e^((1 - p) f) / (1 - p): half the Tweedie deviance, up to a term without f.
 
     Amounts, y >= 0, many of them zero; p = ``power`` lies between Poisson (1) and Gamma (2).
@@ -111,16 +101,9 @@ class Tweedie:
     power: float = 1.5
 
     name: ClassVar[str] = "tweedie"
-    task: ClassVar[str] = "regression"
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="regression", default_metric="tweedie_deviance", link="log", xgboost_objective="reg:tweedie"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "power", number("Tweedie", "power", self.power))

@@ -22,9 +22,6 @@ RowDerivatives: TypeAlias = Callable[[float, Array, Array, Array, float], None]
 PairWeight: TypeAlias = Callable[[float, float], float]
 """(difference of gains, difference of discounts), neither negative -> w >= 0; 0 where the gains are equal"""
 
-Undefined: TypeAlias = Callable[..., Any]
-"""What ``undefined`` stands for."""
-
 
 def undefined(*_: Any) -> NoReturn:
     """Stands for the pair of formulas that a loss does not have."""
@@ -44,6 +41,9 @@ class Loss(Protocol):
     Losses of one output define ``value`` and ``derivatives``; those of several (``n_outputs > 1``) define
     ``row_value`` and ``row_derivatives``. The other pair is ``undefined``; both are for a ``ListLoss``. For every
     finite f, g and h are finite and h is not negative.
+
+    ``gpuboost.losses.BaseLoss`` has defaults for most members. A loss that derives from it also declares its link
+    function and default metric to metrics, exports and ``predict_uncertainty``; of another they assume nothing.
     """
 
     @property

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant
-from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import finite, number, require
 from gpuboost.types import Array
 
@@ -42,8 +42,38 @@ def pull(better: Numbers, worse: Numbers, weight: Numbers, apart: Numbers) -> tu
     return first, first * (better * (inverse * apart))
 
 
+class PairwiseLoss(BaseLoss):
+    """The members that losses of pairs share, for a dataclass with fields ``sigma``, ``truncation``, ``normalise``."""
+
+    __slots__ = ()
+
+    facts: ClassVar[LossFacts] = LossFacts(task="ranking", convex=False, default_metric="ndcg")
+
+    sigma: float
+    truncation: int | None
+    normalise: bool
+
+    def _check_pairs(self) -> None:
+        """Make the three fields a float, an int or None, and a bool. Raises RecipeError if one is out of its range."""
+        loss = type(self).__name__
+        object.__setattr__(self, "sigma", _positive(loss, self.sigma))
+        object.__setattr__(self, "truncation", _truncation(loss, self.truncation))
+        object.__setattr__(self, "normalise", _flag(loss, self.normalise))
+
+    @property
+    def parameter(self) -> float:
+        return self.sigma
+
+    @property
+    def evens_lists(self) -> bool:
+        return self.normalise
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return constant(0.0)  # only differences of scores matter
+
+
 @dataclass(frozen=True, slots=True)
-class LambdaMART:
+class LambdaMART(PairwiseLoss):
     """w_ij = |G_i - G_j| |D_i - D_j| / (ideal DCG): by how much exchanging the two would change NDCG (Burges 2010).
 
     G is the gain of a label, D = 1 / log2(1 + rank) the discount of a place. Only pairs of which one document stands
@@ -66,37 +96,14 @@ class LambdaMART:
     normalise: bool = True
 
     name: ClassVar[str] = "lambdamart"
-    task: ClassVar[str] = "ranking"
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = False
-    lipschitz: ClassVar[float | None] = None
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
     uses_ideal: ClassVar[bool] = True
-    value: ClassVar[Undefined] = staticmethod(undefined)
-    derivatives: ClassVar[Undefined] = staticmethod(undefined)
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _positive("LambdaMART", self.sigma))
-        object.__setattr__(self, "truncation", _truncation("LambdaMART", self.truncation))
+        self._check_pairs()
         object.__setattr__(self, "gain", None if self.gain is None else _gain_table(self.gain))
-        object.__setattr__(self, "normalise", _flag("LambdaMART", self.normalise))
-
-    @property
-    def parameter(self) -> float:
-        return self.sigma
 
     @property
     def prefers_close(self) -> bool:
-        return self.normalise
-
-    @property
-    def evens_lists(self) -> bool:
         return self.normalise
 
     @staticmethod
@@ -113,15 +120,9 @@ class LambdaMART:
         advice = "Pass LambdaMART(gain=[...]), one number for each label, or use fewer grades."
         require(np.asarray(y) <= most, np.asarray(y), f"LambdaMART knows the gain of labels 0 to {most}", advice)
 
-    def start(self, y: Array, weight: Array) -> Array:
-        return constant(0.0)  # only differences of scores matter
-
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
-
 
 @dataclass(frozen=True, slots=True)
-class PairwiseLogistic:
+class PairwiseLogistic(PairwiseLoss):
     """w_ij = 1: the negative log-likelihood of the pairs' order (RankNet, Burges et al. 2005).
 
     Every pair counts by default, which costs documents^2 a list; with ``truncation`` those of which one document
@@ -141,34 +142,11 @@ class PairwiseLogistic:
     normalise: bool = True
 
     name: ClassVar[str] = "pairwise_logistic"
-    task: ClassVar[str] = "ranking"
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = False
-    lipschitz: ClassVar[float | None] = None
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
     uses_ideal: ClassVar[bool] = False
     prefers_close: ClassVar[bool] = False  # it helps LambdaMART and hurts here: docs/losses.md
-    value: ClassVar[Undefined] = staticmethod(undefined)
-    derivatives: ClassVar[Undefined] = staticmethod(undefined)
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _positive("PairwiseLogistic", self.sigma))
-        object.__setattr__(self, "truncation", _truncation("PairwiseLogistic", self.truncation))
-        object.__setattr__(self, "normalise", _flag("PairwiseLogistic", self.normalise))
-
-    @property
-    def parameter(self) -> float:
-        return self.sigma
-
-    @property
-    def evens_lists(self) -> bool:
-        return self.normalise
+        self._check_pairs()
 
     @staticmethod
     def pair_weight(gain: float, discount: float) -> float:
@@ -181,12 +159,6 @@ class PairwiseLogistic:
         _whole(finite(y, "PairwiseLogistic"), "PairwiseLogistic")
         rule = f"PairwiseLogistic tells labels up to {MOST_GRADES} apart"
         require(np.asarray(y) <= MOST_GRADES, np.asarray(y), rule, "Number the grades from 0.")
-
-    def start(self, y: Array, weight: Array) -> Array:
-        return constant(0.0)
-
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
 
 
 def _whole(y: NDArray[np.float64], loss: str) -> None:

@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 from gpuboost.errors import GpuBoostError, InputError
-from gpuboost.losses.binary import Exponential, Logistic
 from gpuboost.losses.custom import Custom, SavedCustom
-from gpuboost.losses.distribution import GaussianNLL
-from gpuboost.losses.logitboost import LogitBoost
-from gpuboost.losses.positive import Gamma, Poisson, Tweedie
 from gpuboost.losses.protocol import Loss
-from gpuboost.losses.ranking import LambdaMART, PairwiseLogistic
-from gpuboost.losses.residual import AbsoluteError, Huber, Quantile, SquaredError
-from gpuboost.losses.softmax import Softmax
-from gpuboost.losses.zero_one import SmoothedZeroOne
+from gpuboost.public import LOSSES, loaded
 
-_BUILT_IN: tuple[Callable[..., Loss], ...] = (
-    SquaredError,
-    Huber,
-    AbsoluteError,
-    Quantile,
-    Poisson,
-    Gamma,
-    Tweedie,
-    GaussianNLL,
-    Logistic,
-    Exponential,
-    LogitBoost,
-    SmoothedZeroOne,
-    Softmax,
-    LambdaMART,
-    PairwiseLogistic,
-)
-_LISTS = (LambdaMART.name, PairwiseLogistic.name)  # their parameters are of several types, and they check them
-_CLASSES: dict[str, Any] = {one.name: one for one in cast("tuple[Any, ...]", _BUILT_IN)}
+CLASSES: dict[str, Any] = {name: loaded(entry) for name, entry in LOSSES.items()}
 
-NAMES: tuple[str, ...] = tuple(_CLASSES)
+NAMES: tuple[str, ...] = tuple(CLASSES)
 
 _ELSEWHERE = {
     "absolute": "absolute_error",
@@ -90,14 +65,16 @@ def get(loss: str | Loss, n_classes: int | None = None) -> Loss:
                 f"loss: a loss object or a name is needed; {loss!r} has no {missing[0]}. Names: {', '.join(NAMES)}."
             )
         return loss
-    if loss not in _CLASSES:
+    if loss not in CLASSES:
         raise InputError(f"loss: unknown name {loss!r}. {_suggestion(loss)}Names: {', '.join(NAMES)}.")
-    if loss != Softmax.name:
-        found: Loss = _CLASSES[loss]()
-        return found
-    if n_classes is None:
-        raise InputError("loss: 'softmax' needs the number of classes; pass gpuboost.losses.Softmax(n_classes=K).")
-    return Softmax(n_classes)
+    named = CLASSES[loss]
+    of_classes = named.facts.task == "multiclass"
+    if of_classes and n_classes is None:
+        raise InputError(
+            f"loss: {loss!r} needs the number of classes; pass gpuboost.losses.{named.__name__}(n_classes=K)."
+        )
+    found: Loss = named(n_classes) if of_classes else named()
+    return found
 
 
 def to_json(loss: Loss) -> dict[str, Any]:
@@ -108,9 +85,9 @@ def to_json(loss: Loss) -> dict[str, Any]:
     """
     if isinstance(loss, (Custom, SavedCustom)):
         return {"name": "custom", "function": loss.name}
-    if type(loss) is not _CLASSES.get(loss.name):
+    if type(loss) is not CLASSES.get(loss.name):
         raise InputError(f"loss: {loss!r} cannot be written to a model file. Use gpuboost.losses.custom(...).")
-    return {"name": loss.name, **{field.name: getattr(loss, field.name) for field in fields(_CLASSES[loss.name])}}
+    return {"name": loss.name, **{field.name: getattr(loss, field.name) for field in fields(CLASSES[loss.name])}}
 
 
 def from_json(stored: Any) -> Loss:
@@ -127,15 +104,16 @@ def from_json(stored: Any) -> Loss:
         if list(rest) != ["function"] or not isinstance(rest["function"], str):
             raise InputError(f"model file: a custom loss holds name and function, a string; it holds {stored!r}.")
         return SavedCustom(rest["function"])
-    if name not in _CLASSES:
+    if name not in CLASSES:
         raise InputError(f"model file: unknown loss {name!r}. It may come from a newer version. {_suggestion(name)}")
-    expected = [field.name for field in fields(_CLASSES[name])]
+    expected = [field.name for field in fields(CLASSES[name])]
     if sorted(rest) != sorted(expected):
         raise InputError(f"model file: loss {name!r} holds {expected}; found {sorted(rest)}.")
-    if name not in _LISTS and any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in rest.values()):
+    checks_types = CLASSES[name].facts.task == "ranking"  # its parameters are of several types
+    if not checks_types and any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in rest.values()):
         raise InputError(f"model file: parameters of loss {name!r} are numbers; found {rest!r}.")
     try:
-        found: Loss = _CLASSES[name](**rest)
+        found: Loss = CLASSES[name](**rest)
     except GpuBoostError as error:
         raise InputError(f"model file: {error}") from None
     return found

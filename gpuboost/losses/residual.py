@@ -5,30 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant, lower_quantile, weighted_mean
-from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import finite, number
 from gpuboost.types import Array
 
 
 @dataclass(frozen=True, slots=True)
-class SquaredError:
+class SquaredError(BaseLoss):
     """r^2 / 2: the mean."""
 
     name: ClassVar[str] = "squared_error"
-    task: ClassVar[str] = "regression"
-    parameter: ClassVar[float] = 0.0
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = 1.0
-    strong_convexity: ClassVar[float] = 1.0
-    bounded_level_sets: ClassVar[bool] = True
-    convex: ClassVar[bool] = True
-    lipschitz: ClassVar[float | None] = None
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="regression",
+        smoothness=1.0,
+        strong_convexity=1.0,
+        bounded_level_sets=True,
+        default_metric="rmse",
+        normal_noise=True,
+    )
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:
@@ -38,18 +37,18 @@ class SquaredError:
     def derivatives(y: float, f: float, a: float) -> tuple[float, float]:
         return f - y, 1.0
 
+    def noise(self, members: Array, predictions: Array, temperature: float) -> NDArray[np.float64]:
+        return np.full(members.shape[2], 1.0 / temperature)
+
     def check_target(self, y: Array) -> None:
         finite(y, "SquaredError")
 
     def start(self, y: Array, weight: Array) -> Array:
         return constant(weighted_mean(y, weight))
 
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
-
 
 @dataclass(frozen=True, slots=True)
-class Huber:
+class Huber(BaseLoss):
     """r^2 / 2 where |r| <= delta, delta (|r| - delta / 2) beyond (Huber 1964): the mean, less moved by outliers.
 
     h is 0 where |r| > delta, so a leaf of outliers has none: the automatic step is the gradient step, h = 1 = sigma.
@@ -62,16 +61,9 @@ class Huber:
     delta: float = 1.0
 
     name: ClassVar[str] = "huber"
-    task: ClassVar[str] = "regression"
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = 1.0
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = True
-    convex: ClassVar[bool] = True
-    has_curvature: ClassVar[bool] = False
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="regression", smoothness=1.0, bounded_level_sets=True, has_curvature=False, default_metric="huber"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", number("Huber", "delta", self.delta))
@@ -103,27 +95,20 @@ class Huber:
     def start(self, y: Array, weight: Array) -> Array:
         return constant(lower_quantile(y, weight, 0.5))
 
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
-
 
 @dataclass(frozen=True, slots=True)
-class AbsoluteError:
+class AbsoluteError(BaseLoss):
     """|r|: the (lower) median. Its derivative at r = 0 is taken as 0, the middle of the subgradient."""
 
     name: ClassVar[str] = "absolute_error"
-    task: ClassVar[str] = "regression"
-    parameter: ClassVar[float] = 0.0
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = True
-    convex: ClassVar[bool] = True
-    lipschitz: ClassVar[float | None] = 1.0
-    has_curvature: ClassVar[bool] = False
-    leaf_quantile: ClassVar[float | None] = 0.5
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="regression",
+        bounded_level_sets=True,
+        lipschitz=1.0,
+        has_curvature=False,
+        leaf_quantile=0.5,
+        default_metric="mae",
+    )
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:
@@ -140,12 +125,9 @@ class AbsoluteError:
     def start(self, y: Array, weight: Array) -> Array:
         return constant(lower_quantile(y, weight, 0.5))
 
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]
-
 
 @dataclass(frozen=True, slots=True)
-class Quantile:
+class Quantile(BaseLoss):
     """alpha (y - f) below the target, (1 - alpha) (f - y) above (Koenker and Bassett 1978): the lower alpha-quantile.
 
     Raises:
@@ -155,15 +137,9 @@ class Quantile:
     alpha: float = 0.5
 
     name: ClassVar[str] = "quantile"
-    task: ClassVar[str] = "regression"
-    n_outputs: ClassVar[int] = 1
-    smoothness: ClassVar[float | None] = None
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = True
-    convex: ClassVar[bool] = True
-    has_curvature: ClassVar[bool] = False
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="regression", bounded_level_sets=True, has_curvature=False, default_metric="quantile"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", number("Quantile", "alpha", self.alpha))
@@ -196,6 +172,3 @@ class Quantile:
 
     def start(self, y: Array, weight: Array) -> Array:
         return constant(lower_quantile(y, weight, self.alpha))
-
-    def inverse_link(self, scores: Array) -> Array:
-        return scores[0]

@@ -10,7 +10,7 @@ import numpy as np
 from gpuboost.elementary import bounded, exp, exp_array, log
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant, exact_sum
-from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import finite, require
 from gpuboost.types import Array
 
@@ -18,7 +18,7 @@ _RAREST = 2.0**-23  # a class that is absent is taken to be this frequent, so th
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class Softmax(BaseLoss):
     """log(sum over c of e^(f_c)) - f_y, y in 0 .. K - 1: the negative log-likelihood of K classes, K scores a row.
 
     g_c = p_c - [c = y], and h_c = K / (K - 1) p_c (1 - p_c). The second derivatives alone would be p_c (1 - p_c); but
@@ -35,17 +35,9 @@ class Softmax:
     n_classes: int
 
     name: ClassVar[str] = "softmax"
-    task: ClassVar[str] = "multiclass"
-    parameter: ClassVar[float] = 0.0
-    smoothness: ClassVar[float | None] = 0.5
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
-    lipschitz: ClassVar[float | None] = 2.0**0.5
-    has_curvature: ClassVar[bool] = True
-    leaf_quantile: ClassVar[float | None] = None
-    value: ClassVar[Undefined] = staticmethod(undefined)
-    derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="multiclass", smoothness=0.5, lipschitz=2.0**0.5, default_metric="mlogloss", link="softmax"
+    )
 
     def __post_init__(self) -> None:
         given: Any = self.n_classes
@@ -56,6 +48,10 @@ class Softmax:
     @property
     def n_outputs(self) -> int:
         return self.n_classes
+
+    @property
+    def log_loss(self) -> Softmax:
+        return self
 
     @staticmethod
     def row_value(y: float, f: Array, a: float) -> float:

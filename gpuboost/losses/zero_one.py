@@ -10,13 +10,13 @@ import numpy as np
 
 from gpuboost.elementary import bounded, exp, expit, expit_array
 from gpuboost.errors import RecipeError
-from gpuboost.losses.protocol import Undefined, undefined
+from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import number, zero_or_one
 from gpuboost.types import Array
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothedZeroOne:
+class SmoothedZeroOne(BaseLoss):
     """expit(t / scale) with t = -f if y = 1, f if y = 0: the 0-1 loss of sign f, which it becomes as scale goes to 0.
 
     (SGLB, section 5.1.) It has local optima, so pair it with ``gb.Langevin``. Its slope is at most 1 / (4 scale), and
@@ -33,15 +33,9 @@ class SmoothedZeroOne:
     scale: float = 0.1
 
     name: ClassVar[str] = "smoothed_zero_one"
-    task: ClassVar[str] = "binary"
-    n_outputs: ClassVar[int] = 1
-    strong_convexity: ClassVar[float] = 0.0
-    bounded_level_sets: ClassVar[bool] = False
-    convex: ClassVar[bool] = False
-    has_curvature: ClassVar[bool] = False
-    leaf_quantile: ClassVar[float | None] = None
-    row_value: ClassVar[Undefined] = staticmethod(undefined)
-    row_derivatives: ClassVar[Undefined] = staticmethod(undefined)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="binary", convex=False, has_curvature=False, default_metric="error", link="other"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", number("SmoothedZeroOne", "scale", self.scale))
@@ -69,6 +63,9 @@ class SmoothedZeroOne:
         e = exp(-abs(bounded(f / a)))  # p (1 - p) = e / (1 + e)^2, without overflow or cancellation
         slope = e / ((1.0 + e) * (1.0 + e)) / a
         return (-slope if y > 0.5 else slope), 0.09622504486493764 / (a * a)
+
+    def log_odds(self, score: Array) -> Array:
+        return score / self.scale
 
     def check_target(self, y: Array) -> None:
         zero_or_one(y, "SmoothedZeroOne")

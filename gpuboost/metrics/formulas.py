@@ -13,11 +13,9 @@ import numpy as np
 from gpuboost.elementary import exp_array, log1pexp_array, log_array
 from gpuboost.errors import InputError
 from gpuboost.losses.averages import exact_sum, weighted_mean
-from gpuboost.losses.binary import Exponential
-from gpuboost.losses.logitboost import LogitBoost
+from gpuboost.losses.base import BaseLoss
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import require, zero_or_one
-from gpuboost.losses.zero_one import SmoothedZeroOne
 from gpuboost.types import Array
 
 
@@ -39,7 +37,7 @@ def logloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Weighted mean of -log of the probability of the class that was seen, two classes; y is 0 or 1."""
     zero_or_one(y, "logloss")
     if loss.task == "binary":
-        f = _log_odds(loss, scores[0])
+        f = loss.log_odds(scores[0]) if isinstance(loss, BaseLoss) else scores[0]
         return _mean(log1pexp_array(np.where(y > 0.5, -f, f)), weight)
     p = np.clip(_probabilities(loss, scores), 1e-15, 1.0 - 1e-15)
     return _mean(-log_array(np.where(y > 0.5, p, 1.0 - p)), weight)
@@ -155,13 +153,6 @@ def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight:
         return float(found)
     except (TypeError, ValueError):
         raise InputError(f"eval_metric: {function!r} must return a number; it returned {found!r}.") from None
-
-
-def _log_odds(loss: Loss, score: Array) -> Array:
-    """What a two-class loss takes to be the log-odds."""
-    if isinstance(loss, (Exponential, LogitBoost)):
-        return 2.0 * score
-    return score / loss.scale if isinstance(loss, SmoothedZeroOne) else score
 
 
 def _probabilities(loss: Loss, scores: Array) -> Array:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpuboost.elementary import log, log_array
 from gpuboost.losses.averages import exact_sum, weighted_mean
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.losses.ranking import MOST_LABEL, LambdaMART
 from gpuboost.losses.target import require
 from gpuboost.types import Array
@@ -108,7 +108,9 @@ def _mean_over_queries(
 
 def _gains(y: Array, loss: Loss, gain: tuple[float, ...] | None) -> Floats:
     """(labels,) what each label is worth: as given, as the loss has it, or 2^label - 1."""
-    table = LambdaMART(gain=gain).gains() if gain or not isinstance(loss, LambdaMART) else loss.gains()
+    table = LambdaMART(gain=gain).gains()
+    if not gain and is_list_loss(loss) and len(loss.gains()):
+        table = loss.gains()
     most = len(table) - 1
     advice = f"Give gb.metrics.ndcg(gain=[...]) a number for each label{'' if most > MOST_LABEL else ', or use map'}."
     require((y >= 0.0) & (y <= most) & (y == np.rint(y)), y, f"ndcg knows the gain of labels 0 to {most}", advice)

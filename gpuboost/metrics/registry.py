@@ -16,10 +16,8 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 from gpuboost.errors import GpuBoostError, InputError
-from gpuboost.losses.binary import Logistic
-from gpuboost.losses.custom import Custom, SavedCustom
-from gpuboost.losses.logitboost import LogitBoost
-from gpuboost.losses.positive import Gamma, Poisson, Tweedie
+from gpuboost.losses.base import BaseLoss, facts_of
+from gpuboost.losses.positive import Tweedie
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.ranking import LambdaMART
 from gpuboost.losses.residual import AbsoluteError, Huber, Quantile, SquaredError
@@ -127,7 +125,7 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
 
 def default_metric(loss: Loss) -> Metric:
     """What is watched if nothing else is asked for; "loss" itself for a custom loss."""
-    return get(_DEFAULTS.get(loss.name, "loss") if not isinstance(loss, (Custom, SavedCustom)) else "loss", loss)
+    return get(facts_of(loss).default_metric, loss)
 
 
 def _weight_as(function: Any) -> str:
@@ -178,27 +176,8 @@ _EXAMPLES = {"quantile": "0.9", "huber": "1.0", "tweedie_deviance": "1.5"}
 
 NAMES: tuple[str, ...] = (*_SIMPLE, *_WITH_PARAMETER, *RANKINGS)
 
-_IDENTITY_LINK = (SquaredError, Huber, AbsoluteError, Quantile)
 _LOG_LINK = ("poisson_deviance", "gamma_deviance", "tweedie_deviance")
 _NEED_LINK = ("logloss", "error", "accuracy")
-
-_DEFAULTS = {
-    "squared_error": "rmse",
-    "huber": "huber",
-    "absolute_error": "mae",
-    "quantile": "quantile",
-    "poisson": "poisson_deviance",
-    "gamma": "gamma_deviance",
-    "tweedie": "tweedie_deviance",
-    "logistic": "logloss",
-    "exponential": "logloss",
-    "logitboost": "logloss",
-    "gaussian_nll": "loss",
-    "smoothed_zero_one": "error",
-    "softmax": "mlogloss",
-    "lambdamart": "ndcg",
-    "pairwise_logistic": "ndcg",
-}
 
 _ELSEWHERE = {
     "binary_logloss": "logloss",
@@ -240,7 +219,7 @@ def _named(text: str, loss: Loss) -> Metric:
         function, family = _WITH_PARAMETER[name]
         judge = _judge(name, family, given, loss)
         bound = partial(function, a=judge.parameter)
-        same = name != "tweedie_deviance" and isinstance(loss, _IDENTITY_LINK)
+        same = name != "tweedie_deviance" and _predicts_scores(loss)
         return Metric(text, False, bound, judge if same else None)
     if colon:
         raise InputError(f"eval_metric: {name!r} takes no parameter; got {text!r}. Use {name!r}.")
@@ -274,7 +253,7 @@ def _must_fit(name: str, loss: Loss) -> None:
     elif loss.task not in tasks:
         other = "; use 'mlogloss'" if name == "logloss" else ""
         why = f"it judges {' and '.join(tasks)} targets, and this loss is for {loss.task} ones{other}"
-    elif name in _LOG_LINK and not isinstance(loss, (Poisson, Gamma, Tweedie)):
+    elif name in _LOG_LINK and facts_of(loss).link != "log":
         why = "it needs positive predictions; use a loss with a logarithmic link (poisson, gamma, tweedie)"
     if why:
         raise InputError(f"eval_metric: {name!r} does not fit loss {loss.name!r}: {why}.")
@@ -297,11 +276,9 @@ def _as_loss(name: str, loss: Loss) -> tuple[Loss | None, Callable[[float], floa
     """The loss whose weighted mean the metric is, and what is then done with the mean."""
     if name == "loss":
         return loss, _same
-    if name == "logloss" and isinstance(loss, Logistic):
-        return Logistic(), _same
-    if name == "mlogloss" or (name == "logloss" and isinstance(loss, LogitBoost)):
-        return loss, _same
-    if not isinstance(loss, _IDENTITY_LINK):
+    if name in ("logloss", "mlogloss"):
+        return (loss.log_loss if isinstance(loss, BaseLoss) else None), _same
+    if not _predicts_scores(loss):
         return None, _same
     plain: dict[str, tuple[Loss, Callable[[float], float]]] = {
         "rmse": (SquaredError(), _root_of_twice),
@@ -309,3 +286,8 @@ def _as_loss(name: str, loss: Loss) -> tuple[Loss | None, Callable[[float], floa
         "mae": (AbsoluteError(), _same),
     }
     return plain.get(name, (None, _same))
+
+
+def _predicts_scores(loss: Loss) -> bool:
+    """Whether the prediction of a regression is the score as it is."""
+    return facts_of(loss).link == "identity" and loss.task == "regression"

@@ -16,11 +16,12 @@ from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
 from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
 from gpuboost.model.tree_json import Columns, tree_from, tree_line
+from gpuboost.public import SMOOTH_FAMILIES
 from gpuboost.types import Component, Ensemble
 
 KEYS = ("spaces", "centres", "components")
 
-FAMILIES = ("linear", "spline", "tensor", "categorical")
+FAMILIES = tuple(SMOOTH_FAMILIES)
 
 _SPACE = ("family", "features", "cells", "n_cells", "first", "basis", "mean")
 _SMOOTH = ("kind", "output", "version", "factor", "space", "coefficients")

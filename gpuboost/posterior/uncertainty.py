@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from gpuboost.elementary import log_array
 from gpuboost.errors import InputError
-from gpuboost.losses.distribution import GaussianNLL
-from gpuboost.losses.positive import Poisson
+from gpuboost.losses.base import BaseLoss, facts_of
 from gpuboost.losses.protocol import Loss
-from gpuboost.losses.residual import SquaredError
 from gpuboost.types import Array
 
 Floats = NDArray[np.float64]
@@ -59,7 +57,7 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
         raise InputError(f"coverage: must be a number between 0 and 1; got {coverage!r}.")
     if kind not in ("mean", "observation"):
         raise InputError(f"kind: must be 'mean' or 'observation'; got {kind!r}.")
-    normal = isinstance(loss, (SquaredError, GaussianNLL))
+    normal = facts_of(loss).normal_noise
     if loss.task == "multiclass" or (kind == "observation" and not normal):
         rule = "an interval of observations needs normal noise" if kind == "observation" else "it has several scores"
         raise InputError(f"kind: {rule}; loss {loss.name!r} is another. Use predict_uncertainty.")
@@ -90,10 +88,6 @@ def _entropy(p: Floats) -> Floats:
 
 
 def _noise(loss: Loss, members: Array, values: Floats, temperature: float) -> Floats:
-    """(n,) the variance of a target that the loss takes to be noise, averaged over the members."""
-    n = members.shape[2]
-    if isinstance(loss, GaussianNLL):
-        return np.asarray(np.stack([loss.variance(scores) for scores in members]).mean(axis=0))
-    if isinstance(loss, Poisson):
-        return np.asarray(values.mean(axis=0))
-    return np.full(n, 1.0 / temperature if isinstance(loss, SquaredError) else np.nan)
+    """(n,) the variance of a target that the loss takes to be noise, averaged over the members; NaN if unknown."""
+    noise = loss.noise(members, values, temperature) if isinstance(loss, BaseLoss) else None
+    return np.full(members.shape[2], np.nan) if noise is None else noise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -12,13 +13,14 @@ from gpuboost.base_learners import BaseLearner
 from gpuboost.base_learners.competition import Competition
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.errors import RecipeError, shown
-from gpuboost.learners.families import FAMILIES, Family, LinearTree, TensorSpline, Tree
+from gpuboost.learners.families import FAMILIES
+from gpuboost.learners.families.protocol import Column, Family
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling
 
 RULE = "None (trees), a family of gb.learners such as Spline(), a list of families, or a regressor with fit and predict"
 
-ON_GPUS = "Linear, Spline, TensorSpline, CategoricalRidge, Tree"
+ON_GPUS = ", ".join(family.__name__ for family in FAMILIES if family.on_gpu)
 
 
 def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
@@ -32,7 +34,7 @@ def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
     if value is None:
         return None
     listed = value if isinstance(value, (list, tuple)) else [value]
-    if listed and all(isinstance(one, FAMILIES) for one in listed):
+    if listed and all(isinstance(one, Family) for one in listed):
         return Competition(tuple(listed))
     if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in ("fit", "predict")):
         raise RecipeError(f"base_learner: must be {RULE}; got {shown(value)}.")
@@ -50,7 +52,7 @@ def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
 def not_on_gpus(value: Any) -> str | None:
     """What of ``base_learner`` is fitted on CPUs only, as it was written; None for what a GPU can fit."""
     listed = value if isinstance(value, (list, tuple)) else [value]
-    others = (one for one in listed if isinstance(one, LinearTree) or not isinstance(one, FAMILIES))
+    others = (one for one in listed if not (isinstance(one, Family) and one.on_gpu))
     return None if value is None else next(map(shown, others), None)
 
 
@@ -78,7 +80,7 @@ def with_numbers(recipe: Recipe, names: tuple[str, ...] | None) -> Recipe:
     if not isinstance(recipe.base_learner, Competition):
         return recipe
 
-    def number(family: Family, column: int | str) -> int:
+    def number(family: Family, column: Column) -> int:
         if isinstance(column, Integral):
             return int(column)
         if names is None or column not in names:
@@ -86,13 +88,5 @@ def with_numbers(recipe: Recipe, names: tuple[str, ...] | None) -> Recipe:
             raise RecipeError(f"base_learner: {family!r} names column {column!r}; {known}.")
         return names.index(column)
 
-    def resolved(family: Family) -> Family:
-        if isinstance(family, TensorSpline):
-            return replace(family, pairs=tuple((number(family, a), number(family, b)) for a, b in family.pairs))
-        columns = getattr(family, "columns", None)
-        if columns is None or isinstance(family, (Tree, LinearTree)):
-            return family
-        return replace(family, columns=tuple(number(family, one) for one in columns))
-
-    families = tuple(resolved(family) for family in recipe.base_learner.families)
+    families = tuple(family.numbered(partial(number, family)) for family in recipe.base_learner.families)
     return replace(recipe, base_learner=replace(recipe.base_learner, families=families))

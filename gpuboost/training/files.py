@@ -16,52 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost import losses
+from gpuboost import losses, public
 from gpuboost.data.columns import Columns
 from gpuboost.errors import InputError
-from gpuboost.langevin import Langevin
-from gpuboost.learners import (
-    AllLearners,
-    CyclicGroups,
-    RandomByNode,
-    RandomGroup,
-    RandomGroups,
-    RandomLearners,
-    WeightedGroups,
-)
 from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
-from gpuboost.sampling import GOSS, EveryRow, ImportanceSampling, UniformSampling, WeightTrimming
-from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, QuantileStep
+from gpuboost.public import loaded
 from gpuboost.types import Ensemble
 
 NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose")
 
 POLICIES: dict[str, Any] = {
-    one.__name__: one
-    for one in (
-        AllLearners,
-        ConstantStep,
-        CyclicGroups,
-        EveryRow,
-        GOSS,
-        GradientStep,
-        ImportanceSampling,
-        Langevin,
-        LineSearchStep,
-        NewtonStep,
-        QuantileStep,
-        RandomByNode,
-        RandomGroup,
-        RandomGroups,
-        RandomLearners,
-        UniformSampling,
-        WeightTrimming,
-        WeightedGroups,
-        *FAMILIES,
-    )
+    name: loaded(f"{module}:{name}") for name, module in (public.POLICIES | public.IMPLIED_POLICIES).items()
 }
+POLICIES |= {family.__name__: family for family in FAMILIES}
+"""The classes of which a model file holds name and fields."""
 
 CLASSIFIER, REGRESSOR, RANKER = "GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from sklearn.datasets import dump_svmlight_file
 
 import gpuboost as gb
 from gpuboost.cli import main, predict
-from gpuboost.cli.parser import LOSSES
+from gpuboost.cli.tables import Rows, task_of
 from gpuboost.errors import InputError
-from gpuboost.losses.registry import NAMES
+from gpuboost.losses.registry import NAMES, get
 
 pd = pytest.importorskip("pandas")
 
@@ -287,8 +288,23 @@ def test_interrupted_is_status_130(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_losses_of_the_help_are_those_of_the_library() -> None:
-    assert set(LOSSES) == set(NAMES)
+def test_losses_of_the_help_are_those_of_the_library(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    assert ", ".join(NAMES) in " ".join(capsys.readouterr().out.split())
+
+
+def test_help_imports_no_loss() -> None:
+    code = "import sys; from gpuboost.cli.parser import build_parser; build_parser(); print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_loss_decides_the_task(name: str) -> None:
+    rows = Rows(x=None, y=np.array([0.5, 2.5]), group=np.array([0, 0]))
+    tasks = {"binary": "classification", "multiclass": "classification", "regression": "regression", "ranking": "rank"}
+    assert task_of("auto", name, rows) == tasks[get(name, n_classes=3).task]
 
 
 @pytest.mark.parametrize("command", ["train", "predict", "info", "demo", "bench"])

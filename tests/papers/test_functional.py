@@ -11,9 +11,9 @@ import gpuboost as gb
 from gpuboost.backends import get
 from gpuboost.backends.numerics.line_search import pinball
 from gpuboost.base_learners import line
-from gpuboost.base_learners.spaces import b_splines, spaces_of
 from gpuboost.components import Estimated, Smooth
 from gpuboost.learners import CategoricalRidge, Linear, Spline, TensorSpline
+from gpuboost.learners.families.basis import Axes, b_splines
 from gpuboost.types import Cuts, TrainingSet
 
 CPU = get("cpu", 2)
@@ -152,7 +152,7 @@ def test_tf5_a_smoother_is_symmetric_shrinks_and_has_its_degrees_of_freedom(fami
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(x)) if weighted else None
     data = training_set(x, weight)
     w = data.row_weight()
-    for space in spaces_of(family, data, CPU.smoothing()):
+    for space in family.spaces(Axes(data, CPU.smoothing())):
         codes = [cells[data.bins.columns[f]] for f, cells in zip(space.grid.features, space.grid.cells, strict=True)]
         basis = np.zeros((space.grid.n_cells, space.size))
         for c, (first, own) in enumerate(zip(space.first, space.basis, strict=True)):

@@ -4,6 +4,8 @@ import copy
 import json
 import math
 import pickle
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numba
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.extending import register_jitable
 
-from gpuboost import elementary, losses
+from gpuboost import GradientBoostingRegressor, elementary, losses, metrics
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses import (
     AbsoluteError,
@@ -28,6 +30,7 @@ from gpuboost.losses import (
     Tweedie,
 )
 from gpuboost.losses.averages import exact_sum, lower_quantile, rising_root, weighted_mean
+from gpuboost.losses.base import FOREIGN, facts_of
 
 ANY = [SquaredError(), Huber(), Huber(delta=0.3), AbsoluteError(), Quantile(), Quantile(alpha=0.9)]
 POSITIVE = [Poisson(), Gamma(), Tweedie(), Tweedie(power=1.1), Tweedie(power=1.9)]
@@ -715,3 +718,73 @@ def test_numba_compiles_a_custom_loss():
     compiled_derivatives(loss)(y, f, 0.0, g, h)
     np.testing.assert_array_equal(g, [asymmetric_gradient(t, 0.0) for t in y])
     np.testing.assert_array_equal(h, [asymmetric_hessian(t, 0.0) for t in y])
+
+
+@pytest.mark.parametrize("name", losses.NAMES)
+def test_facts_agree_with_the_formulas(name):
+    loss = losses.get(name, n_classes=3)
+    assert metrics.default_metric(loss).name == loss.facts.default_metric
+    scores = np.random.default_rng(5).normal(size=(loss.n_outputs, 50))
+    predicted, scaled = loss.inverse_link(scores), loss.facts.score_scale * scores
+    if loss.facts.link == "identity":
+        np.testing.assert_array_equal(predicted, scores[0])
+    elif loss.facts.link == "logistic":
+        np.testing.assert_array_equal(predicted, elementary.expit_array(scaled[0]))
+    elif loss.facts.link == "log":
+        np.testing.assert_array_equal(predicted, elementary.exp_array(scaled[0]))
+    elif loss.facts.link == "softmax":
+        np.testing.assert_allclose(predicted.T, np.exp(scaled) / np.exp(scaled).sum(axis=0))
+    if loss.task == "binary":
+        np.testing.assert_array_equal(predicted, elementary.expit_array(loss.log_odds(scores[0])))
+
+
+@pytest.mark.parametrize("name", losses.NAMES)
+def test_a_log_loss_is_minus_the_log_of_the_probability(name):
+    loss = losses.get(name, n_classes=3)
+    if loss.log_loss is None:
+        return
+    scores = np.random.default_rng(6).normal(size=(loss.n_outputs, 20))
+    p = loss.inverse_link(scores)
+    p = p if p.ndim == 2 else np.column_stack([1.0 - p, p])
+    for row, y in enumerate(np.arange(20) % p.shape[1]):
+        cost = value(loss.log_loss, float(y), scores[:, row] if loss.n_outputs > 1 else scores[0, row])
+        assert cost == pytest.approx(-math.log(p[row, y]))
+
+
+def test_a_loss_of_a_user_has_no_facts_to_rely_on():
+    class Mine:
+        name, task, n_outputs, parameter = "poisson", "regression", 1, 0.0
+
+    assert facts_of(Mine()) is FOREIGN
+    assert metrics.default_metric(Mine()).name == "loss"
+
+
+def test_a_loss_needs_no_more_than_facts_and_formulas():
+    @dataclass(frozen=True, slots=True)
+    class LogCosh(losses.BaseLoss):
+        name: ClassVar[str] = "log_cosh"
+        facts: ClassVar[losses.LossFacts] = losses.LossFacts(task="regression", smoothness=1.0, lipschitz=1.0)
+
+        @staticmethod
+        def value(y, f, a):
+            return elementary.log1pexp(2.0 * (f - y)) - (f - y) - 0.6931471805599453
+
+        @staticmethod
+        def derivatives(y, f, a):
+            p = elementary.expit(2.0 * (f - y))
+            return 2.0 * p - 1.0, 4.0 * p * (1.0 - p)
+
+        def check_target(self, y):
+            pass
+
+        def start(self, y, weight):
+            return np.array([lower_quantile(y, weight, 0.5)])
+
+    loss = LogCosh()
+    assert losses.get(loss) is loss
+    assert (loss.parameter, loss.convex, loss.strong_convexity, loss.leaf_quantile) == (0.0, True, 0.0, None)
+    with pytest.raises(TypeError, match="a loss of one output has value and derivatives"):
+        loss.row_value(0.0, np.zeros(1), 0.0)
+    x = np.random.default_rng(7).normal(size=(60, 2))
+    model = GradientBoostingRegressor(loss=loss, n_estimators=5, max_depth=2, device="cpu").fit(x, x[:, 0])
+    assert np.mean((model.predict(x) - x[:, 0]) ** 2) < np.var(x[:, 0])

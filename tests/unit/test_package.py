@@ -7,13 +7,17 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import entry_points, metadata
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from support.stubs import stubs
 
 import gpuboost as gb
+from gpuboost import public
+from gpuboost.training.files import POLICIES
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("cupy", "IPython", "joblib", "matplotlib", "numba", "pandas", "pyarrow", "rich", "scipy", "sklearn")
@@ -31,8 +35,34 @@ def test_every_public_name_leads_somewhere(name: str) -> None:
 
 
 def test_lists_of_public_names_agree() -> None:
-    assert set(gb.__all__) == {"__version__", *gb._HOME}
+    assert set(gb.__all__) == {"__version__", *public.PUBLIC, *public.MODULES}
+    assert len(gb.__all__) == len(set(gb.__all__))
     assert dir(gb) == sorted(gb.__all__)
+
+
+@pytest.mark.parametrize(("path", "text"), stubs().items(), ids=lambda value: getattr(value, "parent", Path()).name)
+def test_the_type_stubs_are_those_of_the_tables(path: Path, text: str) -> None:
+    assert path.read_text() == text, "run python tests/support/stubs.py"
+
+
+@pytest.mark.parametrize("package", ["gpuboost", "gpuboost.export", "gpuboost.learners", "gpuboost.losses"])
+def test_a_stub_names_what_the_package_has(package: str) -> None:
+    stub = ast.parse(files(package).joinpath("__init__.pyi").read_text())
+    named = {alias.asname for node in ast.walk(stub) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert named == set(import_module(package).__all__)
+
+
+def test_words_of_the_tables_are_those_of_the_classes() -> None:
+    for word, entry in public.LOSSES.items():
+        assert public.loaded(entry).name == word
+    for word, entry in (public.SMOOTH_FAMILIES | public.TREE_FAMILIES).items():
+        assert public.loaded(entry).kind == word
+
+
+def test_policies_of_model_files_are_those_of_the_tables() -> None:
+    families = {public.class_name(entry) for entry in (public.SMOOTH_FAMILIES | public.TREE_FAMILIES).values()}
+    assert set(POLICIES) == {*public.POLICIES, *public.IMPLIED_POLICIES, *families}
+    assert all(policy.__name__ == name for name, policy in POLICIES.items())
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -1,0 +1,45 @@
+"""Checks of the parameters of families; each raises RecipeError."""
+
+from __future__ import annotations
+
+from math import inf
+from numbers import Integral, Real
+from typing import Any
+
+from gpuboost.errors import RecipeError
+
+
+def check_df(family: Any, null_space: int) -> None:
+    """Of a penalised fit: what the penalty leaves alone cannot be taken away."""
+    value = family.df
+    if isinstance(value, bool) or not isinstance(value, Real) or not null_space < float(value) < inf:
+        name = type(family).__name__
+        raise RecipeError(
+            f"df: {name} needs a finite number above {null_space}, the dimension of what is not penalised; got "
+            f"{value!r}."
+        )
+
+
+def check_int(family: Any, name: str, low: int, high: int) -> None:
+    value = getattr(family, name)
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
+        raise RecipeError(f"{name}: {type(family).__name__} needs an integer from {low} to {high}; got {value!r}.")
+
+
+def check_real(family: Any, name: str) -> None:
+    value = getattr(family, name)
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < inf:
+        raise RecipeError(f"{name}: {type(family).__name__} needs a finite number of at least 0; got {value!r}.")
+
+
+def check_columns(family: Any) -> None:
+    value = family.columns
+    if value is None:
+        return
+    if not isinstance(value, (list, tuple)) or not value or any(isinstance(one, bool) for one in value):
+        raise RecipeError(
+            f"columns: {type(family).__name__} needs None, or numbers or names of features; got {value!r}."
+        )
+    if not all(isinstance(one, (Integral, str)) for one in value):
+        raise RecipeError(f"columns: {type(family).__name__} needs numbers or names of features; got {value!r}.")
+    object.__setattr__(family, "columns", tuple(int(one) if isinstance(one, Integral) else one for one in value))

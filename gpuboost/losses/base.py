@@ -1,0 +1,141 @@
+"""The base of the losses in this package: a record of facts with defaults, so that a loss states what differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from numpy import float64
+from numpy.typing import NDArray
+
+from gpuboost.losses.protocol import Derivatives, Loss, RowDerivatives, RowValue, Value, undefined
+from gpuboost.types import Array
+
+Floats: TypeAlias = NDArray[float64]
+
+Link: TypeAlias = Literal["identity", "logistic", "softmax", "log", "other"]
+"""The link function: the prediction is the score itself, expit, softmax or exp of it, or made in a way of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossFacts:
+    """The properties of a loss that hold for every value of its parameters.
+
+    A property that depends on a parameter, as the smoothness of ``Logistic(ridge=1)`` does, is overridden by the loss.
+    ``gpuboost.losses.Loss`` explains the fields without a comment.
+    """
+
+    task: str  # "regression", "binary", "multiclass", "ranking" or "any"
+    n_outputs: int = 1
+    smoothness: float | None = None
+    strong_convexity: float = 0.0
+    bounded_level_sets: bool = False
+    convex: bool = True
+    lipschitz: float | None = None  # sup |g|; None if unbounded
+    has_curvature: bool = True
+    leaf_quantile: float | None = None
+    default_metric: str = "loss"  # watched if no metric is asked for; a name of ``gpuboost.metrics``
+    link: Link = "identity"
+    score_scale: float = 1.0  # the link function is of score_scale times the score
+    normal_noise: bool = False  # whether it is the negative log-likelihood of normal noise about the first score
+    xgboost_objective: str = ""  # in files for XGBoost; empty for the usual one of the link function
+
+
+class BaseLoss:
+    """A loss whose members are its ``facts``. A subclass states ``name``, ``facts`` and the members that differ.
+
+    It needs a pair of formulas (``value`` and ``derivatives``, or those of several outputs), ``check_target`` and
+    ``start``, and ``inverse_link`` unless the link function is the identity; see ``gpuboost.losses.Loss``.
+    """
+
+    __slots__ = ()
+
+    facts: ClassVar[LossFacts]
+
+    @property
+    def task(self) -> str:
+        return self.facts.task
+
+    @property
+    def parameter(self) -> float:
+        return 0.0
+
+    @property
+    def n_outputs(self) -> int:
+        return self.facts.n_outputs
+
+    @property
+    def smoothness(self) -> float | None:
+        return self.facts.smoothness
+
+    @property
+    def strong_convexity(self) -> float:
+        return self.facts.strong_convexity
+
+    @property
+    def bounded_level_sets(self) -> bool:
+        return self.facts.bounded_level_sets
+
+    @property
+    def convex(self) -> bool:
+        return self.facts.convex
+
+    @property
+    def lipschitz(self) -> float | None:
+        return self.facts.lipschitz
+
+    @property
+    def has_curvature(self) -> bool:
+        return self.facts.has_curvature
+
+    @property
+    def leaf_quantile(self) -> float | None:
+        return self.facts.leaf_quantile
+
+    @property
+    def value(self) -> Value:
+        return undefined
+
+    @property
+    def derivatives(self) -> Derivatives:
+        return undefined
+
+    @property
+    def row_value(self) -> RowValue:
+        return undefined
+
+    @property
+    def row_derivatives(self) -> RowDerivatives:
+        return undefined
+
+    @property
+    def log_loss(self) -> Loss | None:
+        """The loss whose mean, at the same scores, is the log loss of the predicted classes; None if there is none."""
+        return None
+
+    def inverse_link(self, scores: Array) -> Array:
+        """(k, n) scores to (n,) predictions: here the first scores themselves."""
+        return scores[0]
+
+    def log_odds(self, score: Array) -> Array:
+        """(n,) log-odds of class 1 from the (n,) scores of a loss of two classes."""
+        return self.facts.score_scale * score
+
+    def noise(self, members: Array, predictions: Array, temperature: float) -> Floats | None:
+        """(n,) variance of the target about its mean under the loss's likelihood; None if the loss is of no likelihood.
+
+        Args:
+            members: (draws, n_outputs, n) scores of the members of an ensemble, over which the variance is averaged.
+            predictions: (draws, n) their means.
+            temperature: T, at which the loss was sampled.
+        """
+        return None
+
+
+FOREIGN = LossFacts(task="any", link="other")
+"""Facts of a loss object that does not derive from ``BaseLoss``."""
+
+
+def facts_of(loss: Loss) -> LossFacts:
+    """The facts of a loss; ``FOREIGN`` if it does not derive from ``BaseLoss``."""
+    return loss.facts if isinstance(loss, BaseLoss) else FOREIGN

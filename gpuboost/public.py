@@ -1,0 +1,134 @@
+"""The tables of names: what ``gpuboost`` exports, and the words that stand for a class in model files and parameters.
+
+To add a class, write its file and add one line here; the lists of public names, the type stubs
+(``python tests/support/stubs.py`` writes them) and the words of model files follow. This module imports nothing, so
+that ``import gpuboost`` and ``gpuboost --help`` stay light.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+POLICIES = {
+    "ConstantStep": "gpuboost.steps",
+    "CyclicGroups": "gpuboost.learners.cyclic",
+    "GOSS": "gpuboost.sampling.goss",
+    "GradientStep": "gpuboost.steps",
+    "ImportanceSampling": "gpuboost.sampling.importance",
+    "Langevin": "gpuboost.langevin",
+    "LineSearchStep": "gpuboost.steps",
+    "NewtonStep": "gpuboost.steps",
+    "RandomByNode": "gpuboost.learners.by_node",
+    "RandomGroup": "gpuboost.learners.groups",
+    "RandomGroups": "gpuboost.learners.groups",
+    "RandomLearners": "gpuboost.learners.pairs",
+    "UniformSampling": "gpuboost.sampling.uniform",
+    "WeightTrimming": "gpuboost.sampling.trimming",
+    "WeightedGroups": "gpuboost.learners.weighted",
+}
+"""Class -> module, of the policies that ``gpuboost`` exports and model files hold by the name of the class."""
+
+IMPLIED_POLICIES = {
+    "AllLearners": "gpuboost.learners.selection",
+    "EveryRow": "gpuboost.sampling.uniform",
+    "QuantileStep": "gpuboost.steps",
+}
+"""The same, of those that None, 1.0 or "auto" stands for: in model files, but not among the public names."""
+
+PUBLIC = POLICIES | {
+    "Asynchronous": "gpuboost.execution",
+    "DataParallel": "gpuboost.execution",
+    "Dataset": "gpuboost.data.dataset",
+    "DeviceError": "gpuboost.errors",
+    "GpuBoostError": "gpuboost.errors",
+    "GradientBoostingClassifier": "gpuboost.api",
+    "GradientBoostingRanker": "gpuboost.api",
+    "GradientBoostingRegressor": "gpuboost.api",
+    "InputError": "gpuboost.errors",
+    "Log": "gpuboost.execution",
+    "MVS": "gpuboost.sampling.presets",
+    "OutsideTheoryWarning": "gpuboost.errors",
+    "PosteriorFit": "gpuboost.model_selection.posterior_fit",
+    "Ray": "gpuboost.execution",
+    "RecipeError": "gpuboost.errors",
+    "Replay": "gpuboost.execution",
+    "SimulatedWorkers": "gpuboost.execution",
+    "WorkerError": "gpuboost.errors",
+    "chains": "gpuboost.model_selection.chains",
+    "cv": "gpuboost.model_selection.cv",
+    "devices": "gpuboost.backends.devices",
+    "estimate_memory": "gpuboost.api.memory",
+    "fit_posterior": "gpuboost.model_selection.posterior_fit",
+    "load_model": "gpuboost.api",
+    "smart_first_order": "gpuboost.sampling.presets",
+    "smart_second_order": "gpuboost.sampling.presets",
+}
+"""Name -> module that defines it, of what ``gpuboost`` exports."""
+
+MODULES = {
+    "callbacks": "gpuboost.watch.callbacks",
+    "export": "gpuboost.export",
+    "learners": "gpuboost.learners",
+    "losses": "gpuboost.losses",
+    "metrics": "gpuboost.metrics",
+    "plot": "gpuboost.plot",
+    "posterior": "gpuboost.posterior",
+    "theory": "gpuboost.theory",
+    "times": "gpuboost.execution.times",
+}
+"""Name -> module, of the modules that ``gpuboost`` exports."""
+
+LOSSES = {
+    "squared_error": "gpuboost.losses.residual:SquaredError",
+    "huber": "gpuboost.losses.residual:Huber",
+    "absolute_error": "gpuboost.losses.residual:AbsoluteError",
+    "quantile": "gpuboost.losses.residual:Quantile",
+    "poisson": "gpuboost.losses.positive:Poisson",
+    "gamma": "gpuboost.losses.positive:Gamma",
+    "tweedie": "gpuboost.losses.positive:Tweedie",
+    "gaussian_nll": "gpuboost.losses.distribution:GaussianNLL",
+    "logistic": "gpuboost.losses.binary:Logistic",
+    "exponential": "gpuboost.losses.binary:Exponential",
+    "logitboost": "gpuboost.losses.logitboost:LogitBoost",
+    "smoothed_zero_one": "gpuboost.losses.zero_one:SmoothedZeroOne",
+    "softmax": "gpuboost.losses.softmax:Softmax",
+    "lambdamart": "gpuboost.losses.ranking:LambdaMART",
+    "pairwise_logistic": "gpuboost.losses.ranking:PairwiseLogistic",
+}
+"""Name of a loss -> its class, in the order in which messages list them; exported by ``gpuboost.losses``."""
+
+SMOOTH_FAMILIES = {
+    "linear": "gpuboost.learners.families.linear:Linear",
+    "spline": "gpuboost.learners.families.spline:Spline",
+    "tensor": "gpuboost.learners.families.tensor:TensorSpline",
+    "categorical": "gpuboost.learners.families.categorical:CategoricalRidge",
+}
+"""Word of model files -> family of base learners that are functions of bins; exported by ``gpuboost.learners``."""
+
+TREE_FAMILIES = {
+    "tree": "gpuboost.learners.families.trees:Tree",
+    "linear_tree": "gpuboost.learners.families.trees:LinearTree",
+}
+"""The families that are trees."""
+
+EXPORTS = {
+    "to_onnx": "gpuboost.export.onnx",
+    "to_shap_dict": "gpuboost.export.shap",
+    "to_table": "gpuboost.export.table",
+    "to_treelite": "gpuboost.export.treelite",
+    "to_xgboost": "gpuboost.export.xgboost",
+}
+"""Function -> module, of what ``gpuboost.export`` exports."""
+
+
+def loaded(entry: str) -> Any:
+    """The object of an entry "module:name"."""
+    from importlib import import_module
+
+    module, _, name = entry.partition(":")
+    return getattr(import_module(module), name)
+
+
+def class_name(entry: str) -> str:
+    """The name in an entry "module:name"."""
+    return entry.partition(":")[2]
