@@ -179,7 +179,7 @@ class Log:
         """
         try:
             found = json.loads(Path(path).read_bytes())
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise InputError(f"log: {os.fspath(path)!r} is not JSON; {error}.") from None
         return cls.from_json(found)
 

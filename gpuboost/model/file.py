@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
 from gpuboost.model.component_json import KEYS as COMPONENT_KEYS
-from gpuboost.model.component_json import components_from, lines_of
+from gpuboost.model.component_json import components_from, largest, lines_of
 from gpuboost.model.tree_json import Columns, cuts_from, cuts_lines, tree_from, tree_line
 from gpuboost.storage import write
 from gpuboost.types import Ensemble
@@ -87,7 +87,7 @@ def from_json(text: str | bytes) -> ModelRecord:
     if version > VERSION:
         advice = "Load it with a gpuboost at least as new as the one that saved it."
         strict.refuse(
-            "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", None, advice
+            "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", advice=advice
         )
     strict.record(found, "", KEYS if version == 1 else (*KEYS[:-1], *COMPONENT_KEYS))
     ensemble = _ensemble(found)
@@ -126,10 +126,21 @@ def _ensemble(found: dict[str, Any]) -> Ensemble:
     if kind == "components":
         parts = components_from(found, len(bias), columns)
         factors, components = tuple(factor for _, factor in parts), tuple(one for one, _ in parts)
+        _check_reach(bias, [(factor, largest(one)) for one, factor in parts], kind)
         return Ensemble(bias, cuts, (), factors, float(scales[-1]), past, components)
     pairs = [tree_from(tree, f"trees[{i}]", i % len(bias), columns) for i, tree in enumerate(trees)]
     factors = tuple(factor for _, factor in pairs)
+    _check_reach(bias, [(factor, float(np.abs(tree.value).max(initial=0.0))) for tree, factor in pairs], kind)
     return Ensemble(bias, cuts, tuple(tree for tree, _ in pairs), factors, float(scales[-1]), past)
+
+
+def _check_reach(bias: NDArray[np.float64], parts: list[tuple[float, float]], kind: str) -> None:
+    """Refuse finite numbers whose products or sums are not finite. parts: (factor, largest value) of each tree."""
+    with np.errstate(over="ignore"):
+        sizes = np.abs(np.array(parts, dtype=np.float64).reshape(-1, 2)).prod(axis=1)
+        total = np.abs(bias).sum() + sizes.sum()
+    if not np.isfinite(total):
+        strict.refuse(kind, "scores that float64 can hold were expected; factors times values overflow")
 
 
 def _scales(value: Any) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """One way to write a file: aside first, then moved into its place, so that no reader ever sees half of one.
 
 A symbolic link stays one, and the file that it names is written. A device or a pipe is written into, never replaced. A
-file that is there keeps its permissions. Every OSError names the file that the caller asked for.
+file that is there keeps its permissions. Every OSError names the file that the caller asked for, or its missing folder.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Raises:
         OSError: if the folder does not exist, or cannot be written to, or is full; ``filename`` is ``path``.
     """
+    place = Path(os.path.realpath(path))
+    if not place.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place.parent))
     try:
-        place = Path(os.path.realpath(path))
         if place.exists() and not place.is_file():
             if place.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             with place.open("wb") as file:  # a device or a pipe
                 yield file
             return
-        if not place.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         _remove_leftovers(place)
         with _aside(place) as file:
             yield file

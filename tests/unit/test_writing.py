@@ -66,18 +66,28 @@ def test_a_device_is_written_into() -> None:
 
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), writing(tmp_path / "a") as file:
-        file.write(b"half")
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with writing(tmp_path / "a") as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert (tmp_path / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-@pytest.mark.parametrize(("place", "error"), [("none/a.json", FileNotFoundError), (".", IsADirectoryError)])
-def test_errors_name_the_file(tmp_path: Path, place: str, error: type[OSError]) -> None:
-    with pytest.raises(error) as caught:
-        write(tmp_path / place, b"")
-    assert caught.value.filename == str(tmp_path / place)
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        write(tmp_path / "none" / "a.json", b"")
+    assert caught.value.filename == str(tmp_path / "none")
+
+
+def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError) as caught:
+        write(tmp_path, b"")
+    assert caught.value.filename == str(tmp_path)
 
 
 def test_an_error_of_a_full_disk_names_the_file(tmp_path: Path) -> None:
