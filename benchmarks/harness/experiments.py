@@ -14,6 +14,7 @@ from typing import Any
 from gpuboost.benchmarks.harness import machine
 from gpuboost.benchmarks.harness.peers import installed
 from gpuboost.errors import InputError
+from gpuboost.storage import write as write_file
 
 _TIGHT = (",", ":")  # no blanks in lines of numbers
 
@@ -112,7 +113,7 @@ def write(path: Path, experiment: Experiment, command: str, options: Options, fi
         if name in parts
     )
     head = json.dumps(about, indent=1).removesuffix("\n}")
-    path.write_text(f'{head},\n "parts": {{\n' + ",\n".join(lines) + "\n }\n}\n")
+    write_file(path, (f'{head},\n "parts": {{\n' + ",\n".join(lines) + "\n }\n}\n").encode())
 
 
 def _plain(finding: Finding) -> dict[str, Any]:

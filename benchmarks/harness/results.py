@@ -15,6 +15,7 @@ import numpy as np
 from gpuboost.benchmarks.harness import machine
 from gpuboost.benchmarks.harness.cases import OURS, Case, Size, Suite
 from gpuboost.benchmarks.harness.scores import HIGHER_IS_BETTER
+from gpuboost.storage import write as write_file
 
 Row = dict[str, Any]
 
@@ -193,4 +194,4 @@ def write(path: Path, suite: Suite, size: Size, threads: int, command: str, rows
     head = json.dumps({**about, **stamp}, indent=1).removesuffix("\n}")
     runs = ",\n  ".join(json.dumps(row) for row in every)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'{head},\n "runs": [\n  {runs}\n ]\n}}\n')
+    write_file(path, f'{head},\n "runs": [\n  {runs}\n ]\n}}\n'.encode())

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from typing import Any
 
 from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
-from gpuboost.errors import InputError
-from gpuboost.training import files
+from gpuboost.data.cuts import check_max_bins
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.training import files, parameters
+
+_MANY_ROWS = 2**31  # a file does not say how many rows the model was fitted to
 
 KINDS: dict[str, Any] = {
     files.CLASSIFIER: GradientBoostingClassifier,
@@ -41,5 +45,16 @@ def load_model(
         name = f"model file {os.fspath(path)!r}"
         raise InputError(f"{name}: parameters: {unknown[0]!r} is unknown; it may come from a newer gpuboost.")
     model: GradientBoostingClassifier | GradientBoostingRegressor | GradientBoostingRanker = kind(**saved.params)
+    _check_parameters(model.get_params(deep=False), saved, path)
     model._restore(saved)
     return model
+
+
+def _check_parameters(params: dict[str, Any], saved: files.Saved, path: str | os.PathLike[str]) -> None:
+    """Refuse parameters that no estimator accepts: a model that loads can be shown, cloned and fitted again."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
+            check_max_bins(params["max_bins"])
+    except (RecipeError, InputError) as error:
+        raise InputError(f"model file {os.fspath(path)!r}: parameters: {error}") from None

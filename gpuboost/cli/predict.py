@@ -6,11 +6,12 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from io import TextIOWrapper
 from typing import Any, TextIO
 
 from gpuboost.cli.tables import check_place, read
 from gpuboost.errors import InputError
+from gpuboost.storage import writing
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output and options.output.lower().endswith(".parquet"):
         raise InputError(f"--output: predictions are written as CSV; got {options.output}. Let its name end in .csv.")
     if options.output:
-        check_place("--output", options.output)
+        check_place("--output", options.output, options.data, options.model)
     x = _columns(model, read(options.data, n_features=model.n_features_in_).x, options.data)
     lines: Iterable[Sequence[Any]]
     if options.uncertainty:
@@ -37,8 +38,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         header = ["prediction"]
         lines = ([value] for value in model.predict(x).tolist())
-    with open(options.output, "w", newline="", encoding="utf-8") if options.output else nullcontext(sys.stdout) as out:
+    if not options.output:
+        _write(sys.stdout, header, lines)
+        return 0
+    with writing(options.output) as file:
+        out = TextIOWrapper(file, "utf-8", newline="")
         _write(out, header, lines)
+        out.detach()  # flushes, and leaves the file open
     return 0
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuboost.errors import InputError
 from gpuboost.losses.registry import CLASSES
+from gpuboost.storage import same_file
 
 MOST_CLASSES = 20
 """Whole numbers of at most so many different values are taken for labels, unless the user says otherwise."""
@@ -55,13 +56,18 @@ def read(
     return Rows(x, y, w, queries)
 
 
-def check_place(option: str, path: str) -> None:
-    """Refuse before any work a file that could not be written at its end."""
+def check_place(option: str, path: str, *read: str | None) -> None:
+    """Refuse before any work a file that could not be written at its end, or is one of those to ``read``."""
+    for source in read:
+        if source is not None and same_file(path, source):
+            raise InputError(f"{option}: {path} is also read by this command, and would be destroyed. Name another.")
     place = Path(path).resolve()
     if place.is_dir():
         raise InputError(f"{option}: a file is written, and {path} is a folder. Name a file in it.")
     if not place.parent.is_dir():
         raise InputError(f"{option}: the folder {place.parent} does not exist. Make it, or name another.")
+    if place.exists() and not place.is_file():  # a device or a pipe is written into
+        return
     if not os.access(place.parent, os.W_OK):
         raise InputError(f"{option}: the folder {place.parent} cannot be written to. Name another.")
 

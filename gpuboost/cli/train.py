@@ -104,7 +104,7 @@ def _check(options: argparse.Namespace, given: dict[str, Any]) -> None:
     if options.quiet and not options.model:
         raise InputError("--quiet: nothing would be left of this training; add --model FILE, or leave --quiet out.")
     if options.model:
-        check_place("--model", options.model)
+        check_place("--model", options.model, options.data, options.eval)
     if given.get("random_state", 0) < 0:
         raise InputError(f"--seed: must be an integer of at least 0; got {given['random_state']}.")
 

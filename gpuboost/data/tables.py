@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.data.sparse import check_sparse
 from gpuboost.errors import InputError
 from gpuboost.types import DeviceMatrix
 
@@ -185,7 +186,10 @@ def _from_numpy(X: Any) -> Table:
 def _from_sparse(X: Any) -> Table:
     shape = _check_shape(X.shape)
     _check_real(X.dtype)
+    check_sparse(X)
     csr = X.tocsr()
+    if X.format in ("lil", "dok"):  # lists and keys that only the conversion has seen
+        check_sparse(csr)
     if csr.dtype not in (np.float32, np.float64):
         csr = csr.astype(np.float32 if csr.dtype.itemsize <= 2 else np.float64)
     if not csr.has_canonical_format:

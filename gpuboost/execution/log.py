@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
 from gpuboost.execution.rules import LEAF_VALUES, SAMPLE_AT
+from gpuboost.storage import write
 from gpuboost.types import Built
 
 FORMAT, VERSION = "gpuboost log", 1
@@ -166,8 +167,8 @@ class Log:
         return cls(lines, **{name: found[name] for name in HEAD})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON."""
-        Path(path).write_text(json.dumps(self.to_json()) + "\n", "ascii")
+        """Write the log as JSON, whole or not at all."""
+        write(path, (json.dumps(self.to_json()) + "\n").encode("ascii"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Log:
@@ -178,7 +179,7 @@ class Log:
         """
         try:
             found = json.loads(Path(path).read_bytes())
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise InputError(f"log: {os.fspath(path)!r} is not JSON; {error}.") from None
         return cls.from_json(found)
 

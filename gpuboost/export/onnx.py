@@ -8,12 +8,12 @@ equality questions, one for each listed code, all of which lead to the same subt
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpuboost.export.plain import PlainModel, PlainTree, float32_below, plain, required
+from gpuboost.storage import write
 
 _NODE = ("nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")
 
@@ -41,7 +41,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     made = onnx.helper.make_model(graph, opset_imports=versions, ir_version=8, producer_name="gpuboost")
     onnx.checker.check_model(made)
     if path is not None:
-        Path(path).write_bytes(made.SerializeToString())
+        write(path, made.SerializeToString())
     return made
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from gpuboost.errors import InputError
 from gpuboost.export.plain import PlainModel, PlainTree, float32_below, plain
+from gpuboost.storage import write
 
 _NO_PARENT = 2**31 - 1
 
@@ -47,7 +48,7 @@ def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:
     place = Path(path)
     if place.suffix != ".json":
         raise InputError(f"path: must end with '.json', by which XGBoost knows the format; got {str(place)!r}.")
-    place.write_text(json.dumps(_document(plain(model)), separators=(",", ":")), encoding="ascii")
+    write(path, json.dumps(_document(plain(model)), separators=(",", ":")).encode("ascii"))
 
 
 def _document(model: PlainModel) -> dict[str, Any]:

@@ -63,6 +63,7 @@ def custom(
         raise RecipeError(f"inverse_link: must be a function of an array of scores; got {inverse_link!r}.")
     if not (start is None or start == "minimise" or callable(start) or _is_number(start)):
         raise RecipeError(f"start: must be a number, 'minimise' or a function of (y, weight); got {start!r}.")
+    _check_facts(name, smoothness, convex)
     called = name or getattr(value, "__name__", "custom").strip("<>")
     functions = (value, gradient, hessian or flat)
     return Custom(called, functions, inverse_link, 0.0 if start is None else start, smoothness, convex)
@@ -170,7 +171,7 @@ def _value(value: Formula) -> Value:
 def _derivatives(gradient: Formula, hessian: Formula) -> Derivatives:
     def formula(y: float, f: float, a: float) -> tuple[float, float]:
         h = hessian(y, f)
-        return gradient(y, f), h if h > 0.0 else 0.0  # where a loss is not convex, a Newton step would climb
+        return gradient(y, f), 0.0 if h < 0.0 else h  # where a loss is not convex, a Newton step would climb
 
     return formula
 
@@ -182,6 +183,17 @@ def _check_takes_two(role: str, function: Any) -> None:
         inspect.signature(function).bind(1.0, 0.0)
     except TypeError as error:
         raise RecipeError(f"{role}: must be a function of (y, f), two numbers; {function!r}: {error}.") from None
+
+
+def _check_facts(name: Any, smoothness: Any, convex: Any) -> None:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise RecipeError(f"name: must be text that is not empty; got {name!r}.")
+    if smoothness is not None and not (_is_number(smoothness) and smoothness > 0.0):
+        raise RecipeError(
+            f"smoothness: must be a finite number above 0, or None if it is not known; got {smoothness!r}."
+        )
+    if not isinstance(convex, bool):
+        raise RecipeError(f"convex: must be True or False; got {convex!r}.")
 
 
 def _is_number(value: Any) -> bool:

@@ -93,6 +93,23 @@ def components_from(found: dict[str, Any], k: int, columns: Columns) -> list[tup
     return [_from(one, f"components[{i}]", i % k, spaces, centres, columns) for i, one in enumerate(lines)]
 
 
+def largest(component: Component) -> float:
+    """A bound on the size of what the component adds to a score, before its factor; infinite if float64 overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(component, Smooth):
+            space = component.space
+            reach = np.abs(space.basis).sum(axis=1).max(initial=0.0) * np.abs(component.coefficients).max(initial=0.0)
+            mean = np.abs(space.mean * component.coefficients).sum()
+            return float(np.nan_to_num(reach + mean, nan=np.inf, posinf=np.inf))
+        if isinstance(component, Leaves):
+            reach = np.abs(component.tree.value).max(initial=0.0)
+            if component.slopes is not None and component.centres is not None:
+                furthest = 2.0 * np.abs(component.centres).max(initial=0.0)
+                reach = reach + np.abs(component.slopes).sum(axis=1).max(initial=0.0) * furthest
+            return float(np.nan_to_num(reach, nan=np.inf, posinf=np.inf))
+    return 0.0
+
+
 def _space_from(value: Any, where: str, columns: Columns, grids: dict[tuple[int, ...], Grid]) -> Space:
     found = strict.record(value, where, _SPACE)
     if found["family"] not in FAMILIES:

@@ -6,10 +6,8 @@ is saved again as the same bytes.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,9 @@ from numpy.typing import NDArray
 from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
 from gpuboost.model.component_json import KEYS as COMPONENT_KEYS
-from gpuboost.model.component_json import components_from, lines_of
+from gpuboost.model.component_json import components_from, largest, lines_of
 from gpuboost.model.tree_json import Columns, cuts_from, cuts_lines, tree_from, tree_line
+from gpuboost.storage import write
 from gpuboost.types import Ensemble
 
 FORMAT, VERSION = "gpuboost", 2  # a model of trees is written as version 1, which says all of it
@@ -88,7 +87,7 @@ def from_json(text: str | bytes) -> ModelRecord:
     if version > VERSION:
         advice = "Load it with a gpuboost at least as new as the one that saved it."
         strict.refuse(
-            "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", None, advice
+            "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", advice=advice
         )
     strict.record(found, "", KEYS if version == 1 else (*KEYS[:-1], *COMPONENT_KEYS))
     ensemble = _ensemble(found)
@@ -98,30 +97,12 @@ def from_json(text: str | bytes) -> ModelRecord:
 
 
 def save(path: str | os.PathLike[str], text: str) -> None:
-    """Write a model file: first beside its place, then moved there, so that no reader ever meets half of one.
+    """Write a model file, whole or not at all.
 
     Raises:
         OSError: if the folder is not there, or cannot be written to, or the path is one.
     """
-    place = Path(path)
-    if not place.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place.parent))
-    if place.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(place))
-    try:
-        handle, aside = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
-    except OSError as error:  # of the user's file, and not of the one beside it
-        raise type(error)(error.errno, error.strerror, str(place)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("ascii"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(aside, _usual_mode())
-        os.replace(aside, place)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
+    write(path, text.encode("ascii"))
 
 
 def load(path: str | os.PathLike[str]) -> ModelRecord:
@@ -145,10 +126,21 @@ def _ensemble(found: dict[str, Any]) -> Ensemble:
     if kind == "components":
         parts = components_from(found, len(bias), columns)
         factors, components = tuple(factor for _, factor in parts), tuple(one for one, _ in parts)
+        _check_reach(bias, [(factor, largest(one)) for one, factor in parts], kind)
         return Ensemble(bias, cuts, (), factors, float(scales[-1]), past, components)
     pairs = [tree_from(tree, f"trees[{i}]", i % len(bias), columns) for i, tree in enumerate(trees)]
     factors = tuple(factor for _, factor in pairs)
+    _check_reach(bias, [(factor, float(np.abs(tree.value).max(initial=0.0))) for tree, factor in pairs], kind)
     return Ensemble(bias, cuts, tuple(tree for tree, _ in pairs), factors, float(scales[-1]), past)
+
+
+def _check_reach(bias: NDArray[np.float64], parts: list[tuple[float, float]], kind: str) -> None:
+    """Refuse finite numbers whose products or sums are not finite. parts: (factor, largest value) of each tree."""
+    with np.errstate(over="ignore"):
+        sizes = np.abs(np.array(parts, dtype=np.float64).reshape(-1, 2)).prod(axis=1)
+        total = np.abs(bias).sum() + sizes.sum()
+    if not np.isfinite(total):
+        strict.refuse(kind, "scores that float64 can hold were expected; factors times values overflow")
 
 
 def _scales(value: Any) -> NDArray[np.float64]:
@@ -177,10 +169,3 @@ def _written(name: str, value: Any) -> str:
 
 def _list(lines: list[str]) -> str:
     return "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
-
-
-def _usual_mode() -> int:
-    """The permissions that ``open`` would have given; a temporary file's are narrower."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

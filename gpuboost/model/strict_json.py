@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gpuboost.errors import InputError
 
 _LARGEST = float(np.finfo(np.float64).max)
+_MOST_NESTED = 100
 _NOTHING = object()
 DAMAGED = "The file is damaged, or was not written by gpuboost."
 
@@ -112,13 +113,15 @@ def numbers(value: Any, where: str, length: int | None = None) -> NDArray[np.flo
     return made
 
 
-def _check_finite(value: Any, where: str) -> None:
+def _check_finite(value: Any, where: str, depth: int = 0) -> None:
+    if depth > _MOST_NESTED:
+        refuse("", "objects and lists are nested only a few levels deep; these are nested too deep to be read")
     if isinstance(value, dict):
         for key, entry in value.items():
-            _check_finite(entry, f"{where}.{key}")
+            _check_finite(entry, f"{where}.{key}", depth + 1)
     elif isinstance(value, list):
         for i, entry in enumerate(value):
-            _check_finite(entry, f"{where}[{i}]")
+            _check_finite(entry, f"{where}[{i}]", depth + 1)
     elif isinstance(value, float) and not abs(value) <= _LARGEST:
         refuse(where, "all numbers are within the range of float64", value)
 

@@ -8,7 +8,7 @@ from gpuboost.composition.findings import Kind, worst
 from gpuboost.errors import RecipeError, UnprovenError
 from gpuboost.execution import Log
 from gpuboost.langevin import Langevin
-from gpuboost.losses.protocol import is_list_loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.reports.edge import EdgeReport
 from gpuboost.reports.sampling import SamplingReport
@@ -110,8 +110,8 @@ def descent(recipe: Recipe) -> Verdict:
     """
     loss, rate = recipe.loss, recipe.learning_rate
     exact = _exact_step(recipe)
-    if exact and rate <= 1.0:
-        return Verdict("sound", (f"the training loss never rises: {exact} of a convex loss.",))
+    if exact:
+        return _of_exact_step(loss, rate, exact)
     curvature = recipe.step.curvature(loss)
     if curvature is None and loss.smoothness is not None and loss.smoothness == loss.strong_convexity:
         curvature = loss.smoothness  # h is constant: Newton is the constant step
@@ -132,6 +132,17 @@ def descent(recipe: Recipe) -> Verdict:
     return Verdict(
         "sound", (f"the training loss never rises: {loss.name} is {loss.smoothness:g}-smooth (descent lemma).",)
     )
+
+
+def _of_exact_step(loss: Loss, rate: float, exact: str) -> Verdict:
+    """The share ``rate`` of the way to the minimum of a convex loss; of a quadratic one, up to twice the way."""
+    if rate <= 1.0:
+        return Verdict("sound", (f"the training loss never rises: {exact} of a convex loss.",))
+    if loss.smoothness is not None and loss.smoothness == loss.strong_convexity and rate <= 2.0:
+        why = f"the training loss never rises: {exact} of a quadratic loss, and learning_rate {rate:g} is at most 2."
+        return Verdict("sound", (why,))
+    why = f"learning_rate {rate:g} goes beyond the minimum along a tree, so the training loss could rise."
+    return Verdict("heuristic", (why,))
 
 
 def refused(error: RecipeError) -> Verdict:

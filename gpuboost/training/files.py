@@ -123,10 +123,20 @@ def _check_parts(saved: Saved, kind: Any) -> None:
     cuts, columns, outputs = saved.ensemble.cuts, saved.columns, saved.ensemble.n_outputs
     if columns.n_features != cuts.n_columns or (columns.is_categorical[cuts.columns] != cuts.is_categorical).any():
         raise InputError("model file: columns: they must be those of the features; their number or kind differs.")
+    for f, codes in enumerate(cuts.categories):
+        table = columns.categories[int(cuts.columns[f])]
+        if codes is not None and table is not None and len(codes) and not 0 <= codes.min() <= codes.max() < len(table):
+            raise InputError(
+                f"model file: features[{f}].categories: codes of 0 to {len(table) - 1}, positions in the column's "
+                f"{len(table)} categories, were expected; found {codes.min()} to {codes.max()}."
+            )
     if saved.loss.n_outputs != outputs:
         raise InputError(f"model file: bias: {saved.loss.name} has {saved.loss.n_outputs} outputs; found {outputs}.")
     if saved.classes is not None and len(saved.classes) != max(2, outputs):
         raise InputError(f"model file: classes: {max(2, outputs)} were expected; found {len(saved.classes)}.")
+    best, rounds = saved.best_iteration, saved.ensemble.n_rounds
+    if best is not None and not 0 <= best < max(1, rounds):
+        raise InputError(f"model file: extra.best_iteration: 0 to {rounds - 1} was expected; found {best}.")
     if kind != kind_of(saved):
         raise InputError(
             f"model file: estimator: with classes {CLASSIFIER}, with a loss for rankings {RANKER}, else {REGRESSOR}; "
@@ -214,15 +224,21 @@ def _classes_from_json(value: Any) -> NDArray[Any]:
         right = all(isinstance(one, str) for one in values)
         dtype: Any = np.str_ if name == "str" else object
     else:
-        right = name in np.sctypeDict and np.dtype(name).kind in "biuf" and np.dtype(name).name == name
+        right = isinstance(name, str) and name in np.sctypeDict
+        right = right and np.dtype(name).kind in "biuf" and np.dtype(name).name == name
         right = right and all(isinstance(one, (bool, int, float)) for one in values)
         dtype = name
     if not right or len(values) < 2 or sorted(set(values)) != values:
         raise wrong
     try:
-        return np.array(values, dtype=dtype)
+        with np.errstate(over="ignore"):
+            classes: NDArray[Any] = np.array(values, dtype=dtype)
     except OverflowError:
         raise wrong from None
+    read = classes.tolist()
+    if read != values or list(map(type, read)) != list(map(type, values)):  # truncated, rounded or of another type
+        raise wrong
+    return classes
 
 
 def _optional(name: str, value: Any, kind: type) -> Any:

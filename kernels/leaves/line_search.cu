@@ -10,18 +10,27 @@ enum { SEARCH_THREADS = 512, STAGED = 2048 }; // rows whose terms are staged at 
 struct Length {
     f64 rho, low, high; // to try next; too short; too far
     f64 found;          // the answer, as far as it is known
+    f64 at_0;           // the first derivative at 0
     i32 active, spare;
 };
 
 static __device__ __forceinline__ bool is_finite(f64 x) { return x - x == 0.0; }
 
-// Newton's step if it stays inside, half the way if it does not, at most the double where there is no end yet.
-static __device__ __forceinline__ f64 next_length(f64 rho, f64 first, f64 second, f64 low, f64 high)
+// 1, or Newton's step from 0 where that is positive and less than half as long.
+static __device__ __forceinline__ f64 first_length(f64 first, f64 second)
+{
+    const f64 newton = -first / second;
+    return newton > 0.0 && newton < 0.5 ? newton : 1.0;
+}
+
+// Newton's step if it stays inside, half the way if it does not or the slope is steep, at most the double where there is
+// no end yet.
+static __device__ __forceinline__ f64 next_length(f64 rho, f64 first, f64 second, f64 low, f64 high, bool is_steep)
 {
     const f64 newton = rho - first / second;
     const bool usable = second > 0.0 && is_finite(newton);
     if (is_finite(high))
-        return usable && newton > low && newton < high ? newton : 0.5 * (low + high);
+        return usable && newton > low && newton < high && !is_steep ? newton : 0.5 * (low + high);
     return usable && newton > rho && newton < 2.0 * rho ? newton : 2.0 * rho;
 }
 
@@ -29,14 +38,15 @@ static __device__ __forceinline__ f64 next_length(f64 rho, f64 first, f64 second
 static __device__ void step_length(Length &length, f64 first, f64 second, i32 start, f64 tolerance)
 {
     if (start) {
-        length = {1.0, 0.0, __longlong_as_double(0x7ff0000000000000ll), 0.0, first < 0.0, 0};
+        const f64 infinity = __longlong_as_double(0x7ff0000000000000ll);
+        length = {first_length(first, second), 0.0, infinity, 0.0, first, first < 0.0, 0};
         return;
     }
     const bool too_short = first < 0.0; // and not where it is no number
     const f64 rho = length.rho;
     length.low = too_short ? rho : length.low;
     length.high = too_short ? length.high : rho;
-    const f64 following = next_length(rho, first, second, length.low, length.high);
+    const f64 following = next_length(rho, first, second, length.low, length.high, first > -length.at_0);
     const f64 change = following - rho, size = change < 0.0 ? -change : change;
     const bool done = size <= tolerance * rho || first == 0.0;
     length.rho = first == 0.0 ? rho : following;

@@ -274,6 +274,39 @@ def test_without_pandas_a_csv_file_says_what_to_install(
     assert "needs pandas; pip install pandas" in capsys.readouterr().err
 
 
+def test_no_command_writes_over_a_file_that_it_reads(
+    houses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, model = houses.read_bytes(), str(tmp_path / "m.json")
+    assert main(["train", str(houses), "--target", "price", "--model", str(houses), *QUICK]) == 2
+    assert main(["train", str(houses), "--target", "price", "--model", model, *QUICK]) == 0
+    saved = Path(model).read_bytes()
+    (tmp_path / "link.csv").symlink_to(houses)
+    for output in (str(houses), str(tmp_path / "link.csv"), model):
+        assert main(["predict", "--model", model, str(houses), "--output", output]) == 2
+        assert "is also read by this command, and would be destroyed" in capsys.readouterr().err
+    assert houses.read_bytes() == before
+    assert Path(model).read_bytes() == saved
+
+
+def test_predictions_that_fail_halfway_leave_the_earlier_file(
+    houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, output = str(tmp_path / "m.json"), tmp_path / "p.csv"
+    assert main(["train", str(houses), "--target", "price", "--model", model, *QUICK]) == 0
+    output.write_text("earlier")
+
+    def full(out: Any, header: Any, lines: Any) -> None:
+        out.write("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(predict, "_write", full)
+    assert main(["predict", "--model", model, str(houses), "--output", str(output)]) == 2
+    assert f"{output}: No space left on device" in capsys.readouterr().err
+    assert output.read_text() == "earlier"
+    assert [path.name for path in tmp_path.glob(".*")] == []
+
+
 def test_traceback_raises() -> None:
     with pytest.raises(InputError, match=r"nowhere\.csv"):
         main(["train", "nowhere.csv", "--target", "y", "--model", "m.json", "--traceback"])

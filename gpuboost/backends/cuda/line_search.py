@@ -23,7 +23,7 @@ from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, TrainingSet
 
 STRETCH, CHUNK, DIGITS, SEARCH_THREADS, THREADS = 4096, 4096, 256, 512, 256  # as in the kernels
-LENGTH, FOUND = 5, 3  # numbers that are known of a length, and the place of the answer among them
+LENGTH, FOUND = 6, 3  # numbers that are known of a length, and the place of the answer among them
 QUANTILE = 4  # numbers that are known of a quantile
 _SEARCH = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "leaves/line_search.cu")
 _LENGTHS = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/line_search_select.cu")

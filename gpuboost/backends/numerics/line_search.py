@@ -1,7 +1,9 @@
 """How far to go along a direction: the least of a convex function of one number, or of several at once.
 
 Newton's method, kept between a point that is too short and one that is too far; until one is too far, a step at most
-doubles the length. Friedman's unguarded steps overflow on losses that grow exponentially.
+doubles the length. From a point so far out that the function rises there more steeply than it falls at 0, half the way
+back is taken: on losses that grow exponentially Newton's method comes back by a constant amount at a time, and
+Friedman's unguarded steps overflow.
 
 Sums over rows are of float64 numbers, since those of one leaf say nothing about those of another, and go in the order
 of ``Reference.fixed_order_sum``, which a GPU can follow: over all rows, or over those of each group as they come.
@@ -94,18 +96,20 @@ def _adder(group: Array | None, groups: int) -> Callable[[Vector], Vector]:
 def minimise(slopes: Slopes, start: Vector) -> Vector:
     """(m,) lengths >= 0, to ``TOLERANCE``; 0 where the function does not fall at 0.
 
-    start (m,): lengths to try first, positive. Where evaluations run out, the longest length from where the function
-    still falls is returned, so that no result is worse than 0.
+    start (m,): lengths to try first, positive; Newton's step from 0 where that is less than half as long. Where
+    evaluations run out, the longest length from where the function still falls is returned, so that no result is worse
+    than 0.
     """
-    out, low, high, rho = np.zeros(len(start)), np.zeros(len(start)), np.full(len(start), np.inf), start.copy()
-    active = slopes(out)[0] < 0.0
+    out, low, high = np.zeros(len(start)), np.zeros(len(start)), np.full(len(start), np.inf)
+    at_0, curvature = slopes(out)
+    active, rho = at_0 < 0.0, _first(at_0, curvature, start)
     for _ in range(MOST):
         if not active.any():
             break
         first, second = slopes(np.where(active, rho, out))
         short = first < 0.0  # and not where it is no number
         low, high = np.where(active & short, rho, low), np.where(active & ~short, rho, high)
-        following = _next(rho, first, second, low, high)
+        following = _next(rho, first, second, low, high, first > -at_0)
         done = (np.abs(following - rho) <= TOLERANCE * rho) | (first == 0.0)
         following = np.where(first == 0.0, rho, following)
         out = np.where(active, np.where(done, following, low), out)
@@ -113,12 +117,24 @@ def minimise(slopes: Slopes, start: Vector) -> Vector:
     return out
 
 
-def _next(rho: Vector, first: Vector, second: Vector, low: Vector, high: Vector) -> Vector:
-    """Newton's step if it stays inside, half the way if it does not, at most the double where there is no end yet."""
+def _first(first: Vector, second: Vector, start: Vector) -> Vector:
+    """``start``, or Newton's step from 0 where that is positive and less than half as long."""
+    with np.errstate(all="ignore"):
+        newton = -first / second
+    return np.where((newton > 0.0) & (newton < 0.5 * start), newton, start)
+
+
+def _next(
+    rho: Vector, first: Vector, second: Vector, low: Vector, high: Vector, is_steep: NDArray[np.bool_]
+) -> Vector:  # fmt: skip
+    """Newton's step if it stays inside, half the way if it does not, at most the double where there is no end yet.
+
+    is_steep (m,): half the way in any case.
+    """
     with np.errstate(all="ignore"):
         newton = rho - first / second
         usable = (second > 0.0) & np.isfinite(newton)
-        inside = usable & (newton > low) & (newton < high)
+        inside = usable & (newton > low) & (newton < high) & ~is_steep
         between = np.where(inside, newton, 0.5 * (low + high))
         outward = np.where(usable & (newton > rho), np.minimum(newton, 2.0 * rho), 2.0 * rho)
     return np.where(np.isfinite(high), between, outward)
