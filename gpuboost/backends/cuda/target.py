@@ -160,10 +160,11 @@ class Targets:
 
     def noise(self, gradients: DeviceGradients, noise: Noise) -> DeviceGradients:
         """See the verb."""
-        return self._disturbed(gradients, RoundNoise(noise.deviation, self._noise.set(noise.key)))
+        return self._disturbed(gradients, self._noise.set_noise(noise))
 
     @recorded_verb()
-    def _disturbed(self, gradients: DeviceGradients, noise: RoundNoise) -> DeviceGradients:
+    def _disturbed(self, gradients: DeviceGradients, noise: RoundNoise | None) -> DeviceGradients:
+        assert noise is not None
         (k, room), sample, times = gradients.g.shape, gradients.sample, gradients.multiplicity
         made = self._rounds.buffer(("noisy", k, room), lambda: self.drawn_room(k, room))
         of_outputs = [(noise.key / output).arguments for output in range(k)]

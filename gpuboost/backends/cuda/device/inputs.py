@@ -7,6 +7,7 @@ value, so that nothing of it can get into a recorded launch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from gpuboost.backends.cuda.device.round import Round
 from gpuboost.keys import Key
 from gpuboost.types import Array, Noise
+
+_ONE_FLOAT, _TWO_WORDS = Struct("=d"), Struct("=II")
 
 
 @final
@@ -38,7 +41,7 @@ class Input:
 
     def set_number(self, number: float) -> Input:
         """The same for two words that are one float64."""
-        return self.set(*np.array([number], np.float64).view(np.uint32).tolist())
+        return self.set(*_TWO_WORDS.unpack(_ONE_FLOAT.pack(number)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +78,26 @@ class RoundNoise:
 class KeyInput:
     """The place of the iteration of one verb's keys."""
 
-    __slots__ = ("_iteration", "_last")
+    __slots__ = ("_iteration", "_last", "_last_noise")
 
     def __init__(self, rounds: Round) -> None:
         self._iteration = Input(rounds, 1)
         self._last: RoundKey | None = None
+        self._last_noise: RoundNoise | None = None
 
     def set(self, key: Key) -> RoundKey:
-        """Say from which key the next verb draws."""
+        """Say from which key the next verb draws. The same object while nothing but the iteration changes."""
         self._iteration.set(max(key.iteration, 0))
-        names, last = Key(key.seed, key.stream, min(key.iteration, 0)), self._last
-        if last is None or last.names != names:
-            last = self._last = RoundKey(names, self._iteration)
+        names, last = (key.seed, key.stream, min(key.iteration, 0)), self._last
+        if last is None or (last.names.seed, last.names.stream, last.names.iteration) != names:
+            last = self._last = RoundKey(Key(*names), self._iteration)
         return last
 
     def set_noise(self, noise: Noise | None) -> RoundNoise | None:
         """The same for noise, if there is any."""
-        return None if noise is None else RoundNoise(noise.deviation, self.set(noise.key))
+        if noise is None:
+            return None
+        key, last = self.set(noise.key), self._last_noise
+        if last is None or last.key is not key or last.deviation != noise.deviation:
+            last = self._last_noise = RoundNoise(noise.deviation, key)
+        return last

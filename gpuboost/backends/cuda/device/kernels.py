@@ -23,7 +23,7 @@ class Launcher:
 
     def __init__(self, runtime: Runtime, text: str, name: str, *, shared_limit: int | None = None) -> None:
         self._launch, self._name = runtime.kernel(text, name, shared_limit=shared_limit), name
-        self._parameters = tuple((parameter.name, parameter.scalar) for parameter in parameters(text)[name])
+        self._parameters = parameters(text)[name]
 
     def __call__(
         self, grid: tuple[int, ...], block: tuple[int, ...], /, *, shared_mem: int = 0, **arguments: Any

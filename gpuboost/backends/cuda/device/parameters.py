@@ -7,8 +7,8 @@ Macros continue some parameter lists (``WITHIN``, ``ROWS_HERE``), and conditions
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter of a kernel. ``scalar``: the NumPy type of a number; None for a pointer."""
 
     name: str

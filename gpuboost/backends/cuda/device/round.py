@@ -87,6 +87,7 @@ class Round:
         self._runtime = runtime
         self.inputs: Array = runtime.zeros(WORDS, np.uint32)
         self._values = np.zeros(WORDS, np.uint32)
+        self._words: dict[int, tuple[int, ...]] = {}  # the same, by the place of the first
         self._staged: list[NDArray[Any]] = [runtime.pinned(WORDS, np.uint32) for _ in range(UPLOADS)]
         self._written, self._dirty, self._reserved = 0, True, 0
         self._buffers: dict[Any, Any] = {}
@@ -177,10 +178,10 @@ class Round:
         """Say what reserved words will be on the device when the next verbs' kernels run."""
         if self._replaying and self._set.get(place, words) != words:
             self._do_after_all()  # a graph sees one value of each
-        end = place + len(words)
         self._set[place] = words
-        self._dirty |= tuple(self._values[place:end].tolist()) != words
-        self._values[place:end] = words
+        if self._words.get(place) != words:
+            self._words[place], self._dirty = words, True
+            self._values[place : place + len(words)] = words
 
     def _did(self, key: Verb, work: Callable[[], Any], takes: bool) -> Any:
         place = len(self._now)
