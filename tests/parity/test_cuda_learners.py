@@ -83,9 +83,9 @@ def test_the_subsets_are_those_of_the_host(key: Key) -> None:
     """All nodes up to four figures, also where the path has no number before the node's."""
     backend = Cuda(runtime := emulated_runtime())
     for count, of in [(1, 1), (3, 9), (16, 32), (17, 33), (40, 41), (9, 9), (12, 9)]:
-        backend._subsets.prepare((count, key))
+        by_node = backend._subsets.drawn((count, key))
         backend._rounds._write_inputs()
-        found = backend._subsets.draw((count, key), 1_200, of)
+        found = backend._subsets.draw(by_node, 1_200, of)
         assert found is not None
         bits = runtime.download(found.bits).reshape(1_200, found.words)
         candidates = Candidates(np.arange(of, dtype=np.int32), by_node=(count, key))
@@ -203,7 +203,8 @@ def test_rows_in_the_order_of_leaves(leaves: int, n: int, order: str) -> None:
     rng = np.random.default_rng(n)
     leaf_of_row = (rng.random(n) ** 3 * leaves).astype(np.int32)  # some leaves have many rows, some none
     backend = Cuda(runtime := emulated_runtime(order))
-    rows, begins, firsts = backend._line_search._order(runtime.upload(leaf_of_row), n, leaves)
+    order = backend._line_search._order(runtime.upload(leaf_of_row), n, leaves)
+    rows, begins, firsts = order["ordered"], order["begins"], order["first_stretch"]
     counts = np.bincount(leaf_of_row, minlength=leaves)
     assert runtime.download(rows).tolist() == np.argsort(leaf_of_row, kind="stable").tolist()
     assert runtime.download(begins).tolist() == [0, *np.cumsum(counts)]

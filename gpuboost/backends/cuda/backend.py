@@ -1,14 +1,18 @@
-"""The CUDA backend: Reference's bits from a GPU. The verbs; what they do is in the modules ``cuda_*`` beside this one.
+"""The CUDA backend: the verbs of ``Backend`` on one GPU, with the bits of ``Reference``.
 
-Arrays stay on the device, and a round is one graph (``round``). Handles stand for what the loop passes on: trees
-(``store``), structures, gradients. They are good until the same verb of the next round.
+Each verb hands its arguments to the module of this folder that does the work: ``target``, ``lists``, ``importance`` and
+``control`` before a tree, ``frontier`` and ``random_shape`` for its shape, ``leaves`` and ``line_search`` after it,
+``predict`` and ``components``. Most of these are recorded: a training's round is launched verb by verb at first and
+later replayed as one graph (``device.round``).
+
+Arrays stay on the device. What the loop passes from verb to verb are handles of them: ``DeviceGradients``,
+``DeviceSample``, ``DeviceStructure``, ``LeafOfRow``, ``DeviceTree``. A handle is valid until its verb's next round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import astuple
 from itertools import count
 from typing import Any, cast
 
@@ -19,10 +23,11 @@ from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
 from gpuboost.backends.cuda.device.arena import Arena
+from gpuboost.backends.cuda.device.inputs import RoundKey
 from gpuboost.backends.cuda.device.plan import Plan
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.resident import Copies, Resident
-from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.streams import CudaBench, Side
 from gpuboost.backends.cuda.ending import Ending
@@ -36,7 +41,7 @@ from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.shares import Share, Shares
 from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
 from gpuboost.backends.cuda.subsets import Subsets
-from gpuboost.backends.cuda.target import ITERATION, KEY, LOTS, DeviceGradients, DeviceSample, Targets
+from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.host.threads import Team
 from gpuboost.backends.numerics.probabilities import Odds
 from gpuboost.backends.prediction import additive
@@ -87,7 +92,7 @@ class Cuda:
         self._control = Control(self._runtime, self._resident, self._rounds, self._targets)
         self._importance = Importance(self._runtime, self._resident, self._rounds)
         self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes, shares)
-        self._line_search = LineSearch(self._runtime, self._resident, self._rounds)
+        self._line_search = LineSearch(self._runtime, self._resident, self._rounds, self._leaves)
         self._predictor = Predictor(self._runtime, self._binner)
         self._smoothing = CudaSmoothing(self._runtime, self._resident, self._rounds, self._targets.given, Team(threads))
         self._last_additive: tuple[Ensemble, additive.Additive] | None = None
@@ -124,42 +129,29 @@ class Cuda:
         return self._predictor.start(self._runtime.upload(np.asarray(bias, np.float64)), data.n_rows)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
-        key = "gradients", loss, scores, data, curvature
         if is_list_loss(loss):
-            return self._rounds.verb(key, lambda: self._lists.gradients(loss, scores, data, curvature))
-        return self._rounds.verb(key, lambda: self._targets.gradients(loss, scores, data, curvature))
+            return self._lists.gradients(loss, scores, data, curvature)
+        return self._targets.gradients(loss, scores, data, curvature)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
-        self._rounds.set_inputs(KEY, key.words)
-        return self._rounds.verb(
-            ("sample", probability, n_rows), lambda: self._targets.sample(probability, n_rows, key)
-        )
+        return self._targets.sample(probability, n_rows, key)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         if sample.rows is None:
             return gradients
-        drawn, of_all = cast(DeviceSample, sample), self._targets.given(gradients)
-        return self._rounds.verb(("weigh", gradients, sample), lambda: self._targets.weigh(of_all, drawn))
+        return self._targets.weigh(self._targets.given(gradients), cast(DeviceSample, sample))
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
-        return self._rounds.verb(("losses", loss, scores, data), lambda: self._targets.losses(loss, scores, data))
+        return self._targets.losses(loss, scores, data)
 
     def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
-        of_all = self._targets.given(gradients)
-        self._rounds.set_inputs(KEY, key.words)
-        return self._rounds.verb(
-            ("draw", of_all, kappa, type(odds).__name__, *astuple(odds), losses),
-            lambda: self._importance.draw(of_all, kappa, odds, losses),
-        )
+        return self._importance.draw(self._targets.given(gradients), kappa, odds, key, losses)
 
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:
-        of_all = self._targets.given(gradients)
-        return self._rounds.verb(("keep", of_all, rounds), lambda: self._control.keep(of_all, rounds))
+        return self._control.keep(self._targets.given(gradients), rounds)
 
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        now, old = self._targets.given(gradients), self._targets.given(before)
-        key = "node_control", now, sample.rows, old, eta
-        return self._rounds.verb(key, lambda: self._control.node(now, sample, old, eta))
+        return self._control.node(self._targets.given(gradients), sample, self._targets.given(before), eta)
 
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
@@ -167,13 +159,10 @@ class Cuda:
     ) -> Gradients:  # fmt: skip
         now, old = self._targets.given(gradients), self._targets.given(before)
         found = tuple(self._leaf_array(leaf_of_row) for leaf_of_row in leaves)
-        key = "leaf_control", now, sample.rows, old, eta, *found, max(sizes)
-        return self._rounds.verb(key, lambda: self._control.leaf(now, sample, old, eta, found, max(sizes)))
+        return self._control.leaf(now, sample, old, eta, found, max(sizes))
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
-        calm = self._targets.given(gradients)
-        self._rounds.set_inputs(ITERATION, (noise.key.words[2],))
-        return self._rounds.verb(("noise", calm, *_named(noise)), lambda: self._targets.noise(calm, noise))
+        return self._targets.noise(self._targets.given(gradients), noise)
 
     # the tree
 
@@ -185,11 +174,9 @@ class Cuda:
             return self._drawn(data, target, output, candidates, limits, key / output)
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
-        features, noise, by_node = candidates.features, candidates.lots(output), candidates.by_node
+        features, noise = candidates.features, self._targets.strength(candidates.lots(output))
+        by_node = self._subsets.drawn(candidates.by_node)
         root = candidates.root if by_node is None else None
-        draws = self._subsets.prepare(by_node)
-        if noise is not None:
-            self._rounds.set_inputs(LOTS, (noise.key.words[2],))
         shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, by_node is None
         drawn = gradients.sample is not None
         own_sums = not target.noisy and (target.own_leaves or not drawn)
@@ -213,8 +200,8 @@ class Cuda:
 
         arena = self._rounds.buffer(shape, make)
         arena.compete(features, root)
-        named = "grow", data, gradients, output, limits, len(features), arena, own_sums, *_named(noise), *draws
-        return cast(Structure, DeviceStructure(self._rounds.verb(named, work), target.version))
+        recorded = "grow", data, gradients, output, limits, len(features), arena, own_sums, noise, by_node
+        return cast(Structure, DeviceStructure(self._rounds.verb(recorded, work), target.version))
 
     def leaf_values(
         self,
@@ -226,22 +213,14 @@ class Cuda:
         noise: Noise | None = None,
     ) -> tuple[Tree, Array]:
         grown, now = cast(DeviceStructure, structure).grown, self._targets.given(gradients)
-        store, stale = self._store(grown, now), structure.version != version
-        tree = store.add(grown.output, structure.version)
-        self._leaves.place(tree)
-        key = "leaf_values", grown, now, data, limits, stale, *_named(noise)
-        if noise is not None:
-            self._leaves.set_noise(noise)
-        return tree.as_tree(), self._rounds.verb(
-            key, lambda: self._leaves.values(grown, now, data, limits, stale, store, noise), takes=True
-        )
+        tree = self._store(grown, now).add(grown.output, structure.version)
+        stale = structure.version != version
+        return tree.as_tree(), self._leaves.values(grown, now, data, limits, stale, tree, noise)
 
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
         found, alpha = cast(LeafOfRow, leaf_of_row), loss.leaf_quantile
         assert alpha is not None
-        key = "leaf_quantiles", found, alpha, scores, data
-        store = cast(DeviceTree, tree).store
-        self._rounds.verb(key, lambda: self._leaves.quantiles(found, alpha, scores, data, store))
+        self._leaves.quantiles(found, alpha, scores, data, cast(DeviceTree, tree).store)
         return tree
 
     def line_search(
@@ -250,12 +229,7 @@ class Cuda:
         if per_leaf and loss.leaf_quantile is not None:
             return self.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
         found, store = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).store
-
-        def work() -> None:
-            self._line_search.along(found, loss, scores, data, per_leaf)
-            self._leaves.keep(found, store)
-
-        self._rounds.verb(("line_search", found, loss, scores, data, per_leaf), work)
+        self._line_search.along(found, loss, scores, data, per_leaf, store)
         return tree
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
@@ -265,24 +239,20 @@ class Cuda:
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
         found, store = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).store
-        key = "bound_leaves", found, data, limits, refined
-        self._rounds.verb(key, lambda: self._leaves.bound(found, data.cuts, limits, refined, store))
+        self._leaves.bound(found, data.cuts, limits, refined, store)
         return tree
 
     # the model
 
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
-        found = cast(LeafOfRow, leaf_of_row)
-        self._leaves.set_factor(factor)
-        self._rounds.verb(("add_leaves", scores, found), lambda: self._leaves.add(scores, found), takes=True)
+        self._leaves.add(scores, cast(LeafOfRow, leaf_of_row), factor)
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self._leaves.add_tree(scores, tree, factor, self._resident.bins(bins), cuts)
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
-        self._leaves.set_scale(scale)
         on_device = self._rounds.buffer(("bias", id(bias)), lambda: self._runtime.upload(np.asarray(bias, np.float64)))
-        self._rounds.verb(("scores", sums, bias, out), lambda: self._leaves.shrink(sums, on_device, out))
+        self._leaves.shrink(sums, on_device, scale, out)
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
         total = self.loss_total(loss, scores, y, weight)
@@ -330,16 +300,17 @@ class Cuda:
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, stream: Key
     ) -> Structure:
         """A tree of random shape."""
-        gradients, cuts = self._targets.given(target.gradients), data.cuts
+        gradients, features = self._targets.given(target.gradients), self._shapes.features(data.cuts, candidates)
+        grown = self._random_shape(gradients, features, data.cuts, limits, output, self._shapes.key(stream))
+        return cast(Structure, DeviceStructure(grown, target.version))
+
+    @recorded_verb()
+    def _random_shape(
+        self, gradients: DeviceGradients, features: Array, cuts: Cuts, limits: Limits, output: int, key: RoundKey
+    ) -> Grown:
         room = self._shapes.room(cuts, limits, output)
-        features = self._shapes.prepare(cuts, candidates, stream)
-
-        def work() -> Grown:
-            self._shapes.draw(room, features, cuts, limits, stream)
-            return Grown(room.nodes, room.state, gradients, None, output, False, blind=True)
-
-        named = "random shape", room, gradients, cuts, limits, stream.seed, stream.stream
-        return cast(Structure, DeviceStructure(self._rounds.verb(named, work), target.version))
+        self._shapes.draw(room, features, cuts, limits, key)
+        return Grown(room.nodes, room.state, gradients, None, output, False, blind=True)
 
     def _side(self) -> Side:
         return Side(self, self._runtime, self._rounds)
@@ -376,8 +347,3 @@ class Cuda:
     def _as_given(self, found: Array, x: Any) -> Array:
         """On the device for a question that came from there, else on the host."""
         return found if self._runtime.adopt(x) is not None else self._runtime.download(found)
-
-
-def _named(noise: Noise | None) -> tuple[Any, ...]:
-    """What is the same in every round of a training's noise."""
-    return (None,) if noise is None else (noise.deviation, noise.key.seed, noise.key.stream)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.plan import tile_width
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.errors import DeviceError
 from gpuboost.kernels.binning import binning_sparse
 from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins
@@ -39,9 +40,9 @@ class DeviceBins:
         return -(-self.d // self.width)
 
     @property
-    def shift(self) -> np.int32:
+    def shift(self) -> int:
         """width == 1 << shift"""
-        return np.int32(self.width.bit_length() - 1)
+        return self.width.bit_length() - 1
 
 
 def bytes_of_bins(n: int, d: int) -> int:
@@ -56,6 +57,7 @@ class Binner:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._near = runtime.block_memory >= NEAR_BYTES + STATIC_BYTES  # not on compute capability 7.5
+        self._kernels = Kernels(runtime, "common/common.cuh", "binning/binning.cu")
 
     def quantise(self, x: Any, cuts: Cuts, by_column: bool = True) -> DeviceBins:
         """See the verb. x: on the host, sparse on the host, or an array of this device. by_column: for routing too."""
@@ -101,24 +103,17 @@ class Binner:
         kernel = self._kernel("bin", narrow=x.dtype == np.float32)
         count, shared = x.shape[0], ENTRIES * bins.width * 8 if self._near else 0
         grid = min(-(-count // BIN_ROWS), 8 * self._runtime.sm_count), bins.tiles
-        sizes = (np.int32(number) for number in (first, count, bins.n, bins.d, bins.shift))
-        of_features = tables.entries, tables.places, tables.n_bins, tables.categorical, tables.columns
-        arguments = (
-            x,
-            np.int64(x.shape[1]),
-            np.int64(1),
-            *sizes,
-            *of_features,
-            bins.rows,
-            np.int32(by_column),
-            bins.columns,
-        )
-        kernel(grid, (THREADS,), arguments, shared_mem=shared)
+        kernel(
+            grid, (THREADS,),
+            x=x, row_stride=x.shape[1], column_stride=1, first=first, count=count, n=bins.n, d=bins.d,
+            shift=bins.shift, entries=tables.entries, places=tables.places, n_bins=tables.n_bins,
+            categorical=tables.categorical, column=tables.columns, rows=bins.rows, by_column=by_column,
+            columns=bins.columns, shared_mem=shared,
+        )  # fmt: skip
 
-    def _kernel(self, name: str, narrow: bool = False) -> Kernel:
+    def _kernel(self, name: str, narrow: bool = False) -> Launcher:
         macros = f"#define NARROW_VALUES {int(narrow)}\n#define NEAR_ENTRIES {int(self._near)}\n"
-        text = source("common/common.cuh", "binning/binning.cu", before=macros)
-        return self._runtime.kernel(text, name, shared_limit=NEAR_BYTES if self._near and name == "bin" else None)
+        return self._kernels(name, macros, shared_limit=NEAR_BYTES if self._near and name == "bin" else None)
 
     def _lay_rows(self, host: DenseBins) -> DeviceBins:
         n, d = host.shape
@@ -126,22 +121,25 @@ class Binner:
         step = max(1, CHUNK_BYTES // max(1, d))
         for first in range(0, n, step):
             part = self._runtime.upload(np.ascontiguousarray(host.rows[first : first + step]))
-            sizes = (np.int32(number) for number in (first, part.shape[0], n, d, bins.shift))
             kernel(
-                self._grid(part.shape[0] * bins.width, bins.tiles), (THREADS,), (part, *sizes, bins.rows, bins.columns)
-            )
+                self._grid(part.shape[0] * bins.width, bins.tiles), (THREADS,),
+                bins=part, first=first, count=part.shape[0], n=n, d=d, shift=bins.shift, rows=bins.rows,
+                columns=bins.columns,
+            )  # fmt: skip
         return bins
 
     def _lay_entries(self, host: SparseBins) -> DeviceBins:
         n, d = host.shape
         bins, upload = self._room(n, d), self._runtime.upload
-        sizes = np.int32(n), np.int32(d), bins.shift
-        grid = self._grid(n * bins.width, bins.tiles)
-        self._kernel("lay_defaults")(grid, (THREADS,), (upload(host.default), *sizes, bins.rows, bins.columns))
+        laid_out = {"n": n, "shift": bins.shift, "rows": bins.rows, "columns": bins.columns}
+        self._kernel("lay_defaults")(
+            self._grid(n * bins.width, bins.tiles), (THREADS,), defaults=upload(host.default), d=d, **laid_out
+        )
         if len(host.feature):
-            entries = upload(host.row_start), upload(host.feature), upload(host.row_bin)
-            arguments = *entries, np.int32(n), bins.shift, bins.rows, bins.columns
-            self._kernel("lay_entries")(self._grid(n), (THREADS,), arguments)
+            self._kernel("lay_entries")(
+                self._grid(n), (THREADS,),
+                row_start=upload(host.row_start), feature=upload(host.feature), bins=upload(host.row_bin), **laid_out,
+            )  # fmt: skip
         return bins
 
     def _from_sparse(self, x: Any, cuts: Cuts) -> DeviceBins:

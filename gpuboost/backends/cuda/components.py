@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.resident import Resident
-from gpuboost.backends.cuda.device.round import Round
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import Grown
 from gpuboost.backends.cuda.store import check_error
 from gpuboost.backends.cuda.target import DeviceGradients
@@ -71,7 +72,7 @@ class CudaSmoothing(Penalised):
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured, team: Team) -> None:
         super().__init__(team)
         self._runtime, self._resident, self._rounds, self._measured = runtime, resident, rounds, measured
-        self._kernels: dict[str, Kernel] = {}
+        self._kernel = Kernels(runtime, *_FILES)
         self._last: _Room | None = None
 
     def codes(self, bins: Bins, feature: int) -> Array:
@@ -108,24 +109,16 @@ class CudaSmoothing(Penalised):
         begins = [0, *accumulate(map(len, parts))]
         sent = self._runtime.upload(np.concatenate(parts))
         at = [sent[a:b] for a, b in pairwise(begins)]
-        arguments = (
-            at[1].view(np.int32), np.int32(len(grids)), at[2].view(np.int32), at[0].view(np.float64), own.columns,
-            np.int32(own.n), scores,
+        self._kernel("add_cells")(
+            (max(1, min(-(-own.n // ADD_THREADS), 8 * self._runtime.sm_count)),), (ADD_THREADS,),
+            grids=at[1].view(np.int32), count=len(grids), tables=at[2].view(np.int32), steps=at[0].view(np.float64),
+            columns=own.columns, n=own.n, scores=scores,
         )  # fmt: skip
-        blocks = max(1, min(-(-own.n // ADD_THREADS), 8 * self._runtime.sm_count))
-        self._kernel("add_cells")((blocks,), (ADD_THREADS,), arguments)
 
     def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
         """A copy, as the next tree is grown in the same memory. Waits for it."""
         given: Any = structure
-
-        def work() -> tuple[Grown, Array, Array]:
-            grown: Grown = given.grown
-            nodes, state = self._copied(grown.nodes), self._copied(grown.state)
-            held = replace(grown, nodes=nodes, state=state, leaf_of_row=None, own_sums=own_sums)
-            return held, self._runtime.download(nodes), self._runtime.download(state)
-
-        held, nodes, state = self._rounds.verb(("settled", given.grown, own_sums), work)
+        held, nodes, state = self._settled(given.grown, own_sums)
         head = as_records(state, STATE)[0]
         check_error(int(head["error"]))
         found = as_records(nodes, NODE)[: int(head["n_nodes"])]
@@ -140,26 +133,32 @@ class CudaSmoothing(Penalised):
 
     # parts of the above
 
+    @recorded_verb()
+    def _settled(self, grown: Grown, own_sums: bool) -> tuple[Grown, Array, Array]:
+        nodes, state = self._copied(grown.nodes), self._copied(grown.state)
+        held = replace(grown, nodes=nodes, state=state, leaf_of_row=None, own_sums=own_sums)
+        return held, self._runtime.download(nodes), self._runtime.download(state)
+
     def _sums(
         self, room: _Room, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
     ) -> tuple[Array, tuple[float, float]]:
-        """(cells of the plan, 2) int64, of which those of the wanted grids are written; and the units of g and h.
-
-        Waits for the device, so the round that this is a part of is never recorded.
-        """
-
-        def work() -> None:
-            given, own = self._measured(gradients), self._resident.bins(bins)
-            if room.wanted is None or room.wanted.numbers != wanted:
-                room.wanted = self._ask(room, wanted)
-            size = HEAD + 2 * room.wanted.cells
-            self._runtime.fill(room.sums[:size], 0)
-            self._launch(given, self._drawn(given, rows), output, own, room, room.wanted)
-            self._runtime.read(room.sums[:size], room.landed[:size])
-            self._runtime.wait()
-
-        self._rounds.verb(("cell_sums", room, gradients, output, bins), work)
+        """(cells of the plan, 2) int64, of which those of the wanted grids are written; and the units of g and h."""
+        self._land(room, wanted, gradients, rows, output, bins)
         return self._expanded(room, wanted)
+
+    @recorded_verb()
+    def _land(
+        self, room: _Room, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
+    ) -> None:
+        """Bring the sums to the host: it waits for the device, so the round that this is a part of is not replayed."""
+        given, own = self._measured(gradients), self._resident.bins(bins)
+        if room.wanted is None or room.wanted.numbers != wanted:
+            room.wanted = self._ask(room, wanted)
+        size = HEAD + 2 * room.wanted.cells
+        self._runtime.fill(room.sums[:size], 0)
+        self._launch(given, self._drawn(given, rows), output, own, room, room.wanted)
+        self._runtime.read(room.sums[:size], room.landed[:size])
+        self._runtime.wait()
 
     def _expanded(self, room: _Room, wanted: tuple[int, ...]) -> tuple[Array, tuple[float, float]]:
         head, starts = room.landed[:HEAD], room.plan.cell_start.tolist()
@@ -178,17 +177,17 @@ class CudaSmoothing(Penalised):
     def _launch(
         self, given: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Room, wanted: _Grids
     ) -> None:
-        times, unused = given.multiplicity, self._resident.no_times
+        unused = self._resident.no_times
         across, records = -(-4 * self._runtime.sm_count // wanted.batches), 4 * len(wanted.numbers) + 4
         grid = max(1, min(-(-given.g.shape[1] // LEAST_ROWS), across)), wanted.batches
-        arguments = (
-            given.g[output], given.h[output], unused if times is None else times, np.int32(times is not None),
-            unused if rows is None else rows, np.int32(rows is not None), given.states[output : output + 1],
-            unused if given.lost is None else given.lost, bins.columns, np.int32(bins.n),
-            room.asked[:records], room.asked[records : records + wanted.batches + 1], room.tables,
-            np.int32(wanted.near), room.sums,
+        self._kernel("cell_sums")(
+            grid, (SUM_THREADS,),
+            g=given.g[output], h=given.h[output], **self._resident.times(given.multiplicity),
+            rows=unused if rows is None else rows, has_rows=rows is not None, state=given.states[output : output + 1],
+            lost=unused if given.lost is None else given.lost, columns=bins.columns, n=bins.n,
+            grids=room.asked[:records], batches=room.asked[records : records + wanted.batches + 1],
+            tables=room.tables, near_cells=wanted.near, sums=room.sums, shared_mem=8 * wanted.near,
         )  # fmt: skip
-        self._kernel("cell_sums")(grid, (SUM_THREADS,), arguments, 8 * wanted.near)
 
     def _copied(self, array: Array) -> Array:
         copy = self._runtime.empty(array.shape, array.dtype)
@@ -223,11 +222,6 @@ class CudaSmoothing(Penalised):
             f"base_learner: lines in the leaves of trees are {what} on the CPU, and this is {self._runtime.name}. Use "
             "device='cpu' or 'auto'."
         )
-
-    def _kernel(self, name: str) -> Kernel:
-        if name not in self._kernels:
-            self._kernels[name] = self._runtime.kernel(source(*_FILES), name)
-        return self._kernels[name]
 
 
 def _first_tables(grids: Sequence[Grid]) -> list[int]:

@@ -30,9 +30,9 @@ class DrawLog:
     written: Array  # (1,) uint32
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> dict[str, Any]:
         """Of a kernel that draws."""
-        return self.ring, np.int32(self.places), self.written
+        return {"log": self.ring, "places": self.places, "draws": self.written}
 
     def read(self, to_host: ToHost, numbers: Sequence[int] = ()) -> NDArray[np.void]:
         """(rounds,) DRAW, the first round first. numbers: of the draws that became rounds, in that order; (): all."""

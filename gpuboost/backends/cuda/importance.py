@@ -6,13 +6,23 @@ from math import inf
 
 import numpy as np
 
+from gpuboost.backends.cuda.device.inputs import Input
+from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.resident import Resident
-from gpuboost.backends.cuda.device.round import Round
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import draw_log
-from gpuboost.backends.cuda.target import CHUNK, DRAW_THREADS, KEY, DeviceGradients, DeviceSample, rows_drawn_at_most
+from gpuboost.backends.cuda.target import (
+    CHUNK,
+    DRAW_THREADS,
+    KEY_WORDS,
+    DeviceGradients,
+    DeviceSample,
+    rows_drawn_at_most,
+)
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.keys import Key
 from gpuboost.types import Array
 
 COUNT_THREADS, COUNT_ROWS, LEAST_ROWS, APPROACH_ROWS = 512, 1 << 14, 2048, 4 * 256  # as in the kernels
@@ -61,34 +71,48 @@ class Importance:
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round) -> None:
         self._runtime, self._resident, self._rounds = runtime, resident, rounds
-        self._kernels: dict[str, Kernel] = {}
+        self._kernel, self._key = Kernels(runtime, *FILES), Input(rounds, KEY_WORDS)
 
-    def draw(self, gradients: DeviceGradients, kappa: float, odds: Odds, losses: Array | None) -> DeviceSample:
-        """See the verb. The key is read from the round's inputs, which are set before."""
+    def draw(
+        self, gradients: DeviceGradients, kappa: float, odds: Odds, key: Key, losses: Array | None
+    ) -> DeviceSample:
+        """See the verb."""
+        return self._draw(gradients, kappa, odds, self._key.set(*key.words), losses)
+
+    @recorded_verb()
+    def _draw(
+        self, gradients: DeviceGradients, kappa: float, odds: Odds, key: Input, losses: Array | None
+    ) -> DeviceSample:
         n = gradients.g.shape[1]
         room = room_for(odds, n)
         made = self._rounds.buffer(("scored", room, n), lambda: self._room(room, n))
         kind = self._score(gradients, kappa, odds, losses, made)
-        scores, state, size = made["scores"], made["threshold"], np.int32(n)
+        rows = {"scores": made["scores"], "n": n, "threshold": made["threshold"]}
         if kind == SOLVED:
             for _ in range(threshold.STEPS):
-                arguments = scores, size, made["sums"], made["arrived"], state
-                self._kernel("approach")(self._blocks(n, APPROACH_ROWS), (256,), arguments)
+                self._kernel("approach")(
+                    self._blocks(n, APPROACH_ROWS), (256,), **rows, sums=made["sums"], arrived=made["arrived"]
+                )
         elif kind != FIXED:
             span = self._span(n)
             for level in range(1, 1 + len(threshold.LEVELS)):
-                counted = scores, size, np.int32(level), np.int32(span), made["counts"], made["arrived"], state
-                self._kernel("refine")(self._blocks(n, span), (COUNT_THREADS,), counted)
-        drawn = made["masks"], made["starts"]
-        inputs, grid = self._rounds.inputs[KEY : KEY + 4], self._blocks(n, CHUNK)
+                self._kernel("refine")(
+                    self._blocks(n, span), (COUNT_THREADS,),
+                    **rows, level=level, span=span, counts=made["counts"], arrived=made["arrived"],
+                )  # fmt: skip
+        drawn, grid = {name: made[name] for name in ("masks", "starts", "m")}, self._blocks(n, CHUNK)
         log = self._rounds.buffer(("draws",), lambda: draw_log(self._runtime, self._rounds))
-        ends = made["bad"], made["seen"], made["arrived"], made["m"], made["lost"], *log.arguments
-        self._kernel("draw_scored")(grid, (DRAW_THREADS,), (inputs, state, scores, size, np.int32(room), *drawn, *ends))
-        lists = made["m"], size, made["rows"], made["inverse"]
-        self._kernel("compact_scored")(grid, (DRAW_THREADS,), (state, scores, *drawn, *lists))
+        self._kernel("draw_scored")(
+            grid, (DRAW_THREADS,),
+            stream=key.words, **rows, room=room, **drawn, bad=made["bad"], seen=made["seen"], arrived=made["arrived"],
+            lost=made["lost"], **log.arguments,
+        )  # fmt: skip
+        self._kernel("compact_scored")(
+            grid, (DRAW_THREADS,), **rows, **drawn, rows=made["rows"], inverse=made["inverse"]
+        )
         return DeviceSample(
             made["rows"], made["inverse"], room=room, m=made["m"], lost=made["lost"], masks=made["masks"],
-            scores=scores, threshold=state, log=log,
+            scores=made["scores"], threshold=made["threshold"], log=log,
         )  # fmt: skip
 
     # parts of the above
@@ -97,19 +121,19 @@ class Importance:
         self, gradients: DeviceGradients, kappa: float, odds: Odds, losses: Array | None, made: dict[str, Array]
     ) -> int:
         """Queue the scores and the beginning of the search. Returns the kind of odds."""
-        (k, n), times, nothing = gradients.g.shape, gradients.multiplicity, self._resident.nothing
+        (k, n), of_rows = gradients.g.shape, self._resident.nothing
         kind, a, b = settings(odds)
         made_of = CURVATURE if kappa == inf else BOTH if kappa > 0.0 else GRADIENT
         if losses is not None:
-            made_of, nothing = LOSSES, self._resident.array(losses, np.float64)
+            made_of, of_rows = LOSSES, self._resident.array(losses, np.float64)
         span = self._span(n)
-        arguments = (
-            gradients.g.reshape(-1), gradients.h.reshape(-1), nothing, np.int32(made_of), np.float64(kappa),
-            self._resident.no_times if times is None else times, np.int32(times is not None), np.int32(n), np.int32(k),
-            np.int32(kind), np.float64(a), np.float64(b), np.int32(span), made["scores"], made["counts"], made["bad"],
-            made["arrived"], made["threshold"],
+        self._kernel("score_rows")(
+            self._blocks(n, span), (COUNT_THREADS,),
+            g=gradients.g, h=gradients.h, losses=of_rows, made_of=made_of, kappa=kappa,
+            **self._resident.times(gradients.multiplicity), n=n, k=k, kind=kind, a=a, b=b, span=span,
+            scores=made["scores"], counts=made["counts"], bad=made["bad"], arrived=made["arrived"],
+            threshold=made["threshold"],
         )  # fmt: skip
-        self._kernel("score_rows")(self._blocks(n, span), (COUNT_THREADS,), arguments)
         return kind
 
     def _room(self, room: int, n: int) -> dict[str, Array]:
@@ -130,8 +154,3 @@ class Importance:
 
     def _blocks(self, n: int, rows: int) -> tuple[int]:
         return (max(1, min(-(-n // rows), 4 * self._runtime.sm_count)),)
-
-    def _kernel(self, name: str) -> Kernel:
-        if name not in self._kernels:
-            self._kernels[name] = self._runtime.kernel(source(*FILES), name)
-        return self._kernels[name]

@@ -8,9 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
+from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.resident import Resident
-from gpuboost.backends.cuda.device.round import Round
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.shares import Shares
@@ -24,7 +26,6 @@ from gpuboost.types import Array, Cuts, Limits, Noise, TrainingSet, Tree
 
 THREADS, DIGITS = 256, 256  # as in the kernels
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
-FACTOR, SCALE, PLACE, ITERATION = 4, 6, 8, 10  # among the round's inputs; PLACE: in the store, of output 0's tree
 STEP_BYTES, KEPT_BYTES = 16, 48
 _LEAVES = (
     "common/common.cuh",
@@ -36,6 +37,7 @@ _LEAVES = (
     "leaves/leaves.cu",
 )
 _BOUNDS = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/bounds.cu")
+_PREDICTION = ("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu")
 _QUANTILES = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/quantiles.cu")
 
 
@@ -82,7 +84,10 @@ class Leaves:
     ) -> None:
         self._runtime, self._resident, self._rounds, self._shapes = runtime, resident, rounds, shapes
         self._shares = shares
-        self._kernels: dict[str, Kernel] = {}
+        self._kernel, self._bounds = Kernels(runtime, *_LEAVES), Kernels(runtime, *_BOUNDS)
+        self._quantiles, self._prediction = Kernels(runtime, *_QUANTILES), Kernels(runtime, *_PREDICTION)
+        self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
+        self._place = Input(rounds, 1)  # in the store, of output 0's tree
 
     def values(
         self,
@@ -91,10 +96,25 @@ class Leaves:
         data: TrainingSet,
         limits: Limits,
         stale: bool,
-        store: TreeStore,
+        tree: DeviceTree,
         noise: Noise | None,
     ) -> LeafOfRow:
-        """Exact values of the leaves. The tree is recorded at the place among the round's inputs."""
+        """Exact values of the leaves, and the record of the tree at its place."""
+        store = tree.store
+        self._place.set((tree.place - tree.output) % store.places)
+        return self._values(grown, gradients, data, limits, stale, store, self._noise.set_noise(noise))
+
+    @recorded_verb(takes=True)
+    def _values(
+        self,
+        grown: Grown,
+        gradients: DeviceGradients,
+        data: TrainingSet,
+        limits: Limits,
+        stale: bool,
+        store: TreeStore,
+        noise: RoundNoise | None,
+    ) -> LeafOfRow:
         n, capacity = data.n_rows, store.capacity
         leaf_of_row, output = grown.leaf_of_row, grown.output
         ending = cast("Ending | None", self._rounds.take())
@@ -110,43 +130,47 @@ class Leaves:
             self._leaf_sums(gradients, output, leaf_of_row, n, capacity, sums)
         if grown.blind:
             self._shapes.count(grown.state, all_rows, grown.nodes, leaf_of_row, n, sums)
-        arguments = grown.state, all_rows, grown.nodes, sums, np.int32(other)
-        rule = np.float64(limits.reg_lambda), np.int32(limits.signed)
-        drawn = np.float64(0.0 if noise is None else noise.deviation), *self._stream(noise, output)
-        kernel, record = self._kernel("leaf_values"), self._record(grown, store)
+        record, table = self._record(grown, store), self._resident.array(TABLE, np.float64)
 
         def worth() -> None:
-            kernel(self._by_nodes(capacity), (THREADS,), (*arguments, *rule, *drawn, values, *record))
+            self._kernel("leaf_values")(
+                self._by_nodes(capacity), (THREADS,),
+                state=grown.state, all=all_rows, nodes=grown.nodes, sums=sums, other=other,
+                reg_lambda=limits.reg_lambda, one_value=limits.signed, **self._drawn(noise, output),
+                table=table, values=values, **record,
+            )  # fmt: skip
 
         if ending is not None:
-            self._rounds.postpone(replace(ending, values=values, record=record, worth=worth))
+            self._rounds.postpone(replace(ending, values=values, record=tuple(record.values()), worth=worth))
         else:
             worth()
         return LeafOfRow(leaf_of_row, values, grown, gradients)
 
+    @recorded_verb()
     def quantiles(self, found: LeafOfRow, alpha: float, scores: Array, data: TrainingSet, store: TreeStore) -> None:
         """The quantile of the residuals in each leaf takes the place of its value."""
         grown, capacity, n = found.grown, store.capacity, data.n_rows
         counts = self._room("counts", capacity * DIGITS, np.uint64, 0)  # 0 before and after
         prefix, needed = (self._room(name, capacity, np.uint64, 0) for name in ("prefix", "needed"))
-        weight, times, resident = data.weight, data.multiplicity, self._resident
+        weight = data.weight
         unit = 1.0 if weight is None else self._rounds.buffer(("unit", id(data)), lambda: self._unit(weight))
-        rows = (
-            resident.array(data.y, np.float64), scores[grown.output],
-            resident.nothing if weight is None else resident.array(weight, np.float64), np.int32(weight is not None),
-            np.float64(unit), resident.no_times if times is None else resident.array(times, np.int32),
-            np.int32(times is not None), found.leaf_of_row, np.int32(n),
-        )  # fmt: skip
-        nodes = grown.state, grown.nodes, np.float64(alpha)
-        count, choose = self._kernel("count_digits", _QUANTILES), self._kernel("choose_digit", _QUANTILES)
+        rows = self._resident.rows(data)
         for shift in range(56, -1, -8):
-            count(self._blocks(n), (THREADS,), (*rows, np.int32(shift), prefix, counts))
+            self._quantiles("count_digits")(
+                self._blocks(n), (THREADS,),
+                **rows, scores=scores[grown.output], per_unit=unit, leaf_of_row=found.leaf_of_row,
+                n=n, shift=shift, found=prefix, counts=counts,
+            )  # fmt: skip
             if self._shares is not None:
                 self._shares.sum(counts)
-            grid = (min(capacity, 8 * self._runtime.sm_count),)
-            choose(grid, (DIGITS,), (*nodes, np.int32(shift), prefix, needed, counts, found.values))
+            self._quantiles("choose_digit")(
+                (min(capacity, 8 * self._runtime.sm_count),), (DIGITS,),
+                state=grown.state, nodes=grown.nodes, alpha=alpha, shift=shift, found=prefix, needed=needed,
+                counts=counts, values=found.values,
+            )  # fmt: skip
         self.keep(found, store)
 
+    @recorded_verb()
     def bound(self, found: LeafOfRow, cuts: Cuts, limits: Limits, refined: bool, store: TreeStore) -> None:
         """Leaf values are held to their order; see the verb."""
         grown, capacity, directions = found.grown, store.capacity, limits.directions
@@ -156,49 +180,49 @@ class Leaves:
             lambda: self._runtime.upload(of_features(directions, cuts).astype(np.int32)),
         )
         kept = self._room("kept", capacity * KEPT_BYTES, np.uint8, 0)
-        ridge = np.float64(0.0 if refined else limits.reg_lambda)
-        arguments = grown.state, grown.nodes, on_device, ridge, np.int32(refined), kept, found.values
-        self._kernel("bound_leaves", _BOUNDS)((1,), (32,), arguments)
+        self._bounds("bound_leaves")(
+            (1,), (32,),
+            state=grown.state, nodes=grown.nodes, directions=on_device, ridge=0.0 if refined else limits.reg_lambda,
+            refined=refined, kept=kept, values=found.values,
+        )  # fmt: skip
         self.keep(found, store)
 
     def keep(self, found: LeafOfRow, store: TreeStore) -> None:
         """The record of a tree again, whose values have changed."""
         grown = found.grown
-        all_rows = found.gradients.states[grown.output : grown.output + 1]
-        arguments = grown.state, all_rows, grown.nodes, *self._record(grown, store)
-        self._kernel("keep")(self._by_nodes(store.capacity), (THREADS,), arguments)
+        self._kernel("keep")(
+            self._by_nodes(store.capacity), (THREADS,),
+            state=grown.state, all=found.gradients.states[grown.output : grown.output + 1], nodes=grown.nodes,
+            **self._record(grown, store),
+        )  # fmt: skip
 
-    def place(self, tree: DeviceTree) -> None:
-        """Say where the record of a tree goes."""
-        self._rounds.set_inputs(PLACE, ((tree.place - tree.output) % tree.store.places,))
-
-    def set_factor(self, factor: float) -> None:
-        self._rounds.set_inputs(FACTOR, _words(factor))
-
-    def set_noise(self, noise: Noise) -> None:
-        self._rounds.set_inputs(ITERATION, (noise.key.words[2],))
-
-    def set_scale(self, scale: float) -> None:
-        self._rounds.set_inputs(SCALE, _words(scale))
-
-    def add(self, scores: Array, found: LeafOfRow) -> None:
+    def add(self, scores: Array, found: LeafOfRow, factor: float) -> None:
         """scores[output] += factor * tree, for the rows that it was grown on."""
-        n, factor = scores.shape[1], self._rounds.inputs[FACTOR : FACTOR + 2].view(np.float64)
-        ending = cast("Ending | None", self._rounds.take())
+        self._add(scores, found, self._factor.set_number(factor))
+
+    @recorded_verb(takes=True)
+    def _add(self, scores: Array, found: LeafOfRow, factor: Input) -> None:
+        output, ending = found.grown.output, cast("Ending | None", self._rounds.take())
         if ending is not None and ending.values is found.values:
-            ending.add(scores[found.grown.output], factor)
+            ending.add(scores[output], factor.number)
             return
         if ending is not None:
             ending.launch()
-        arguments = found.values, factor, found.leaf_of_row, np.int32(n), scores[found.grown.output]
-        self._kernel("add_leaves")(self._blocks(n), (THREADS,), arguments)
+        n = scores.shape[1]
+        self._kernel("add_leaves")(
+            self._blocks(n), (THREADS,),
+            values=found.values, factor=factor.number, leaf_of_row=found.leaf_of_row, n=n, scores=scores[output],
+        )  # fmt: skip
 
-    def shrink(self, sums: Array, bias: Array, out: Array) -> None:
+    def shrink(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
         """out = bias + scale * sums"""
-        (k, n), scale = sums.shape, self._rounds.inputs[SCALE : SCALE + 2].view(np.float64)
-        arguments = sums.reshape(-1), bias, scale, np.int32(n), out.reshape(-1)
-        self._kernel("shrunk", ("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu"))(
-            (*self._blocks(n), k), (THREADS,), arguments
+        self._shrink(sums, bias, self._scale.set_number(scale), out)
+
+    @recorded_verb()
+    def _shrink(self, sums: Array, bias: Array, scale: Input, out: Array) -> None:
+        k, n = sums.shape
+        self._prediction("shrunk")(
+            (*self._blocks(n), k), (THREADS,), sums=sums, bias=bias, scale=scale.number, n=n, out=out
         )
 
     def add_tree(self, scores: Array, tree: Any, factor: float, bins: DeviceBins, cuts: Cuts) -> None:
@@ -211,52 +235,62 @@ class Leaves:
             made = host_nodes(host.nodes, host.value)
             nodes, capacity = self._runtime.upload(made.view(np.uint8)), len(made)
             count = self._runtime.upload(np.array([capacity], np.int32))
-        steps = self._flatten(nodes, count, cuts, capacity)
-        arguments = steps, nodes, bins.rows, np.int32(bins.n), bins.shift, np.float64(factor), scores[tree.output]
-        self._kernel("add_tree")(self._blocks(bins.n), (THREADS,), arguments)
+        self._kernel("add_tree")(
+            self._blocks(bins.n), (THREADS,),
+            steps=self._flatten(nodes, count, cuts, capacity), nodes=nodes, rows=bins.rows, n=bins.n, shift=bins.shift,
+            factor=factor, scores=scores[tree.output],
+        )  # fmt: skip
 
     # parts of the above
 
-    def _record(self, grown: Grown, store: TreeStore) -> tuple[Any, ...]:
-        lost, place = grown.target.lost, self._rounds.inputs[PLACE : PLACE + 1]
-        lost = self._resident.no_times if lost is None else lost
-        sizes = np.int32(grown.output), np.int32(store.places)
-        return lost, np.int32(store.capacity), place, *sizes, store.heads, store.nodes
+    def _record(self, grown: Grown, store: TreeStore) -> dict[str, Any]:
+        """Kernels' arguments: where a tree is recorded. In the order of their parameters."""
+        lost = self._resident.no_times if grown.target.lost is None else grown.target.lost
+        return {
+            "lost": lost, "capacity": np.int32(store.capacity), "first_place": self._place.words,
+            "output": np.int32(grown.output), "places": np.int32(store.places), "heads": store.heads,
+            "kept": store.nodes,
+        }  # fmt: skip
 
-    def _stream(self, noise: Noise | None, output: int) -> tuple[Any, ...]:
-        """The stream of an output's leaves, but for the iteration, which is read when it is needed."""
-        seed_low, seed_high, _, name = (0, 0, 0, 0) if noise is None else (noise.key / output).words
-        iteration = self._rounds.inputs[ITERATION : ITERATION + 1]
-        table = self._resident.array(TABLE, np.float64)
-        return np.uint32(seed_low), np.uint32(seed_high), iteration, np.uint32(name), table.reshape(-1)
+    def _drawn(self, noise: RoundNoise | None, output: int) -> dict[str, Any]:
+        """Kernels' arguments: noise on the leaves of an output."""
+        if noise is None:
+            nowhere = self._place.words  # no word of it is read
+            return {"deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": nowhere, "name": 0}
+        return {"deviation": noise.deviation, **(noise.key / output).arguments}
 
     def _find_leaves(self, grown: Grown, bins: DeviceBins, cuts: Cuts, capacity: int) -> Array:
         state, nodes = grown.state, grown.nodes
         place = STATE.fields["n_nodes"][1] // 4  # type: ignore[index]
         steps = self._flatten(nodes, state.reshape(-1).view(np.int32)[place : place + 1], cuts, capacity)
         leaf_of_row = self._room("leaf_of_row", bins.n, np.int32, grown.output)
-        arguments = steps, nodes, bins.rows, np.int32(bins.n), bins.shift, leaf_of_row
-        self._kernel("find_leaves")(self._blocks(bins.n), (THREADS,), arguments)
+        self._kernel("find_leaves")(
+            self._blocks(bins.n), (THREADS,),
+            steps=steps, nodes=nodes, rows=bins.rows, n=bins.n, shift=bins.shift, leaf_of_row=leaf_of_row,
+        )  # fmt: skip
         return leaf_of_row
 
     def _flatten(self, nodes: Array, count: Array, cuts: Cuts, capacity: int) -> Array:
         steps = self._room("steps", capacity * STEP_BYTES, np.uint8, 0)
-        arguments = nodes, count, *self._resident.kinds(cuts), steps
-        self._kernel("flatten")(self._blocks(capacity), (THREADS,), arguments)
+        n_bins, categorical = self._resident.kinds(cuts)
+        self._kernel("flatten")(
+            self._blocks(capacity), (THREADS,),
+            nodes=nodes, n_nodes=count, n_bins=n_bins, categorical=categorical, steps=steps,
+        )  # fmt: skip
         return steps
 
     def _leaf_sums(
         self, gradients: DeviceGradients, output: int, leaf_of_row: Array, n: int, capacity: int, sums: Array
     ) -> None:
-        times, near = gradients.multiplicity, 8 * capacity
+        near = 8 * capacity
         own = near <= NEAR_BYTES
         self._runtime.fill(sums, 0)
-        arguments = (
-            gradients.g[output], gradients.h[output], self._resident.no_times if times is None else times,
-            np.int32(times is not None), leaf_of_row, np.int32(n), gradients.states[output : output + 1],
-            np.int32(capacity), np.int32(own), sums,
+        self._kernel("leaf_sums")(
+            self._blocks(n), (512,),
+            g=gradients.g[output], h=gradients.h[output], **self._resident.times(gradients.multiplicity),
+            leaf_of_row=leaf_of_row, n=n, state=gradients.states[output : output + 1], capacity=capacity, own=own,
+            sums=sums, shared_mem=near if own else 0,
         )  # fmt: skip
-        self._kernel("leaf_sums")(self._blocks(n), (512,), arguments, near if own else 0)
         if self._shares is not None:
             self._shares.sum(sums)
 
@@ -272,12 +306,3 @@ class Leaves:
 
     def _blocks(self, most: int) -> tuple[int]:
         return (max(1, min(-(-most // THREADS), 8 * self._runtime.sm_count)),)
-
-    def _kernel(self, name: str, files: tuple[str, ...] = _LEAVES) -> Kernel:
-        if name not in self._kernels:
-            self._kernels[name] = self._runtime.kernel(source(*files), name)
-        return self._kernels[name]
-
-
-def _words(number: float) -> tuple[int, ...]:
-    return tuple(np.array([number], np.float64).view(np.uint32).tolist())

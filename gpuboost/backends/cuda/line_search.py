@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.codegen.formulas import formulas
+from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.resident import Resident
-from gpuboost.backends.cuda.device.round import Round
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
-from gpuboost.backends.cuda.leaves import LeafOfRow
+from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.leaves import LeafOfRow, Leaves
+from gpuboost.backends.cuda.store import TreeStore
 from gpuboost.backends.cuda.target import ROOM_BYTES
 from gpuboost.backends.numerics.line_search import MOST, TOLERANCE
 from gpuboost.losses.protocol import Loss
@@ -42,20 +44,27 @@ class Way:
 class LineSearch:
     """How far to go along a tree that is worth ``found.values``, which take the step."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round) -> None:
-        self._runtime, self._resident, self._rounds = runtime, resident, rounds
-        self._kernels: dict[Any, Kernel] = {}
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, leaves: Leaves) -> None:
+        self._runtime, self._resident, self._rounds, self._leaves = runtime, resident, rounds, leaves
+        self._search, self._lengths = Kernels(runtime, *_SEARCH), Kernels(runtime, *_LENGTHS)
+        self._sort = Kernels(runtime, *_ORDER)
 
-    def along(self, found: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> None:
-        """See the verb. The tree's record is not touched."""
+    @recorded_verb()
+    def along(
+        self, found: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool, store: TreeStore
+    ) -> None:
+        """See the verb."""
         way = Way(found.leaf_of_row, found.values, found.grown.output)
         if loss.leaf_quantile is not None:
             length, stride = self._pinball(way, loss.leaf_quantile, scores, data), 0
         else:
             length, stride = self._newton(way, loss, scores, data, per_leaf), LENGTH * per_leaf
         grown, capacity = found.grown, found.values.shape[0]
-        arguments = grown.state, grown.nodes, length, np.int32(stride), found.values
-        self._kernel("go_along", _LENGTHS)(self._blocks(capacity), (THREADS,), arguments)
+        self._lengths("go_along")(
+            self._blocks(capacity), (THREADS,),
+            state=grown.state, nodes=grown.nodes, length=length, stride=stride, values=found.values,
+        )  # fmt: skip
+        self._leaves.keep(found, store)
 
     def length(self, loss: Loss, scores: Array, output: int, along: NDArray[np.float64], data: TrainingSet) -> float:
         """See ``length_along``. Every row is a leaf of its own; waits for the answer."""
@@ -70,7 +79,7 @@ class LineSearch:
     def _newton(self, found: Way, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> Array:
         """(.,) float64 where the first length is, and ``LENGTH`` further on the next leaf's."""
         (k, n), groups = scores.shape, found.values.shape[0] if per_leaf else 1
-        order = self._order(found.leaf_of_row, n, groups) if per_leaf else (self._resident.no_times,) * 3
+        order = self._order(found.leaf_of_row, n, groups) if per_leaf else self._no_order
         stretches = n // STRETCH + 1 + (groups if per_leaf else 0)
         sums = self._room("search", 2 * stretches, np.float64)
         lengths = self._room("lengths", LENGTH * groups, np.float64)
@@ -80,13 +89,15 @@ class LineSearch:
         if k > 1:
             grid = max(1, min(grid, ROOM_BYTES // (24 * k * SEARCH_THREADS)))
             room = self._room("search of rows", 3 * k * grid * SEARCH_THREADS, np.float64)
-        rows = np.float64(loss.parameter), np.int32(n), np.int32(k), np.int32(found.output)
-        before = *self._given(data, scores.reshape(-1)), *rows, found.leaf_of_row, found.values, *order
-        after = np.float64(TOLERANCE), np.int32(stretches), sums, lengths, left, arrived, room
-        search = self._kernel("search_along", _SEARCH, formulas(loss))
+        search, rows = self._search("search_along", formulas(loss)), self._resident.rows(data)
         for step in range(MOST + 1):  # the first one looks where there is a way to go
-            which = np.int32(per_leaf), np.int32(groups), np.int32(step == 0)
-            search((grid,), (SEARCH_THREADS,), (*before, *which, *after))
+            search(
+                (grid,), (SEARCH_THREADS,),
+                **rows, scores=scores, a=loss.parameter, n=n, k=k, output=found.output,
+                leaf_of_row=found.leaf_of_row, values=found.values, **order, grouped=per_leaf, groups=groups,
+                start=step == 0, tolerance=TOLERANCE, most_stretches=stretches, sums=sums, lengths=lengths, left=left,
+                arrived=arrived, room=room,
+            )  # fmt: skip
         return lengths[FOUND:]
 
     def _pinball(self, found: Way, alpha: float, scores: Array, data: TrainingSet) -> Array:
@@ -96,38 +107,45 @@ class LineSearch:
         counts = self._room("digits", DIGITS, np.uint64)  # 0 before and after
         arrived = self._room("length arrived", 1, np.uint32)
         self._runtime.fill(quantile, 0)
-        rows = *self._given(data, scores[found.output]), found.leaf_of_row, found.values, np.int32(n)
-        self._kernel("find_largest", _LENGTHS)(self._blocks(n), (THREADS,), (*rows, quantile))
-        next_digit = self._kernel("next_digit", _LENGTHS)
+        rows = {
+            **self._resident.rows(data), "scores": scores[found.output], "leaf_of_row": found.leaf_of_row,
+            "values": found.values, "n": n, "quantile": quantile,
+        }  # fmt: skip
+        self._lengths("find_largest")(self._blocks(n), (THREADS,), **rows)
         for shift in range(56, -1, -8):
-            what = np.int32(shift), np.float64(alpha), quantile, counts, arrived, length
-            next_digit(self._blocks(max(n, capacity)), (THREADS,), (*rows, *what))
+            self._lengths("next_digit")(
+                self._blocks(max(n, capacity)), (THREADS,),
+                **rows, shift=shift, alpha=alpha, counts=counts, arrived=arrived, length=length,
+            )  # fmt: skip
         return length
 
-    def _order(self, leaf_of_row: Array, n: int, leaves: int) -> tuple[Array, Array, Array]:
+    @property
+    def _no_order(self) -> dict[str, Array]:
+        return dict.fromkeys(("ordered", "begins", "first_stretch"), self._resident.no_times)
+
+    def _order(self, leaf_of_row: Array, n: int, leaves: int) -> dict[str, Array]:
         """Rows in the order of leaves, where each leaf's begin, and the numbers of their first stretches."""
         chunks = max(1, -(-n // CHUNK))
         counts, bases = self._room("chunks", chunks * DIGITS, np.uint32), self._room("bases", DIGITS, np.uint32)
-        rows = [self._room(name, n, np.int32) for name in ("ordered", "reordered")]
+        rows, ordered = (self._room(name, n, np.int32) for name in ("ordered", "reordered"))
         begins, firsts = (self._room(name, leaves + 1, np.int32) for name in ("begins", "first stretches"))
-        arrived, given = self._room("order arrived", 1, np.uint32), 0
+        arrived = self._room("order arrived", 1, np.uint32)
+        grid, block = self._chunks(chunks), (THREADS,)
         for shift in range(0, max(1, (leaves - 1).bit_length()), 8):
-            so_far = leaf_of_row, rows[0], np.int32(given), np.int32(n), np.int32(shift), np.int32(chunks)
-            self._kernel("count_leaves", _ORDER)(self._chunks(chunks), (THREADS,), (*so_far, counts))
-            self._kernel("place_leaves", _ORDER)((DIGITS,), (THREADS,), (np.int32(chunks), counts, bases, arrived))
-            self._kernel("order_leaves", _ORDER)(self._chunks(chunks), (THREADS,), (*so_far, counts, bases, rows[1]))
-            rows, given = rows[::-1], 1
-        arguments = leaf_of_row, rows[0], np.int32(n), np.int32(leaves), begins, firsts, arrived
-        self._kernel("find_begins", _ORDER)(self._blocks(n), (THREADS,), arguments)
-        return rows[0], begins, firsts
-
-    def _given(self, data: TrainingSet, scores: Array) -> tuple[Any, ...]:
-        weight, times, resident = data.weight, data.multiplicity, self._resident
-        return (
-            resident.array(data.y, np.float64), scores,
-            resident.nothing if weight is None else resident.array(weight, np.float64), np.int32(weight is not None),
-            resident.no_times if times is None else resident.array(times, np.int32), np.int32(times is not None),
+            so_far = {
+                "leaf_of_row": leaf_of_row, "rows": rows, "given": shift > 0, "n": n, "shift": shift, "chunks": chunks,
+                "counts": counts,
+            }  # fmt: skip
+            self._sort("count_leaves")(grid, block, **so_far)
+            self._sort("place_leaves")((DIGITS,), block, chunks=chunks, counts=counts, bases=bases, arrived=arrived)
+            self._sort("order_leaves")(grid, block, **so_far, bases=bases, ordered=ordered)
+            rows, ordered = ordered, rows
+        self._sort("find_begins")(
+            self._blocks(n), block,
+            leaf_of_row=leaf_of_row, rows=rows, n=n, leaves=leaves, begins=begins, first_stretch=firsts,
+            arrived=arrived,
         )  # fmt: skip
+        return {"ordered": rows, "begins": begins, "first_stretch": firsts}
 
     def _room(self, name: str, size: int, dtype: Any) -> Array:
         return self._rounds.buffer((name, size), lambda: self._runtime.zeros(max(1, size), dtype))
@@ -137,8 +155,3 @@ class LineSearch:
 
     def _chunks(self, chunks: int) -> tuple[int]:
         return (max(1, min(chunks, 8 * self._runtime.sm_count)),)
-
-    def _kernel(self, name: str, files: tuple[str, ...], before: str = "") -> Kernel:
-        if (name, before) not in self._kernels:
-            self._kernels[name, before] = self._runtime.kernel(source(*files, before=before), name)
-        return self._kernels[name, before]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.codegen.formulas import list_formulas
+from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.resident import Resident
-from gpuboost.backends.cuda.device.round import Round
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
 from gpuboost.backends.reference.ranking import discounts_of, gains_of, worth_of
 from gpuboost.kernels.gradients import ranking
@@ -41,8 +42,9 @@ class Lists:
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, targets: Targets) -> None:
         self._runtime, self._resident, self._rounds, self._targets = runtime, resident, rounds, targets
-        self._kernels: dict[Any, Kernel] = {}
+        self._kernel = Kernels(runtime, *_FILES)
 
+    @recorded_verb()
     def gradients(self, loss: ListLoss, scores: Array, data: TrainingSet, curvature: float | None) -> DeviceGradients:
         """See the verb.
 
@@ -52,37 +54,35 @@ class Lists:
         n, lists = data.n_rows, self._rounds.buffer(("lists", id(data), loss), lambda: self._lists_of(loss, data))
         made, scratch = self._targets.room(1, n)
         a = self._rounds.buffer(("placed", n, lists.n_leaders), lambda: self._scratch(n, lists))
-        of_row, sigma = (lists.start, lists.list_of), np.float64(loss.parameter)
-        placed, n_rows, n_leaders = (a["score"], a["power"], a["worth"]), np.int32(n), np.int32(lists.n_leaders)
-        even, closer, scores = np.int32(loss.evens_lists), np.int32(loss.prefers_close), scores.reshape(-1)
-        sums = a["above_g"], a["above_h"], a["below"], a["factors"]
+        formulas, of_row = list_formulas(loss), {"start": lists.start, "list_of": lists.list_of}
+        placed = {f"placed_{name}": a[name] for name in ("score", "power", "worth")}
+        leaders = {"leader_start": lists.leader_start, "n_leaders": lists.n_leaders, "scales": lists.scales}
+        sums = {name: a[name] for name in ("above_g", "above_h", "below", "factors")}
+        how: dict[str, Any] = {"sigma": loss.parameter, "even": loss.evens_lists}
 
-        run = self._kernel("sort_runs", loss)
-        run(self._blocks(n), (RUN,), (scores, *of_row, n_rows, a["keys"], a["rows"]))
-        given = a["keys"], a["rows"], scores, lists.worth, *of_row, sigma, n_rows
-        self._kernel("place_documents", loss)(self._blocks(n), (THREADS,), (*given, a["place_of"], *placed))
-        places = *placed, lists.discounts, lists.scales, *of_row, lists.leaders, lists.leader_start, n_rows, n_leaders
-        how = np.int32(lists.most), sigma, closer, even
-        grid = self._blocks(max(n, 16 * lists.n_leaders), 16)
-        self._kernel("pull_pairs", loss)(grid, (THREADS,), (*places, *how, *sums, a["arrived"]))
-        found = *sums, lists.scales, *of_row, lists.leader_start, a["place_of"], n_leaders, even, sigma
-        self._finish(loss, data, curvature, found, made, scratch)
-        return DeviceGradients(made.g, made.h, self._targets.rows_of(data).times, states=made.states)
-
-    def _finish(
-        self, loss: ListLoss, data: TrainingSet, curvature: float | None, found: tuple[Any, ...], made: DeviceGradients,
-        scratch: tuple[Array, ...],
-    ) -> None:  # fmt: skip
-        n, rows, weight, resident = data.n_rows, self._targets.rows_of(data), data.weight, self._resident
-        weights = resident.nothing if weight is None else resident.array(weight, np.float64)
-        times = resident.no_times if rows.times is None else rows.times
-        arguments = (
-            *found, weights, np.int32(weight is not None), times, np.int32(rows.times is not None),
-            np.float64(-1.0 if curvature is None else curvature), np.int32(n), np.int64(rows.total),
-            np.int32(rows.most), made.g.reshape(-1), made.h.reshape(-1), *scratch, made.states,
+        self._kernel("sort_runs", formulas)(
+            self._blocks(n), (RUN,), scores=scores, **of_row, n=n, keys=a["keys"], rows=a["rows"]
+        )
+        self._kernel("place_documents", formulas)(
+            self._blocks(n), (THREADS,),
+            keys=a["keys"], rows=a["rows"], scores=scores, worth=lists.worth, **of_row, sigma=loss.parameter, n=n,
+            place_of=a["place_of"], **placed,
         )  # fmt: skip
-        grid = (max(1, min(-(-n // STRETCH), 4 * self._runtime.sm_count)),)
-        self._kernel("finish_lists", loss)(grid, (EXTENT_THREADS,), arguments)
+        self._kernel("pull_pairs", formulas)(
+            self._blocks(max(n, 16 * lists.n_leaders), 16), (THREADS,),
+            **placed, discounts=lists.discounts, **of_row, leaders=lists.leaders, **leaders, n=n, most=lists.most,
+            **how, closer=loss.prefers_close, **sums, arrived=a["arrived"],
+        )  # fmt: skip
+        rows = self._targets.rows_of(data)
+        self._kernel("finish_lists", formulas)(
+            (max(1, min(-(-n // STRETCH), 4 * self._runtime.sm_count)),), (EXTENT_THREADS,),
+            **sums, **of_row, **leaders, place_of=a["place_of"], **how, **self._resident.weight(data.weight),
+            **self._resident.times(rows.times), curvature=-1.0 if curvature is None else curvature, n=n, **rows.sizes,
+            g=made.g, h=made.h, **scratch, state=made.states,
+        )  # fmt: skip
+        return DeviceGradients(made.g, made.h, rows.times, states=made.states)
+
+    # parts of the above
 
     def _lists_of(self, loss: ListLoss, data: TrainingSet) -> _Lists:
         start = np.ascontiguousarray(data.lists(), np.int64)
@@ -120,12 +120,6 @@ class Lists:
 
     def _blocks(self, threads: int, for_each: int = 8) -> tuple[int]:
         return (max(1, min(-(-threads // THREADS), for_each * self._runtime.sm_count)),)
-
-    def _kernel(self, name: str, loss: ListLoss) -> Kernel:
-        formulas = list_formulas(loss)
-        if (name, formulas) not in self._kernels:
-            self._kernels[name, formulas] = self._runtime.kernel(source(*_FILES, before=formulas), name)
-        return self._kernels[name, formulas]
 
 
 def _one_or_more(x: Array) -> Array:

@@ -8,7 +8,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.device.runtime import Runtime, source
+from gpuboost.backends.cuda.device.kernels import Kernels
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.errors import InputError
 from gpuboost.types import Array
 
@@ -28,6 +29,7 @@ class CudaMatrix:
 
     def __init__(self, runtime: Runtime, array: Array) -> None:
         self._runtime, self.array, self.dtype = runtime, array, np.dtype(array.dtype)
+        self._kernels = Kernels(runtime, "common/common.cuh", "binning/matrix.cu")
 
     @classmethod
     def of(cls, runtime: Runtime, x: Any) -> CudaMatrix:
@@ -80,7 +82,7 @@ class CudaMatrix:
         """(n,) numpy array of one column."""
         n, d = self.shape
         out = self._runtime.empty(n, self.dtype)
-        self._launch("take_column", n, (_bits(self.array), np.int64(n), np.int32(d), np.int32(f), _bits(out)))
+        self._launch("take_column", n, x=_bits(self.array), n=n, d=d, f=f, out=_bits(out))
         return self._runtime.download(out)
 
     def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> CudaMatrix:
@@ -90,7 +92,7 @@ class CudaMatrix:
         self._runtime.copy(out, self.array)
         for f, values in columns.items():
             column = self._runtime.upload(values.astype(self.dtype))
-            self._launch("put_column", n, (_bits(column), np.int64(n), np.int32(d), np.int32(f), _bits(out)))
+            self._launch("put_column", n, column=_bits(column), n=n, d=d, f=f, x=_bits(out))
         return CudaMatrix(self._runtime, out)
 
     def beside(self, host: NDArray[Any]) -> Array:
@@ -105,7 +107,7 @@ class CudaMatrix:
         """(row, column) of the first infinity; None if there is none."""
         n, d = self.shape
         first = self._runtime.upload(np.array([NOWHERE]))
-        self._launch("find_infinite", n * d, (_bits(self.array), np.int64(n * d), first))
+        self._launch("find_infinite", n * d, x=_bits(self.array), size=n * d, first=first)
         place = int(self._runtime.download(first)[0])
         return None if place == NOWHERE else divmod(place, d)
 
@@ -113,25 +115,22 @@ class CudaMatrix:
         m, d = len(rows), self.shape[1]
         out = self._runtime.empty((m, d), self.dtype)
         chosen = self._runtime.upload(rows)
-        self._launch("gather_rows", m * d, (_bits(self.array), chosen, np.int64(m), np.int32(d), _bits(out)))
+        self._launch("gather_rows", m * d, x=_bits(self.array), rows=chosen, m=m, d=d, out=_bits(out))
         return out
 
     def _as_floats(self) -> CudaMatrix:
         n, d = self.shape
         out = self._runtime.empty((n, d), np.float32 if np.can_cast(self.dtype, np.float32) else np.float64)
         plain = self.array.view(np.uint8) if self.dtype == np.bool_ else self.array
-        arguments = plain.reshape(-1), np.int64(n * d), out.reshape(-1)
-        self._launch("to_floats", n * d, arguments, np.dtype(out.dtype))
+        self._launch("to_floats", n * d, np.dtype(out.dtype), x=plain, size=n * d, out=out)
         return CudaMatrix(self._runtime, out)
 
-    def _launch(self, name: str, count: int, arguments: tuple[Any, ...], result: np.dtype[Any] | None = None) -> None:
+    def _launch(self, name: str, count: int, result: np.dtype[Any] | None = None, **arguments: Any) -> None:
         to = result or self.dtype
         types = {"SOURCE": C_TYPES[self.dtype.str[1:]], "RESULT": C_TYPES[to.str[1:]], "BITS": f"u{8 * to.itemsize}"}
         before = "".join(f"#define {role} {kind}\n" for role, kind in types.items())
         grid = (max(1, min(-(-count // 256), 8 * self._runtime.sm_count)),)
-        self._runtime.kernel(source("common/common.cuh", "binning/matrix.cu", before=before), name)(
-            grid, (256,), arguments
-        )
+        self._kernels(name, before)(grid, (256,), **arguments)
 
 
 def _bits(array: Array) -> Array:

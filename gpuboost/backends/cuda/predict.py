@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.kernels import Kernels
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.errors import InputError
 from gpuboost.types import Array, Cuts, Ensemble, Nodes
 
@@ -58,7 +59,7 @@ class Predictor:
     def __init__(self, runtime: Runtime, binner: Binner) -> None:
         self._runtime, self._binner = runtime, binner
         self._last: DeviceForest | None = None
-        self._kernels: dict[str, Kernel] = {}
+        self._kernel = Kernels(runtime, "common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu")
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         """(k, n) float64 scores."""
@@ -90,33 +91,36 @@ class Predictor:
         forest, bins = self._prepared(ensemble, x)
         trees = len(ensemble.trees)
         out = self._runtime.empty((bins.n, trees), np.int32)
-        sizes = np.int32(bins.n), bins.shift
-        arguments = forest.steps.reshape(-1), forest.sets.reshape(-1), forest.begin, np.int32(trees), bins.rows, *sizes
-        self._kernel("leaves")(self._blocks(bins.n if trees else 0), (THREADS,), (*arguments, out.reshape(-1)))
+        self._kernel("leaves")(
+            self._blocks(bins.n if trees else 0), (THREADS,),
+            steps=forest.steps, sets=forest.sets, begin=forest.begin, trees=trees, rows=bins.rows, n=bins.n,
+            shift=bins.shift, out=out,
+        )  # fmt: skip
         return out
 
     def start(self, bias: Array, n: int) -> Array:
         """(k, n) float64, every row the bias."""
         k = bias.shape[0]
         scores = self._runtime.empty((k, n), np.float64)
-        self._kernel("start")((*self._blocks(n), k), (THREADS,), (bias, np.int32(n), scores.reshape(-1)))
+        self._kernel("start")((*self._blocks(n), k), (THREADS,), bias=bias, n=n, scores=scores)
         return scores
 
     def shrunk(self, sums: Array, bias: Array, scale: float) -> Array:
         """(k, n) float64 bias + scale * sums, a new array."""
         k, n = sums.shape
         out = self._runtime.empty((k, n), np.float64)
-        arguments = sums.reshape(-1), bias, self._runtime.upload(np.array([scale])), np.int32(n), out.reshape(-1)
-        self._kernel("shrunk")((*self._blocks(n), k), (THREADS,), arguments)
+        on_device = self._runtime.upload(np.array([scale]))
+        self._kernel("shrunk")((*self._blocks(n), k), (THREADS,), sums=sums, bias=bias, scale=on_device, n=n, out=out)
         return out
 
     def _add(self, forest: DeviceForest, bins: DeviceBins, first: int, last: int, sums: Array) -> None:
         if first == last:
             return
-        trees = forest.steps.reshape(-1), forest.sets.reshape(-1), forest.values, forest.begin, forest.output
-        rows = bins.rows, np.int32(bins.n), bins.shift
-        arguments = *trees, np.int32(first), np.int32(last), *rows, sums.reshape(-1)
-        self._kernel("predict")((*self._blocks(bins.n), sums.shape[0]), (THREADS,), arguments)
+        self._kernel("predict")(
+            (*self._blocks(bins.n), sums.shape[0]), (THREADS,),
+            steps=forest.steps, sets=forest.sets, values=forest.values, begin=forest.begin, output=forest.output,
+            first=first, last=last, rows=bins.rows, n=bins.n, shift=bins.shift, sums=sums,
+        )  # fmt: skip
 
     def _prepared(self, ensemble: Ensemble, x: Any) -> tuple[DeviceForest, DeviceBins]:
         columns = ensemble.cuts.n_columns
@@ -131,13 +135,6 @@ class Predictor:
 
     def _blocks(self, n: int) -> tuple[int]:
         return (min(-(-n // THREADS), 16 * self._runtime.sm_count),)
-
-    def _kernel(self, name: str) -> Kernel:
-        if name not in self._kernels:
-            self._kernels[name] = self._runtime.kernel(
-                source("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu"), name
-            )
-        return self._kernels[name]
 
 
 def _steps(nodes: Nodes, cuts: Cuts) -> Any:

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
+from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.tree import NODE, STATE, empty_records
 from gpuboost.backends.numerics.random_trees import splits_of, usable_features
 from gpuboost.keys import Key, Stream
 from gpuboost.types import Array, Candidates, Cuts, Limits
 
-ITERATION = 31  # among the round's inputs
 THREADS, UPLOADS = 256, 16  # UPLOADS: lists of features that may be on their way
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
 _FILES = ("common/common.cuh", "common/philox.cuh", "common/tree.cuh", "growth/random_trees.cu")
@@ -34,7 +35,7 @@ class RandomShapes:
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round) -> None:
         self._runtime, self._resident, self._rounds = runtime, resident, rounds
-        self._kernels: dict[str, Kernel] = {}
+        self._kernel, self._key = Kernels(runtime, *_FILES), KeyInput(rounds)
 
     def room(self, cuts: Cuts, limits: Limits, output: int) -> _Room:
         """For a tree of these limits."""
@@ -45,21 +46,24 @@ class RandomShapes:
             lambda: _Room(empty_records(runtime, size, NODE), empty_records(runtime, 1, STATE)),
         )
 
-    def prepare(self, cuts: Cuts, candidates: Candidates, key: Key) -> Array:
-        """Queue what changes from round to round: its number and, if they are others, the features. Returns these."""
-        self._rounds.set_inputs(ITERATION, (key.words[2],))
+    def features(self, cuts: Cuts, candidates: Candidates) -> Array:
+        """Queue the features that compete, if they are others than before. Returns where they are."""
         features = self._rounds.buffer(("usable", id(cuts)), lambda: _Features(self._runtime, cuts.n_features))
         return features.bring(usable_features(cuts, candidates))
 
-    def draw(self, room: _Room, features: Array, cuts: Cuts, limits: Limits, key: Key) -> None:
+    def key(self, key: Key) -> RoundKey:
+        """Say which stream the next shape is drawn from."""
+        return self._key.set(key)
+
+    def draw(self, room: _Room, features: Array, cuts: Cuts, limits: Limits, key: RoundKey) -> None:
         """A shape from the stream of the key."""
-        seed_low, seed_high, _, name = key.words
-        iteration = self._rounds.inputs[ITERATION : ITERATION + 1]
-        stream = np.uint32(seed_low), np.uint32(seed_high), iteration, np.uint32(name)
-        splits = splits_of(limits)
-        arguments = features, *self._resident.kinds(cuts), *stream, np.uint32((key / Stream.SETS).words[3])
-        tree = np.int32(limits.symmetric), np.int32(splits), room.state, room.nodes
-        self._kernel("random_shape")(self._blocks(2 * splits + 1), (THREADS,), (*arguments, *tree))
+        splits, (n_bins, categorical) = splits_of(limits), self._resident.kinds(cuts)
+        self._kernel("random_shape")(
+            self._blocks(2 * splits + 1), (THREADS,),
+            usable=features, n_bins=n_bins, categorical=categorical, **key.arguments,
+            name_of_sets=(key / Stream.SETS).arguments["name"], symmetric=limits.symmetric, most_splits=splits,
+            state=room.state, nodes=room.nodes,
+        )  # fmt: skip
 
     def count(self, state: Array, all_rows: Array, nodes: Array, leaf_of_row: Array, n: int, sums: Array) -> None:
         """Sums and rows of every node, once those of the leaves are known."""
@@ -68,17 +72,15 @@ class RandomShapes:
         counts = self._rounds.buffer(name, lambda: self._runtime.zeros(capacity, np.uint32))
         own = 4 * capacity <= NEAR_BYTES
         self._runtime.fill(counts, 0)
-        arguments = leaf_of_row, np.int32(n), np.int32(capacity), np.int32(own), counts
-        self._kernel("count_rows")(self._blocks(n), (THREADS,), arguments, 4 * capacity if own else 0)
-        self._kernel("climb")((1,), (THREADS,), (state, all_rows, nodes, sums, counts))
+        self._kernel("count_rows")(
+            self._blocks(n), (THREADS,),
+            leaf_of_row=leaf_of_row, n=n, capacity=capacity, own=own, counts=counts,
+            shared_mem=4 * capacity if own else 0,
+        )  # fmt: skip
+        self._kernel("climb")((1,), (THREADS,), state=state, all=all_rows, nodes=nodes, sums=sums, counts=counts)
 
     def _blocks(self, most: int) -> tuple[int]:
         return (max(1, min(-(-most // THREADS), 8 * self._runtime.sm_count)),)
-
-    def _kernel(self, name: str) -> Kernel:
-        if name not in self._kernels:
-            self._kernels[name] = self._runtime.kernel(source(*_FILES), name)
-        return self._kernels[name]
 
 
 class _Features:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.plan import Plan
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.types import Array
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ SHARDED = "#define SHARDED 1\n"
 HEAD = 2  # SHARED_HEAD of tree.cuh
 STRETCH, EXTENT_THREADS = 4096, 512  # as in the kernels
 _EXTENTS = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "sharding/shared_extents.cu")
+_SUMS = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "sharding/shards.cu")
 
 
 class Collective(Protocol):
@@ -68,25 +70,27 @@ class Shares:
 
     def __init__(self, runtime: Runtime, share: Share) -> None:
         self._runtime, self.share = runtime, share
-        self._kernels: dict[str, Kernel] = {}
+        self._kernel = Kernels(runtime, *_EXTENTS)
         self._rooms: dict[int, tuple[Array, Array]] = {}
 
     def sum(self, device: Array) -> None:
         """Add up what every GPU has there."""
         self._runtime.beyond(lambda: self.share.collective.sum(device))
 
-    def settle(self, scratch: tuple[Array, Array, Array], states: Array, m: int) -> None:
+    def settle(self, scratch: dict[str, Array], states: Array, m: int) -> None:
         """The target's part of the states (k, itemsize), of which the GPU has measured its own m rows."""
         k, share = states.shape[0], self.share
-        sums, tops = self._spread(scratch[0], scratch[1], 2 * k)
+        sums, tops = self._spread(scratch["sums"], scratch["tops"], 2 * k)
         self._runtime.beyond(lambda: share.collective.max(tops))
-        sizes = np.int32(share.stretches), np.int32(m), np.int64(share.weight), np.int32(share.most)
-        self._kernel("settle_shared_extents")((k,), (EXTENT_THREADS,), (sums, tops, *sizes, states))
+        self._kernel("settle_shared_extents")(
+            (k,), (EXTENT_THREADS,),
+            all_sums=sums, all_tops=tops, all=share.stretches, m=m, weight=share.weight, most=share.most, state=states,
+        )  # fmt: skip
 
     def total(self, sums: Array, total: Array) -> None:
         """total (1,) = the sum in the fixed order of all rows; sums: of this GPU's stretches."""
         every, _ = self._spread(sums, self._runtime.zeros(1, np.uint64), 1)
-        self._kernel("shared_total")((1,), (EXTENT_THREADS,), (every, np.int32(self.share.stretches), total))
+        self._kernel("shared_total")((1,), (EXTENT_THREADS,), all_sums=every, all=self.share.stretches, total=total)
 
     def _spread(self, sums: Array, tops: Array, planes: int) -> tuple[Array, Array]:
         """Sums of all stretches, float64, and the tops of this GPU."""
@@ -95,17 +99,13 @@ class Shares:
             zeros = self._runtime.zeros
             self._rooms[planes] = zeros(planes * all_stretches, np.uint64), zeros(planes, np.uint64)
         every, own_tops = self._rooms[planes]
-        own = sums.shape[0] // planes
-        sizes = (np.int32(number) for number in (planes, own, share.first // STRETCH, all_stretches))
-        grid = (max(1, min(64, planes * all_stretches // 256)),)
-        self._kernel("spread")(grid, (256,), (sums, tops, *sizes, every, own_tops))
+        self._kernel("spread")(
+            (max(1, min(64, planes * all_stretches // 256)),), (256,),
+            sums=sums, tops=tops, planes=planes, own=sums.shape[0] // planes, first=share.first // STRETCH,
+            all=all_stretches, all_sums=every, all_tops=own_tops,
+        )  # fmt: skip
         self.sum(every)
         return every.view(np.float64), own_tops
-
-    def _kernel(self, name: str) -> Kernel:
-        if name not in self._kernels:
-            self._kernels[name] = self._runtime.kernel(source(*_EXTENTS), name)
-        return self._kernels[name]
 
 
 class SharedTree:
@@ -118,24 +118,26 @@ class SharedTree:
         self.here = runtime.zeros(max(plan.most_nodes, 2 * plan.most_slots), np.int32)
         self._everywhere = runtime.zeros(plan.most_lines, np.uint32)
         shape = f"{SHARDED}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
-        text = source(
-            "common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "sharding/shards.cu", before=shape
-        )
-        self._sum_lines, self._plant = (runtime.kernel(text, name) for name in ("sum_lines", "plant_shared_root"))
+        self._kernel = Kernels(runtime, *_SUMS, before=shape)
 
     def add_up(self, arena: Arena, state: Array, first: int, last: int) -> None:
         """The sums of lines first .. last - 1, whose stretches were just built."""
         a, lines = arena.array, last - first
-        some = np.int32(first), np.int32(last)
-        arguments = a["partials"], a["partial_counts"], arena.contest, a["lines"], state, *some, self.sums
-        self._sum_lines((4 * self._plan.sm_count,), (256,), arguments)
+        self._kernel("sum_lines")(
+            (4 * self._plan.sm_count,), (256,),
+            partials=a["partials"], partial_counts=a["partial_counts"], contest=arena.contest, lines=a["lines"],
+            state=state, first_line=first, last_line=last, sums=self.sums,
+        )  # fmt: skip
         used = self.sums[: HEAD + lines * self._in_line]
         self._runtime.beyond(lambda: self._share.collective.sum(used))
 
     def plant(self, arena: Arena, state: Array, nodes: Array) -> None:
         """The root, whose stretches were just built."""
         self.add_up(arena, state, 0, 1)
-        self._plant((1,), (1,), (self.sums, np.int32(self._share.rows), state, nodes, self.here, arena.rule))
+        self._kernel("plant_shared_root")(
+            (1,), (1,),
+            sums=self.sums, rows=self._share.rows, state=state, nodes=nodes, here=self.here, rule=arena.rule,
+        )  # fmt: skip
 
     def cut(self, arena: Arena, state: Array, nodes: Array) -> None:
         """Rows were just routed: count them everywhere, and cut the lists of those that are here."""

@@ -6,17 +6,17 @@ What a node draws is named by its number and has nothing to do with the data, so
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
+from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import Round
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.keys import Key, Stream
 from gpuboost.types import Array
 
 THREADS = 64  # as in the kernel
-ITERATION = 11  # among the round's inputs
 _SUBSETS = ("common/common.cuh", "common/philox.cuh", "sampling/feature_subsets.cu")
 
 
@@ -33,34 +33,23 @@ class Subsets:
 
     def __init__(self, runtime: Runtime, rounds: Round) -> None:
         self._runtime, self._rounds = runtime, rounds
-        self._kernel: Kernel | None = None
+        self._kernel, self._key = Kernels(runtime, *_SUBSETS), KeyInput(rounds)
 
-    def prepare(self, by_node: tuple[int, Key] | None) -> tuple[Any, ...]:
-        """Say which iteration is drawn for. Returns what is the same in every round of a training."""
-        if by_node is None:
-            return (None,)
-        count, key = by_node
-        self._rounds.set_inputs(ITERATION, (key.words[2],))
-        return count, key.seed, key.stream, key.iteration < 0
+    def drawn(self, by_node: tuple[int, Key] | None) -> tuple[int, RoundKey] | None:
+        """How many features a node of the next tree draws, and from which stream."""
+        return None if by_node is None else (by_node[0], self._key.set(by_node[1]))
 
-    def draw(self, by_node: tuple[int, Key] | None, most_nodes: int, of: int) -> Chosen | None:
-        """``count`` of so many candidates, for nodes 0 .. most_nodes - 1; the iteration is that among the inputs."""
+    def draw(self, by_node: tuple[int, RoundKey] | None, most_nodes: int, of: int) -> Chosen | None:
+        """``count`` of so many candidates, for nodes 0 .. most_nodes - 1."""
         if by_node is None:
             return None
         count, key = by_node
         words = -(-of // 32)
         bits = self._rounds.buffer(("chosen", most_nodes, words), lambda: self._room(most_nodes * words))
-        seed_low, seed_high, _, name = key.words
-        if self._kernel is None:
-            self._kernel = self._runtime.kernel(source(*_SUBSETS), "draw_features")
-        grid = max(1, min(-(-most_nodes // THREADS), 8 * self._runtime.sm_count))
-        self._kernel(
-            (grid,), (THREADS,),
-            (
-                np.int32(min(count, of)), np.int32(of), np.int32(words), np.int32(most_nodes), np.uint32(seed_low),
-                np.uint32(seed_high), self._rounds.inputs[ITERATION : ITERATION + 1], np.uint32(name),
-                np.uint32((key / Stream.NODE).stream), np.int32(key.iteration >= 0), bits,
-            ),
+        self._kernel("draw_features")(
+            (max(1, min(-(-most_nodes // THREADS), 8 * self._runtime.sm_count)),), (THREADS,),
+            count=min(count, of), of=of, words=words, n_nodes=most_nodes, **key.arguments,
+            nodes=(key / Stream.NODE).arguments["name"], numbered=key.names.iteration >= 0, chosen=bits,
         )  # fmt: skip
         return Chosen(bits, words)
 

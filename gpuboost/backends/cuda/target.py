@@ -10,9 +10,11 @@ import numpy as np
 
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.codegen.formulas import formulas
+from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
+from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.resident import Resident
-from gpuboost.backends.cuda.device.round import Round
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
+from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import DrawLog, draw_log
 from gpuboost.backends.cuda.shares import SHARDED, Shares
 from gpuboost.backends.cuda.tree import STATE, empty_records
@@ -23,8 +25,8 @@ from gpuboost.types import Array, Gradients, Noise, Sample, TrainingSet
 
 STRETCH, EXTENT_THREADS, DRAW_THREADS, GATHER_ROWS, CHUNK = 4096, 512, 256, 128, 4096  # as in the kernels
 ROOM_BYTES = 64 << 20  # to work in for losses of several outputs
-KEY, ITERATION, LOTS = 0, 9, 30  # among the round's inputs: four words of a sample's key, and one of two noises'
-_TARGET = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh")
+KEY_WORDS = 4
+_POINTWISE = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gradients/pointwise.cu")
 _SAMPLE = (
     "common/common.cuh", "common/blocks.cuh", "sampling/drawn.cuh", "common/tree.cuh", "common/fixed_point.cuh",
     "common/philox.cuh", "common/normal.cuh", "sampling/sample.cu",
@@ -63,6 +65,11 @@ class DeviceRows:
     total: int
     most: int
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of kernels that measure gradients."""
+        return {"total_times": self.total, "most": self.most}
+
 
 def rows_drawn_at_most(probability: float, n: int) -> int:
     """Room for a sample: ten standard deviations above its mean, in whole blocks of the gathering kernel."""
@@ -76,30 +83,30 @@ class Targets:
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, shares: Shares | None = None) -> None:
         self._runtime, self._resident, self._rounds, self._shares = runtime, resident, rounds, shares
-        self._kernels: dict[Any, Kernel] = {}
+        before = "" if shares is None else SHARDED
+        self._kernel = Kernels(runtime, *_SAMPLE, before=before)
+        self._pointwise = Kernels(runtime, *_POINTWISE, before=before)
         self._no_each = resident.nothing.view(np.float32)
+        self._key, self._noise, self._strength = Input(rounds, KEY_WORDS), KeyInput(rounds), KeyInput(rounds)
 
+    @recorded_verb()
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> DeviceGradients:
         k, n = scores.shape
         made, scratch = self._room(k, n), self.scratch(k, n)
-        y = self._resident.array(data.y, np.float64)
-        weighted, rows = data.weight is not None, self.rows_of(data)
-        weight = self._resident.array(data.weight, np.float64) if weighted else self._resident.nothing
-        constant = np.float64(-1.0 if curvature is None else curvature)
-        before = y, scores.reshape(-1), weight, np.int32(weighted)
-        g, h = made.g.reshape(-1), made.h.reshape(-1)
-        formula = formulas(loss)
+        rows, curvature = self.rows_of(data), -1.0 if curvature is None else curvature
+        of_loss = {
+            "y": self._resident.array(data.y, np.float64), "scores": scores, **self._resident.weight(data.weight),
+            "a": loss.parameter, "curvature": curvature, "n": n, "g": made.g, "h": made.h,
+        }  # fmt: skip
         if k > 1:
             room = self._rounds.buffer(("room", k), lambda: self._row_room(k))
-            sizes = np.float64(loss.parameter), constant, np.int32(n), np.int32(k)
-            kernel = self._kernel("row_gradients", (*_TARGET, "gradients/pointwise.cu"), formula)
-            kernel((room.shape[0] // (2 * k * 256),), (256,), (*before, *sizes, g, h, room))
-            self._measure(g, h, rows, made.states, scratch)
+            kernel = self._pointwise("row_gradients", formulas(loss))
+            kernel((room.shape[0] // (2 * k * 256),), (256,), **of_loss, k=k, room=room)
+            self._measure(made.g, made.h, rows, made.states, scratch)
         else:
-            measures = np.float64(loss.parameter), constant, np.int32(n), np.int64(rows.total), np.int32(rows.most)
-            kernel = self._kernel("gradients", (*_TARGET, "gradients/pointwise.cu"), formula)
-            times = self._times(rows)
-            kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), (*before, *times, *measures, g, h, *scratch, made.states))
+            kernel = self._pointwise("gradients", formulas(loss))
+            measures = {**self._resident.times(rows.times), **rows.sizes, **scratch, "state": made.states}
+            kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), **of_loss, **measures)
             if self._shares is not None:
                 self._shares.settle(scratch, made.states, n)
         return DeviceGradients(made.g, made.h, rows.times, states=made.states)
@@ -113,69 +120,81 @@ class Targets:
         m = gradients.multiplicity
         rows = DeviceRows(None, n, 1) if m is None else self._multiplicity(m)
         states = empty_records(self._runtime, k, STATE)
-        self._measure(g.reshape(-1), h.reshape(-1), rows, states, self.scratch(k, n))
+        self._measure(g, h, rows, states, self.scratch(k, n))
         return DeviceGradients(g, h, rows.times, states=states)
 
     def sample(self, probability: float, n: int, key: Key) -> DeviceSample:
-        """See the verb. The key is read from the round's inputs, which are set before."""
+        """See the verb."""
+        return self._sample(probability, n, self._key.set(*key.words))
+
+    @recorded_verb()
+    def _sample(self, probability: float, n: int, key: Input) -> DeviceSample:
         room, limit = rows_drawn_at_most(probability, n), int(probability * 2.0**32)
         made = self._rounds.buffer(("sample", room, n), lambda: self._sample_room(room, n))
-        chunks = max(1, -(-n // CHUNK))
-        inputs = self._rounds.inputs[KEY : KEY + 4]
         log = self._rounds.buffer(("draws",), lambda: draw_log(self._runtime, self._rounds))
-        counters = made["masks"], made["starts"], made["arrived"], made["m"], made["lost"], *log.arguments
-        sizes = np.uint64(limit), np.float32(1.0 / probability), np.int32(n), np.int32(room)
-        self._kernel("draw", _SAMPLE)(self._blocks(chunks), (DRAW_THREADS,), (inputs, *sizes, *counters))
-        arguments = made["masks"], made["starts"], made["m"], np.int32(n), made["rows"]
-        self._kernel("compact", _SAMPLE)(self._blocks(chunks), (DRAW_THREADS,), arguments)
-        return DeviceSample(
-            rows=made["rows"], room=room, m=made["m"], lost=made["lost"], masks=made["masks"], rate=probability, log=log
-        )
+        grid, block = self._blocks(max(1, -(-n // CHUNK))), (DRAW_THREADS,)
+        masks, starts, m, lost = made["masks"], made["starts"], made["m"], made["lost"]
+        self._kernel("draw")(
+            grid, block,
+            stream=key.words, limit=limit, by=1.0 / probability, n=n, room=room, masks=masks, starts=starts,
+            arrived=made["arrived"], m=m, lost=lost, **log.arguments,
+        )  # fmt: skip
+        self._kernel("compact")(grid, block, masks=masks, starts=starts, m=m, n=n, rows=made["rows"])
+        return DeviceSample(rows=made["rows"], room=room, m=m, lost=lost, masks=masks, rate=probability, log=log)
 
+    @recorded_verb()
     def weigh(self, gradients: DeviceGradients, sample: DeviceSample) -> DeviceGradients:
+        """See the verb."""
         (k, n), room = gradients.g.shape, sample.room
         made = self._rounds.buffer(("drawn", k, room), lambda: self.drawn_room(k, room))
-        sums, tops, arrived = self.scratch(k, room)
-        times, m = gradients.multiplicity, made["times"]
-        weighted, each = times is not None, sample.inverse_probability
-        arguments = (
-            gradients.g.reshape(-1), gradients.h.reshape(-1), times if weighted else self._resident.no_times,
-            np.int32(weighted), sample.rows, sample.m, np.float32(1.0 / sample.rate),
-            self._no_each if each is None else each, np.int32(each is not None), np.int32(n), np.int32(room),
-            made["g"].reshape(-1), made["h"].reshape(-1), m, sums, tops, made["weights"], made["most"], arrived,
-            made["states"],
+        each = sample.inverse_probability
+        self._kernel("weigh")(
+            (*self._grid(room, STRETCH), k), (EXTENT_THREADS,),
+            g=gradients.g, h=gradients.h, **self._resident.times(gradients.multiplicity), rows=sample.rows, m=sample.m,
+            by=1.0 / sample.rate, each=self._no_each if each is None else each, has_each=each is not None, n=n,
+            room=room, drawn_g=made["g"], drawn_h=made["h"], drawn_times=made["times"], **self.scratch(k, room),
+            weights=made["weights"], most=made["most"], state=made["states"],
         )  # fmt: skip
-        self._kernel("weigh", _SAMPLE)((*self._grid(room, STRETCH), k), (EXTENT_THREADS,), arguments)
-        own = m if weighted else None
+        own = None if gradients.multiplicity is None else made["times"]
         return DeviceGradients(made["g"], made["h"], own, states=made["states"], sample=sample, lost=sample.lost)
 
     def noise(self, gradients: DeviceGradients, noise: Noise) -> DeviceGradients:
-        """See the verb. The iteration of the key is read from the round's inputs, which are set before."""
+        """See the verb."""
+        return self._disturbed(gradients, self._noise.set_noise(noise))
+
+    @recorded_verb()
+    def _disturbed(self, gradients: DeviceGradients, noise: RoundNoise | None) -> DeviceGradients:
+        assert noise is not None
         (k, room), sample, times = gradients.g.shape, gradients.sample, gradients.multiplicity
         made = self._rounds.buffer(("noisy", k, room), lambda: self.drawn_room(k, room))
-        names = [(noise.key / output).words[3] for output in range(k)]
+        of_outputs = [(noise.key / output).arguments for output in range(k)]
+        names = [stream["name"] for stream in of_outputs]
         streams = self._rounds.buffer(("names", *names), lambda: self._runtime.upload(np.array(names, np.uint32)))
-        seed_low, seed_high, _, _ = noise.key.words
-        nothing = self._resident.no_times
-        arguments = (
-            gradients.g.reshape(-1), gradients.h.reshape(-1), nothing if times is None else times,
-            np.int32(times is not None), nothing if sample is None else sample.rows, np.int32(sample is not None),
-            nothing if sample is None else sample.m, np.int32(room), np.float64(noise.deviation), np.uint32(seed_low),
-            np.uint32(seed_high), self._rounds.inputs[ITERATION : ITERATION + 1], streams,
-            self._resident.array(TABLE, np.float64).reshape(-1), made["g"].reshape(-1), *self.scratch(k, room)[:2],
-            made["weights"], made["most"], self.scratch(k, room)[2], made["states"],
+        drawn = {"rows": self._resident.no_times, "m": self._resident.no_times}
+        if sample is not None:
+            drawn = {"rows": sample.rows, "m": sample.m}
+        stream = {name: of_outputs[0][name] for name in ("seed_low", "seed_high", "iteration")}
+        self._kernel("perturb")(
+            (*self._grid(room, STRETCH), k), (EXTENT_THREADS,),
+            g=gradients.g, h=gradients.h, **self._resident.times(times), **drawn, drawn=sample is not None, room=room,
+            deviation=noise.deviation, **stream, names=streams, table=self._resident.array(TABLE, np.float64),
+            noisy_g=made["g"], **self.scratch(k, room), weights=made["weights"], most=made["most"],
+            state=made["states"],
         )  # fmt: skip
-        self._kernel("perturb", _SAMPLE)((*self._grid(room, STRETCH), k), (EXTENT_THREADS,), arguments)
         lost = gradients.lost
         return DeviceGradients(made["g"], gradients.h, times, states=made["states"], sample=sample, lost=lost)
 
-    def lots(self, noise: Noise | None) -> tuple[Any, ...] | None:
-        """The kernels' arguments for ``Lots``; the iteration is read from the round's inputs, which are set before."""
+    def strength(self, noise: Noise | None) -> RoundNoise | None:
+        """Noise on gains, for ``lots``."""
+        return self._strength.set_noise(noise)
+
+    def lots(self, noise: RoundNoise | None) -> tuple[Any, ...] | None:
+        """The arguments that kernels make ``Lots`` of, in their order."""
         if noise is None:
             return None
-        seed_low, seed_high, _, name = noise.key.words
-        stream = np.uint32(seed_low), np.uint32(seed_high), self._rounds.inputs[LOTS : LOTS + 1], np.uint32(name)
-        return np.float64(noise.deviation), *stream, self._resident.array(TABLE, np.float64).reshape(-1)
+        of = noise.arguments
+        stream = np.uint32(of["seed_low"]), np.uint32(of["seed_high"]), of["iteration"], np.uint32(of["name"])
+        return np.float64(noise.deviation), *stream, self._resident.array(TABLE, np.float64)
 
     def gather(self, bins: DeviceBins, sample: DeviceSample, again: bool) -> DeviceBins:
         """The bins of the drawn rows, side by side. In a round, once is enough: ``again`` is False for the others."""
@@ -183,36 +202,34 @@ class Targets:
         made = self._rounds.buffer(("bins", room, bins.d), lambda: self._bins_room(bins, room))
         if self._rounds.is_open and not again:
             return made
-        sizes = (np.int32(number) for number in (bins.n, room, bins.d, bins.width))
-        arguments = bins.rows, sample.rows, sample.m, *sizes, made.rows, made.columns
-        self._kernel("gather", _SAMPLE)((*self._blocks(room // GATHER_ROWS), bins.tiles), (256,), arguments)
+        self._kernel("gather")(
+            (*self._blocks(room // GATHER_ROWS), bins.tiles), (256,),
+            all_rows=bins.rows, drawn=sample.rows, m=sample.m, n=bins.n, room=room, d=bins.d, width=bins.width,
+            rows=made.rows, columns=made.columns,
+        )  # fmt: skip
         return made
 
+    @recorded_verb()
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
         """(n,) float64 the loss of each row, times its weight."""
-        (k, n), weight = scores.shape, data.weight
-        found = self._rounds.buffer(("losses", n), lambda: self._runtime.empty(n, np.float64))
-        weights = self._resident.nothing if weight is None else self._resident.array(weight, np.float64)
-        arguments = (
-            self._resident.array(data.y, np.float64), scores.reshape(-1), weights, np.int32(weight is not None),
-            np.float64(loss.parameter), np.int32(n), np.int32(k), found,
+        k, n = scores.shape
+        losses = self._rounds.buffer(("losses", n), lambda: self._runtime.empty(n, np.float64))
+        self._pointwise("row_losses", formulas(loss))(
+            self._grid(n, 256), (256,),
+            y=self._resident.array(data.y, np.float64), scores=scores, **self._resident.weight(data.weight),
+            a=loss.parameter, n=n, k=k, losses=losses,
         )  # fmt: skip
-        kernel = self._kernel("row_losses", (*_TARGET, "gradients/pointwise.cu"), formulas(loss))
-        kernel(self._grid(n, 256), (256,), arguments)
-        return found
+        return losses
 
     def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
         """The weighted sum of the loss; waits for it."""
         k, n = scores.shape
         sums, total = self._runtime.empty(max(1, -(-n // STRETCH)), np.float64), self._runtime.empty(1, np.float64)
-        arrived = self._runtime.zeros(1, np.uint32)
-        weights = self._resident.nothing if weight is None else self._resident.array(weight, np.float64)
-        arguments = (
-            self._resident.array(y, np.float64), scores.reshape(-1), weights, np.int32(weight is not None),
-            np.float64(loss.parameter), np.int32(n), np.int32(k), sums, arrived, total,
+        self._pointwise("loss_total", formulas(loss))(
+            self._grid(n, STRETCH), (EXTENT_THREADS,),
+            y=self._resident.array(y, np.float64), scores=scores, **self._resident.weight(weight), a=loss.parameter,
+            n=n, k=k, sums=sums, arrived=self._runtime.zeros(1, np.uint32), total=total,
         )  # fmt: skip
-        kernel = self._kernel("loss_total", (*_TARGET, "gradients/pointwise.cu"), formulas(loss))
-        kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), arguments)
         if self._shares is not None:
             self._shares.total(sums, total)
         return float(self._runtime.download(total)[0])
@@ -223,7 +240,7 @@ class Targets:
             return DeviceRows(None, data.n_rows, 1)
         return self._rounds.buffer(("rows", id(data)), lambda: self._multiplicity(data.multiplicity))
 
-    def room(self, k: int, n: int) -> tuple[DeviceGradients, tuple[Array, Array, Array]]:
+    def room(self, k: int, n: int) -> tuple[DeviceGradients, dict[str, Array]]:
         """Gradients of n rows to be filled, and what to measure them with: see ``scratch``."""
         return self._room(k, n), self.scratch(k, n)
 
@@ -234,16 +251,12 @@ class Targets:
         host = m if isinstance(m, np.ndarray) else self._runtime.download(adopted)
         return DeviceRows(adopted, int(host.sum(dtype=np.int64)), int(host.max(initial=1)))
 
-    def _times(self, rows: DeviceRows) -> tuple[Array, np.int32]:
-        return (self._resident.no_times, np.int32(0)) if rows.times is None else (rows.times, np.int32(1))
-
-    def _measure(self, g: Array, h: Array, rows: DeviceRows, states: Array, scratch: tuple[Array, ...]) -> None:
-        n, k = g.shape[0] // states.shape[0], states.shape[0]
-        sizes = np.int32(n), np.int64(rows.total), np.int32(rows.most)
-        grid = (*self._grid(n, STRETCH), k)
-        self._kernel("extents_of", _SAMPLE)(
-            grid, (EXTENT_THREADS,), (g, h, *self._times(rows), *sizes, *scratch, states)
-        )
+    def _measure(self, g: Array, h: Array, rows: DeviceRows, states: Array, scratch: dict[str, Array]) -> None:
+        k, n = g.shape
+        self._kernel("extents_of")(
+            (*self._grid(n, STRETCH), k), (EXTENT_THREADS,),
+            g=g, h=h, **self._resident.times(rows.times), n=n, **rows.sizes, **scratch, state=states,
+        )  # fmt: skip
         if self._shares is not None:
             self._shares.settle(scratch, states, n)
 
@@ -255,13 +268,13 @@ class Targets:
 
         return self._rounds.buffer(("gradients", k, n), make)
 
-    def scratch(self, k: int, n: int) -> tuple[Array, Array, Array]:
-        """Sums of stretches, largest sizes and block counters of k outputs."""
+    def scratch(self, k: int, n: int) -> dict[str, Array]:
+        """Kernels' arguments: sums of stretches, largest sizes and block counters of k outputs."""
 
-        def make() -> tuple[Array, Array, Array]:
-            stretches = max(1, -(-n // STRETCH))
-            zeros = self._runtime.zeros
-            return zeros(2 * k * stretches, np.float64), zeros(2 * k, np.uint64), zeros(k, np.uint32)
+        def make() -> dict[str, Array]:
+            stretches, zeros = max(1, -(-n // STRETCH)), self._runtime.zeros
+            sums, tops = zeros(2 * k * stretches, np.float64), zeros(2 * k, np.uint64)
+            return {"sums": sums, "tops": tops, "arrived": zeros(k, np.uint32)}
 
         return self._rounds.buffer(("scratch", k, n), make)
 
@@ -294,9 +307,3 @@ class Targets:
 
     def _blocks(self, most: int) -> tuple[int]:
         return (max(1, min(most, 4 * self._runtime.sm_count)),)
-
-    def _kernel(self, name: str, files: tuple[str, ...], before: str = "") -> Kernel:
-        before = before if self._shares is None else SHARDED + before
-        if (name, before) not in self._kernels:
-            self._kernels[name, before] = self._runtime.kernel(source(*files, before=before), name)
-        return self._kernels[name, before]

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.kernels.gradients import pointwise
-from gpuboost.types import Array, Bins, Cuts
+from gpuboost.types import Array, Bins, Cuts, TrainingSet
 
 CUTS_KEPT = 4  # of different cuts
 
@@ -51,6 +51,24 @@ class Resident:
         if adopted is not None:
             return adopted
         return self.copies.of(x, lambda: self._runtime.upload(np.ascontiguousarray(x, dtype)))
+
+    def weight(self, weight: Any) -> dict[str, Any]:
+        """Arguments of kernels that weight rows: (n,) float64 weights, if there are any."""
+        if weight is None:
+            return {"weight": self.nothing, "has_weight": False}
+        return {"weight": self.array(weight, np.float64), "has_weight": True}
+
+    def times(self, multiplicity: Array | None) -> dict[str, Any]:
+        """Arguments of kernels that count rows several times: (n,) int32 on the device, if there are any."""
+        if multiplicity is None:
+            return {"times": self.no_times, "has_times": False}
+        return {"times": multiplicity, "has_times": True}
+
+    def rows(self, data: TrainingSet) -> dict[str, Any]:
+        """Arguments of kernels that read targets, weights and multiplicities as the user gave them."""
+        m = data.multiplicity
+        times = self.times(None if m is None else self.array(m, np.int32))
+        return {"y": self.array(data.y, np.float64), **self.weight(data.weight), **times}
 
     def total(self, weight: Any) -> float:
         """The sum of weights in the order of ``Reference.fixed_order_sum``."""

@@ -1,43 +1,77 @@
 """The rounds of a training: the first ones launch verb by verb, later ones are one graph.
 
-A verb calls ``verb(key, work)``. ``key`` holds everything that decides what ``work`` launches. Two rounds in a row with
-equal keys are enough: their launches become a graph, and from then on ``work`` is not called, the result it once had is
-handed out, and the graph is launched when the round ends. A round that goes another way than the recorded one is done
-verb by verb, from its first verb on.
+A verb is a method under ``@recorded_verb()``. A call is known by the method, its object and all of its arguments, and
+nothing else may decide what it launches. Two rounds in a row of equal calls are enough: their launches become a graph,
+and from then on the methods are not called, the results they once had are handed out, and the graph is launched when
+the round ends. A round that goes another way than the recorded one is done verb by verb, from its first verb on.
 
-What changes from round to round has a fixed place on the device: ``inputs``, 32-bit words that are written before a
-verb's work, or before the graph.
+What may change from round to round without another recording is an argument of a type of ``inputs``: it says where
+32-bit words lie on the device, and not which ones. These are written before a verb's work, or before the graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from dataclasses import dataclass, is_dataclass, replace
+from functools import partial, wraps
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, TypeVarTuple, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device.recorder import Recorder
-from gpuboost.types import Array, Limits
+from gpuboost.types import Array
 
 T = TypeVar("T")
+P = ParamSpec("P")
+Arguments = TypeVarTuple("Arguments")
+Verb = tuple[Any, ...]  # what a call is known by: a function and its arguments
 
 WORDS = 32  # of input
 UPLOADS = 64  # of inputs that may be under way before the host waits
 
-_BY_VALUE = (int, float, str, bytes, bool, type(None), Limits)
+_PLAIN = (int, float, str, bytes, bool)
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    key: tuple[Any, ...]  # holds what it names, so that nothing else can take its identity
+    key: Verb  # holds what it names, so that nothing else can take its identity
     work: Callable[[], Any]
     result: Any
     launches: list[Callable[[], None]]
     replayable: bool
     takes: bool
+
+
+class Recording(Protocol):
+    """An object that has recorded verbs."""
+
+    _rounds: Round
+
+
+S = TypeVar("S", bound=Recording)
+
+
+def recorded_verb(*, takes: bool = False) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
+    """Make a method a verb of its object's rounds; see ``Round.call``, also for ``takes``.
+
+    Besides its arguments the method may read what its object was made with, and nothing that changes.
+    """
+
+    def decorate(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+        names = signature(method)
+
+        @wraps(method)
+        def verb(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            if kwargs:
+                args, kwargs = names.bind(self, *args, **kwargs).args[1:], {}  # type: ignore[assignment]  # as mypy sees P
+            return self._rounds.verb((method, self, *args), partial(method, self, *args, **kwargs), takes=takes)
+
+        return verb
+
+    return decorate
 
 
 class Postponed(Protocol):
@@ -53,8 +87,9 @@ class Round:
         self._runtime = runtime
         self.inputs: Array = runtime.zeros(WORDS, np.uint32)
         self._values = np.zeros(WORDS, np.uint32)
+        self._words: dict[int, tuple[int, ...]] = {}  # the same, by the place of the first
         self._staged: list[NDArray[Any]] = [runtime.pinned(WORDS, np.uint32) for _ in range(UPLOADS)]
-        self._written, self._dirty = 0, True
+        self._written, self._dirty, self._reserved = 0, True, 0
         self._buffers: dict[Any, Any] = {}
         self._before: list[_Step] = []  # the last round, or the recorded one
         self._graph: Callable[[], None] | None = None
@@ -87,11 +122,19 @@ class Round:
         self._drop_graph()
         self._before, self._now, self._buffers, self._postponed = [], [], {}, None
 
-    def verb(self, key: tuple[Any, ...], work: Callable[[], T], *, takes: bool = False) -> T:
-        """What ``work`` returns, or returned when the round was recorded.
+    def call(self, work: Callable[[Unpack[Arguments]], T], *arguments: *Arguments, takes: bool = False) -> T:
+        """What ``work`` returns for the arguments, or returned when the round was recorded.
+
+        ``work`` is a function, not a bound method, and its launches depend on nothing but the arguments. Those that are
+        plain values, or frozen dataclasses of such, are compared by value, tuples entry by entry, all others by
+        identity.
 
         takes: ``work`` asks for what was postponed; otherwise that is launched before it.
         """
+        return self.verb((work, *arguments), partial(work, *arguments), takes=takes)
+
+    def verb(self, key: Verb, work: Callable[[], T], *, takes: bool = False) -> T:
+        """The same with a key made by hand, which must hold everything that decides what ``work`` launches."""
         if not self._open:
             self._write_inputs()
             return work()
@@ -124,17 +167,23 @@ class Round:
             self._buffers[name] = make()
         return cast(T, self._buffers[name])
 
-    def set_inputs(self, place: int, words: tuple[int, ...]) -> Array:
-        """Words for a kernel, and where they will be on the device when it runs."""
+    def reserve(self, count: int) -> int:
+        """The first of so many words among the inputs that nobody else writes to."""
+        place, self._reserved = self._reserved, self._reserved + count
+        if self._reserved > WORDS:
+            raise ValueError(f"inputs: there are {WORDS} words, and {self._reserved} are asked for.")
+        return place
+
+    def set_inputs(self, place: int, words: tuple[int, ...]) -> None:
+        """Say what reserved words will be on the device when the next verbs' kernels run."""
         if self._replaying and self._set.get(place, words) != words:
             self._do_after_all()  # a graph sees one value of each
-        end = place + len(words)
         self._set[place] = words
-        self._dirty |= tuple(self._values[place:end].tolist()) != words
-        self._values[place:end] = words
-        return self.inputs[place:end]
+        if self._words.get(place) != words:
+            self._words[place], self._dirty = words, True
+            self._values[place : place + len(words)] = words
 
-    def _did(self, key: tuple[Any, ...], work: Callable[[], Any], takes: bool) -> Any:
+    def _did(self, key: Verb, work: Callable[[], Any], takes: bool) -> Any:
         place = len(self._now)
         expected = self._before[place] if place < len(self._before) else None
         self._alike = self._alike and expected is not None and self._same(key, expected.key)
@@ -183,16 +232,27 @@ class Round:
             replayable &= last.replayable
             self._now[-1] = replace(last, launches=[*last.launches, *launches], replayable=replayable)
 
-    def _same(self, now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
-        """Equal numbers and texts; else the same object, or its twin of the round before."""
+    def _same(self, now: Verb, before: Verb) -> bool:
+        """Whether all entries are the same objects, their twins of the round before, or equal values."""
         if len(now) != len(before):
             return False
         for a, b in zip(now, before, strict=True):
-            if a is b or (type(a) is type(b) and isinstance(a, _BY_VALUE) and a == b):
+            if a is b or self._twins.get(id(a), a) is b or (type(a) is type(b) and self._equal(a, b)):
                 continue
-            if self._twins.get(id(a), a) is not b:
-                return False
+            return False
         return True
+
+    def _equal(self, a: Any, b: Any) -> bool:
+        if type(a) is tuple:
+            return self._same(a, b)
+        if isinstance(a, _PLAIN):
+            return bool(a == b)
+        if not is_dataclass(a):
+            return False
+        try:
+            return hash(a) == hash(b) and a == b
+        except TypeError:  # it holds arrays
+            return False
 
     def _drop_graph(self) -> None:
         if self._graph is not None:

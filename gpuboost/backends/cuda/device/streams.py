@@ -48,7 +48,7 @@ class CudaBench:
         return self._worker.machine
 
     def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
-        lent = self._server.rounds.verb(("lend", self), lambda: self._lend(cast(DeviceGradients, target.gradients)))
+        lent = self._server.rounds.call(CudaBench._lend, self, cast(DeviceGradients, target.gradients))
         number, drawn = next(self._numbers), lent.sample
         if drawn is None:
             return replace(target, gradients=lent), sample
@@ -59,10 +59,9 @@ class CudaBench:
         machine, rounds = self._worker.machine, self._worker.rounds
         try:
             with rounds.enclosed():
-                rounds.verb(("worker",), lambda: None)  # a round that begins otherwise is another training's
+                rounds.call(_begin)  # a round that begins otherwise is another training's
                 built = cast("tuple[DeviceStructure, ...]", work(machine))
-                grown = [one.grown for one in built]
-                brought = rounds.verb(("bring", self, *grown), lambda: [self._bring(one) for one in grown])
+                brought = rounds.call(CudaBench._bring_all, self, tuple(one.grown for one in built))
         except BaseException:
             self._wait()  # nothing reads any more what was lent; and a stream that failed is what to speak of
             raise
@@ -104,6 +103,9 @@ class CudaBench:
         times = like(of.multiplicity)
         return DeviceGradients(like(of.g), like(of.h), times, states=like(of.states), sample=sample, lost=lost)
 
+    def _bring_all(self, grown: tuple[Grown, ...]) -> list[Grown]:
+        return [self._bring(one) for one in grown]
+
     def _bring(self, grown: Grown) -> Grown:
         nodes, state, leaf_of_row = grown.nodes, grown.state, grown.leaf_of_row
         shape = grown.output, nodes.shape[0], leaf_of_row is None
@@ -128,6 +130,10 @@ class CudaBench:
                 f"device: a worker's stream on {self._worker.runtime.name} failed ({error}). Nothing may run there any "
                 "more: start the process again, with fewer workers or device='cpu'; GPUBOOST_SYNC=1 finds the kernel."
             ) from error
+
+
+def _begin() -> None:
+    """The first verb of a worker's round."""
 
 
 def _parts(of: DeviceGradients) -> list[Array]:

@@ -1,0 +1,103 @@
+"""What changes from round to round without another recording: words at a fixed place on the device.
+
+An argument of one of these types tells a recorded verb where a value lies when its kernels run. It cannot tell the
+value, so that nothing of it can get into a recorded launch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, final
+
+import numpy as np
+
+from gpuboost.backends.cuda.device.round import Round
+from gpuboost.keys import Key
+from gpuboost.types import Array, Noise
+
+_ONE_FLOAT, _TWO_WORDS = Struct("=d"), Struct("=II")
+
+
+@final
+class Input:
+    """(count,) uint32 on the device. Two are equal only if they are the same."""
+
+    __slots__ = ("_place", "_rounds", "words")
+
+    def __init__(self, rounds: Round, count: int) -> None:
+        self._rounds, self._place = rounds, rounds.reserve(count)
+        self.words: Array = rounds.inputs[self._place : self._place + count]
+
+    @property
+    def number(self) -> Array:
+        """(1,) float64 on the device: two words."""
+        return self.words.view(np.float64)
+
+    def set(self, *words: int) -> Input:
+        """Say what it is from the next verb on; returns itself."""
+        self._rounds.set_inputs(self._place, words)
+        return self
+
+    def set_number(self, number: float) -> Input:
+        """The same for two words that are one float64."""
+        return self.set(*_TWO_WORDS.unpack(_ONE_FLOAT.pack(number)))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundKey:
+    """A ``Key`` whose iteration is on the device. ``names``: the rest, of iteration 0, or -1 if it was not named."""
+
+    names: Key
+    iteration: Input
+
+    def __truediv__(self, name: str | int) -> RoundKey:
+        return RoundKey(self.names / name, self.iteration)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of a kernel that draws from the stream."""
+        low, high, _, name = self.names.words
+        return {"seed_low": low, "seed_high": high, "iteration": self.iteration.words, "name": name}
+
+
+@dataclass(frozen=True, slots=True)
+class RoundNoise:
+    """A ``Noise`` whose key is one of these."""
+
+    deviation: float
+    key: RoundKey
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of a kernel that adds the noise."""
+        return {"deviation": self.deviation, **self.key.arguments}
+
+
+@final
+class KeyInput:
+    """The place of the iteration of one verb's keys."""
+
+    __slots__ = ("_iteration", "_last", "_last_noise")
+
+    def __init__(self, rounds: Round) -> None:
+        self._iteration = Input(rounds, 1)
+        self._last: RoundKey | None = None
+        self._last_noise: RoundNoise | None = None
+
+    def set(self, key: Key) -> RoundKey:
+        """Say from which key the next verb draws. The same object while nothing but the iteration changes."""
+        self._iteration.set(max(key.iteration, 0))
+        names, last = (key.seed, key.stream, min(key.iteration, 0)), self._last
+        if last is None or (last.names.seed, last.names.stream, last.names.iteration) != names:
+            last = self._last = RoundKey(Key(*names), self._iteration)
+        return last
+
+    def set_noise(self, noise: Noise | None) -> RoundNoise | None:
+        """The same for noise, if there is any."""
+        if noise is None:
+            return None
+        key, last = self.set(noise.key), self._last_noise
+        if last is None or last.key is not key or last.deviation != noise.deviation:
+            last = self._last_noise = RoundNoise(noise.deviation, key)
+        return last

@@ -1,0 +1,82 @@
+"""Kernels that take their arguments by name, in the order of their own text.
+
+    kernels = Kernels(runtime, "common/common.cuh", "leaves/leaves.cu")
+    kernels("add_leaves")(grid, block, values=values, factor=factor, leaf_of_row=leaf_of_row, n=n, scores=scores)
+
+Numbers become the type that the kernel declares. A round that is replayed as a graph comes by none of this.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, final
+
+from gpuboost.backends.cuda.device.parameters import parameters
+from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.device.sources import source
+
+
+@final
+class Launcher:
+    """One kernel of a module's text; see ``Runtime.kernel`` for the arguments and what is raised."""
+
+    __slots__ = ("_launch", "_name", "_parameters")
+
+    def __init__(self, runtime: Runtime, text: str, name: str, *, shared_limit: int | None = None) -> None:
+        self._launch, self._name = runtime.kernel(text, name, shared_limit=shared_limit), name
+        self._parameters = parameters(text)[name]
+
+    def __call__(
+        self, grid: tuple[int, ...], block: tuple[int, ...], /, *, shared_mem: int = 0, **arguments: Any
+    ) -> None:
+        """Queue a launch.
+
+        Args:
+            grid: blocks in each direction; with a 0 nothing is launched.
+            block: threads in each direction.
+            shared_mem: dynamic shared memory of a block, in bytes.
+            arguments: one for each parameter: arrays of the device, and numbers.
+
+        Raises:
+            TypeError: if a parameter has no argument, or an argument no parameter.
+        """
+        if len(arguments) != len(self._parameters):
+            self._refuse(arguments)
+        try:
+            ordered = [
+                arguments[name] if scalar is None else scalar(arguments[name]) for name, scalar in self._parameters
+            ]
+        except KeyError:
+            self._refuse(arguments)
+        self._launch(grid, block, ordered, shared_mem)
+
+    def _refuse(self, arguments: dict[str, Any]) -> NoReturn:
+        names = [name for name, _ in self._parameters]
+        missing = [name for name in names if name not in arguments]
+        unknown = [name for name in arguments if name not in names]
+        raise TypeError(
+            f"kernel {self._name}: no argument for {missing or 'none'}, no parameter for {unknown or 'none'}; "
+            f"its parameters are {', '.join(names)}."
+        )
+
+
+@final
+class Kernels:
+    """The kernels of one group of files, each compiled when it is first asked for.
+
+    Args:
+        runtime: of the device that they run on.
+        files: of ``gpuboost.kernels``, headers before what uses them.
+        before: macro definitions in front of the files.
+    """
+
+    def __init__(self, runtime: Runtime, *files: str, before: str = "") -> None:
+        self._runtime, self._files, self._before = runtime, files, before
+        self._launchers: dict[tuple[str, str], Launcher] = {}
+
+    def __call__(self, name: str, before: str = "", *, shared_limit: int | None = None) -> Launcher:
+        """The kernel of that name; ``before``: further macro definitions."""
+        key = name, before
+        if key not in self._launchers:
+            text = source(*self._files, before=self._before + before)
+            self._launchers[key] = Launcher(self._runtime, text, name, shared_limit=shared_limit)
+        return self._launchers[key]
