@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
 
@@ -37,7 +37,7 @@ from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collecte
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import ITERATION, KEY, LOTS, DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.host.threads import Team
-from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.backends.prediction.raw_values import rows_of
@@ -154,12 +154,14 @@ class Cuda:
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
         return self._rounds.verb(("losses", loss, scores, data), lambda: self._targets.losses(loss, scores, data))
 
-    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
+    def draw(
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
+    ) -> Sample:
         of_all = self._targets.given(gradients)
         self._rounds.set_inputs(KEY, key.words)
         return self._rounds.verb(
-            ("draw", of_all, kappa, type(odds).__name__, *astuple(odds), losses),
-            lambda: self._importance.draw(of_all, kappa, odds, losses),
+            ("draw", of_all, kappa, rule.kind, rule.search, *rule.settings, rule.largest_rate, losses),
+            lambda: self._importance.draw(of_all, kappa, rule, losses),
         )
 
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:

@@ -17,7 +17,7 @@ from gpuboost.backends.host.threads import Team
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
-from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_nodes
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.crew import Crew
@@ -108,8 +108,10 @@ class Sharded(Machine):
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         return self._sample(*self._driver.ask_and_keep(2, "draw_evenly", probability, key))
 
-    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
-        return self._sample(*draw(self._driver, gradients, kappa, odds, key, losses))
+    def draw(
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
+    ) -> Sample:
+        return self._sample(*draw(self._driver, gradients, kappa, rule, key, losses))
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
         (number,) = self._driver.keep(1, "price", self._held(loss), scores)
@@ -245,9 +247,9 @@ class Sharded(Machine):
     def _sum_of_losses(self, loss: Loss, scores: Array, *, weighted: bool) -> float:
         return joined(self._driver.ask("loss_part", self._held(loss), scores, weighted))
 
-    def _sample(self, numbers: tuple[int, ...], counts: list[int], never: int = 0) -> Sample:
+    def _sample(self, numbers: tuple[int, ...], counts: list[int], n_excluded: int = 0) -> Sample:
         rows, inverse = (self._driver.array(number, (sum(counts),), tuple(counts)) for number in numbers)
-        return Sample(rows, inverse, never)
+        return Sample(rows, inverse, n_excluded)
 
     def _made(self, shape: tuple[int, ...], counts: tuple[int, ...], method: str, *args: Any) -> Gradients:
         """Gradients that the shards make, of so many rows each."""

@@ -12,7 +12,7 @@ from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.backend import EVERY_ROW, Cpu
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
-from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.probabilities import Parameters, ProbabilityRule
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.sharded.extents import Extent, extent_of
@@ -134,18 +134,13 @@ class Shard(Holder, Cpu):
         sampling.count_within(bits, 0, len(bits), shift, np.uint32(prefix), narrow, *out)
         return out
 
-    def draw_by(self, scores: Array, odds: Odds, found: tuple[float, ...], key: Key) -> tuple[tuple[Array, Array], int]:
-        """Rows drawn; ``found`` is what the driver made of all scores."""
-        match odds:
-            case Proportional():
-                p = np.minimum(1.0, np.maximum(odds.floor, found[0] * scores.astype(np.float64)))
-            case TopAndOthers():
-                border, tie, other = found
-                p = np.where(scores > border, 1.0, np.where(scores == border, tie, other))
-            case Heaviest():
-                p = (scores >= np.float32(found[0])).astype(np.float64)
+    def draw_by(
+        self, scores: Array, rule: ProbabilityRule, parameters: Parameters, key: Key
+    ) -> tuple[tuple[Array, Array], tuple[int, int]]:
+        """Rows drawn and 1 / p; answers how many they are, and how many rows have probability 0."""
+        p = rule.probability(scores.astype(np.float64), parameters)
         rows = np.flatnonzero(self._numbers(key).astype(np.float64) < p * 2.0**32)
-        return (rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32)), len(rows)
+        return (rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32)), (len(rows), int((p == 0.0).sum()))
 
     def _numbers(self, key: Key) -> Array:
         """(n,) uint32: this shard's numbers of the stream."""
