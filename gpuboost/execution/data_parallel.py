@@ -15,8 +15,8 @@ from gpuboost.execution.serial import Serial
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.sharded.backend import Sharded
-    from gpuboost.backends.sharded.crew import Crew
     from gpuboost.backends.sharded.gpus import ShardedGpus
+    from gpuboost.backends.sharded.worker_group import WorkerGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +80,22 @@ class DataParallel(Serial):
         from gpuboost.backends.sharded.backend import Sharded
         from gpuboost.backends.sharded.gpus import ShardedGpus
 
-        crew = self._crew(on_gpus)
+        workers = self._workers(on_gpus)
         try:
-            yield ShardedGpus(crew, threads) if on_gpus else Sharded(crew, threads)
+            yield ShardedGpus(workers, threads) if on_gpus else Sharded(workers, threads)
         finally:
-            crew.stop()
+            workers.stop()
 
-    def _crew(self, on_gpus: bool) -> Crew:
-        from gpuboost.backends.sharded.crew import LocalCrew
+    def _workers(self, on_gpus: bool) -> WorkerGroup:
         from gpuboost.backends.sharded.gpu_shard import GpuShard, first_gpu, in_turn
         from gpuboost.backends.sharded.shard import Shard
-        from gpuboost.execution.ray_crew import RayCrew
+        from gpuboost.backends.sharded.worker_group import LocalWorkerGroup
+        from gpuboost.execution.ray_worker_group import RayWorkerGroup
 
         kind, cpu = self._ray(), partial(Shard, self.threads_per_shard)
         if kind is not None:
-            return RayCrew(kind, self.shards, partial(GpuShard, first_gpu) if on_gpus else cpu, gpus=int(on_gpus))
+            return RayWorkerGroup(
+                kind, self.shards, partial(GpuShard, first_gpu) if on_gpus else cpu, gpus=int(on_gpus)
+            )
         gpus = in_turn() if on_gpus else iter(())
-        return LocalCrew((lambda: GpuShard(next(gpus))) if on_gpus else cpu, self.shards)
+        return LocalWorkerGroup((lambda: GpuShard(next(gpus))) if on_gpus else cpu, self.shards)

@@ -10,6 +10,7 @@ from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.threshold import Counts, Ints
 from gpuboost.backends.sharded.arrays import Distributed, Driver
+from gpuboost.backends.sharded.shard import Shard
 from gpuboost.keys import Key
 from gpuboost.types import Array, Gradients
 
@@ -22,13 +23,13 @@ def draw(
     Raises:
         InputError: if a gradient is not a number.
     """
-    (number,), answers = driver.ask_and_keep(1, "importance", gradients, kappa, losses)
+    (number,), answers = driver.ask_and_keep(1, Shard.importance, gradients, kappa, losses)
     shape = gradients.g.shape[1:]
     scores = driver.array(number, shape, gradients.g.sizes)
     threshold.check(sum(bad for _, _, bad in answers))
     counts = Counts(*(reduce(add, column) for column in list(zip(*answers, strict=True))[:2]))
     parameters = rule.solve(counts, _RowSums(driver, scores))
-    numbers, sizes = driver.ask_and_keep(2, "draw_by", scores, rule, parameters, key)
+    numbers, sizes = driver.ask_and_keep(2, Shard.draw_by, scores, rule, parameters, key)
     drawn, excluded = zip(*sizes, strict=True)
     return numbers, list(drawn), sum(excluded)
 
@@ -41,9 +42,9 @@ class _RowSums:
     scores: Distributed
 
     def three_sums(self, mu: float, low: float, scale: float) -> tuple[int, int, int]:
-        above, below, between = reduce(add, self.driver.ask("three_sums", self.scores, mu, low, scale)).tolist()
+        above, below, between = reduce(add, self.driver.ask(Shard.three_sums, self.scores, mu, low, scale)).tolist()
         return above, below, between
 
     def within(self, shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
-        rows, significands = reduce(add, self.driver.ask("within", self.scores, shift, prefix, narrow))
+        rows, significands = reduce(add, self.driver.ask(Shard.within, self.scores, shift, prefix, narrow))
         return rows, significands

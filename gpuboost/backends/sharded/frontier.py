@@ -14,6 +14,7 @@ from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.host.threads import Team
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.sharded.rows import RULE, unpacked
+from gpuboost.backends.sharded.shard import Shard
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.growth import partition
 from gpuboost.types import Array, Bins, Candidates, Cuts, Limits
@@ -23,13 +24,6 @@ ALWAYS_WIDE = -1  # rows up to which histograms are narrow: sums of many shards 
 
 Ask = Callable[..., list[Any]]
 """(method of ``Shard``, arguments after the tree's number) -> the answers"""
-
-
-class RowsElsewhere(Workspace):
-    """The driver has no rows to sort, so it needs no room for them."""
-
-    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        return np.empty(0, dtype) if name == "scratch rows" else super().array(name, shape, dtype)
 
 
 class ShardedFrontier(CpuFrontier):
@@ -65,7 +59,7 @@ class ShardedFrontier(CpuFrontier):
         if not len(fresh):
             return
         built, siblings = fresh[:, 0], fresh[:, 1]
-        answers = self._ask("sum_up", self.tree, built)
+        answers = self._ask(Shard.sum_up, self.tree, built)
         slots = node[built, table.SLOT]
         for i, slot in enumerate(slots):
             total = sum(unpacked(found[i], cells) for found, _ in answers)
@@ -87,7 +81,7 @@ class ShardedFrontier(CpuFrontier):
         chosen, fresh, counts = chosen[:count], np.empty((count, 3), np.int64), np.zeros((1, count), np.int64)
         deeper = tree.node[chosen, table.DEPTH] + 1 < limits.max_depth
         if deeper.any():
-            counts[0, deeper] = sum(self._ask("sort", self.tree, chosen[deeper], *self._told(chosen[deeper])))
+            counts[0, deeper] = sum(self._ask(Shard.sort, self.tree, chosen[deeper], *self._told(chosen[deeper])))
         self._histograms.make_more_room(int(np.count_nonzero(deeper)))
         tree.lengthen(before + 2 * count)
         tree.size, pairs = partition.bear(
@@ -96,7 +90,7 @@ class ShardedFrontier(CpuFrontier):
         self._fresh = fresh[:pairs]
         self.n_leaves += count
         children = tree.node[chosen][:, [table.LEFT, table.RIGHT]]
-        self._tell("bear", self.tree, chosen, children, *self._told(chosen))
+        self._tell(Shard.apply_splits, self.tree, chosen, children, *self._told(chosen))
         return True
 
     def _told(self, nodes: NDArray[np.int64]) -> tuple[Array, Array]:
