@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
+from gpuboost.execution.messages import Fit
+from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.rules import count
 from gpuboost.execution.serial import Serial
@@ -20,7 +23,7 @@ if TYPE_CHECKING:  # it imports kernels, which take a while
 
 
 @dataclass(frozen=True, slots=True)
-class DataParallel(Serial):
+class DataParallel:
     """Synchronous data-parallel training: the rows are shared out, and histograms of integers are added up.
 
     The model has the bytes of ``execution=None``, for any number of shards: what the shards add up are integers and
@@ -63,6 +66,10 @@ class DataParallel(Serial):
         if isinstance(self.engine, Ray):
             return replace(self.engine, cpus_per_worker=self.threads_per_shard)
         return Ray(self.address, self.threads_per_shard) if self.engine == "ray" else None
+
+    def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
+        """One tree at a time, as ``Serial``: it is the machine that has workers."""
+        return Serial().open(fit, backend, past)
 
     def check(self, recipe: Any) -> None:
         """Refuse a recipe of which a part cannot be sent. Raises RecipeError."""
