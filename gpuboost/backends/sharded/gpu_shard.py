@@ -124,12 +124,12 @@ class GpuShard:
 
     def hold(self, source: ShardSource, cuts: Cuts, first: int, totals: Totals) -> None:
         """Bin the rows, on the device."""
-        piece = source()
+        data = source()
         share = Share(self._collective, first, totals.rows, totals.weight, totals.most, totals.unit)
         self._cuda = Cuda(self._runtime, share)
-        bins = self._cuda.quantise(piece.x, cuts)
-        self._data = piece.binned(bins, cuts)
-        weighted = piece.weight is not None or piece.multiplicity is not None
+        bins = self._cuda.quantise(data.x, cuts)
+        self._data = data.binned(bins, cuts)
+        weighted = data.weight is not None or data.multiplicity is not None
         self._row_weight = self._data.row_weight() if weighted else None
 
     # the round

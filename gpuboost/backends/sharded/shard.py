@@ -79,11 +79,11 @@ class Shard:
 
     def hold(self, source: ShardSource, cuts: Cuts, first: int) -> tuple[tuple[Any, ...], Array | None]:
         """Bin the rows. Answers the (d,) default bins if they are kept sparse."""
-        piece = source()
-        bins = self._cpu.quantise(piece.x, cuts)
-        self._data = piece.binned(bins, cuts)
+        data = source()
+        bins = self._cpu.quantise(data.x, cuts)
+        self._data = data.binned(bins, cuts)
         self._first = first
-        return (None, piece.multiplicity), bins.default if isinstance(bins, SparseBins) else None
+        return (None, data.multiplicity), bins.default if isinstance(bins, SparseBins) else None
 
     def fill(self) -> None:
         """Hold the bins dense, as another shard does."""
