@@ -1,6 +1,6 @@
 """Every CUDA C module that the drivers ask for, found by asking: small trainings on the emulator.
 
-``python tests/support/cuda_modules.py`` writes kernels/RESOURCES.md, the table of what each kernel takes.
+``cd tests && python -m support.cuda_modules`` writes kernels/RESOURCES.md, the table of what each kernel takes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gpuboost.sampling import UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
 from gpuboost.types import Cuts, Limits, Progress, TrainingSet
 
-TABLE = Path(__file__).resolve().parents[1] / "kernels" / "RESOURCES.md"
+TABLE = Path(__file__).resolve().parents[2] / "kernels" / "RESOURCES.md"
 
 
 @cache
@@ -157,7 +157,7 @@ def table() -> str:
         "",
         f"By {device_compiler().version} with `{' '.join((*OPTIONS, *CUPY_ADDS))}`: registers of a thread, and bytes",
         "spilled from them where there are any; bytes of shared memory of a block, without those asked for at launch.",
-        "Written by `python tests/support/cuda_modules.py`; `tests/cuda/test_compile.py` holds the bounds.",
+        "Written by `cd tests && python -m support.cuda_modules`; `tests/cuda/test_compile.py` holds the bounds.",
         "",
         f"| module | variant | kernel | shared | {' | '.join(f'sm_{one}' for one in ARCHITECTURES)} |",
         f"|---|---|---|--:|{'--:|' * len(ARCHITECTURES)}",
