@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -33,19 +32,16 @@ class RowsByNode:
 
     def __init__(
         self, bins: Bins, layout: Layout, laid_out: Array | None, rows: NDArray[np.int32], drawn: NDArray[np.int32],
-        team: Team, workspace: Workspace,
+        team: Team, workspace: Workspace | None,
     ) -> None:  # fmt: skip
-        self.bins, self.rows, self._workspace = bins, rows, workspace
+        """workspace: for what it takes to sort the rows; None if they are sorted elsewhere."""
+        scratch = NO_INTS if workspace is None else workspace.array("scratch rows", rows.shape, rows.dtype)
+        self.bins, self.rows, self.scratch = bins, rows, scratch
         self.layout, self.team, self._laid_out, self._drawn = layout, team, laid_out, drawn
         self._of_all = layout.n_bins_of_all, layout.kinds_of_all
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @cached_property
-    def scratch(self) -> NDArray[np.int32]:
-        """(m,) room to sort the rows in, allocated when rows are first sorted."""
-        return self._workspace.array("scratch rows", self.rows.shape, self.rows.dtype)
 
     def columns(self) -> tuple[Array, ...]:
         """What ``sort_stretches`` reads the split features' bins from."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
 
 import numpy as np
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
@@ -25,7 +25,7 @@ from gpuboost.backends.cuda.device.round import Round
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.streams import CudaBench, Side
 from gpuboost.backends.cuda.ending import Ending
-from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
+from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
@@ -61,25 +61,14 @@ from gpuboost.types import (
 )
 
 
-@dataclass(slots=True, eq=False)
-class _Growing:
-    """A tree while it grows. One object per output, so that a round can be done again from its start."""
-
-    frontier: CudaFrontier = field(init=False)
-
-    def histograms(self) -> None:
-        self.frontier.histograms()
-
-    def best_splits(self) -> None:
-        self.frontier.best_splits()
-
-
 class Cuda:
     """One GPU, or what a test puts in its place. With a ``share``, one of several that train together.
 
     ``threads``: of the host, for the equations of components. ``copies``: what arrays of the host have on the device
     already, for one of several streams there.
     """
+
+    offers = Capabilities(worker_streams=True)
 
     def __init__(
         self, runtime: Runtime, share: Share | None = None, threads: int = 1, copies: Copies | None = None
@@ -189,7 +178,12 @@ class Cuda:
 
     # the tree
 
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> _Growing:
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        if key is not None:
+            return self._drawn(data, target, output, candidates, limits, key / output)
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
         features, noise, by_node = candidates.features, candidates.lots(output), candidates.by_node
@@ -198,62 +192,29 @@ class Cuda:
         if noise is not None:
             self._rounds.set_inputs(LOTS, (noise.key.words[2],))
         shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, by_node is None
+        drawn = gradients.sample is not None
+        own_sums = not target.noisy and (target.own_leaves or not drawn)
+        wait = own_sums and not drawn and self._rounds.is_open and k == 1  # outputs share an arena
+        wait = wait and self._share is None  # rows are counted everywhere before a tree ends
 
         def make() -> Arena:
             plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
             kinds = {"restricted": root is not None, "by_node": by_node is not None}
             return Arena(self._runtime, plan, data.cuts, k, **kinds, share=self._share)
 
-        def work() -> _Growing:
+        def work() -> Grown:
             rows = self._rows_to_grow(data, gradients, output)
             lots, chosen = self._targets.lots(noise), self._subsets.draw(by_node, arena.plan.most_nodes, len(features))
-            growing.frontier = CudaFrontier(arena, rows, output, features, lots, root, chosen)
-            return growing
+            grower = TreeOnDevice(arena, rows, output, features, lots, root, chosen)
+            grower.grow(wait)
+            if grower.waits:
+                self._rounds.postpone(Ending(grower))
+            leaf_of_row = None if drawn else grower.leaf_of_row
+            return Grown(grower.nodes, grower.state, gradients, leaf_of_row, output, own_sums)
 
-        arena, growing = self._rounds.buffer(shape, make), self._rounds.buffer(("growing", output), _Growing)
+        arena = self._rounds.buffer(shape, make)
         arena.compete(features, root)
-        key = "plant", data, gradients, output, limits, len(features), arena, *_named(noise), *draws
-        return self._rounds.verb(key, work)
-
-    def histograms(self, frontier: _Growing) -> None:
-        self._rounds.verb(("histograms", frontier), frontier.histograms)
-
-    def best_splits(self, frontier: _Growing) -> None:
-        self._rounds.verb(("best_splits", frontier), frontier.best_splits)
-
-    def partition(self, frontier: _Growing, most: int | None = None) -> bool:
-        return self._rounds.verb(("partition", frontier, most), lambda: frontier.frontier.partition(most))
-
-    def harvest(self, frontier: _Growing, data: TrainingSet, target: Target) -> Structure:
-        gradients = self._targets.given(target.gradients)
-        drawn = gradients.sample is not None
-        own_sums = not target.noisy and (target.own_leaves or not drawn)
-        wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
-        wait = wait and self._share is None  # rows are counted everywhere before a tree ends
-
-        def work() -> Grown:
-            grown = frontier.frontier
-            grown.harvest(wait)
-            if grown.waits:
-                self._rounds.postpone(Ending(grown))
-            leaf_of_row = None if drawn else grown.leaf_of_row
-            return Grown(grown.nodes, grown.state, gradients, leaf_of_row, grown.output, own_sums)
-
-        grown = self._rounds.verb(("harvest", frontier, gradients, own_sums), work)
-        return cast(Structure, DeviceStructure(grown, target.version))
-
-    def random_structure(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
-    ) -> Structure:
-        gradients, cuts, stream = self._targets.given(target.gradients), data.cuts, key / output
-        room = self._shapes.room(cuts, limits, output)
-        features = self._shapes.prepare(cuts, candidates, stream)
-
-        def work() -> Grown:
-            self._shapes.draw(room, features, cuts, limits, stream)
-            return Grown(room.nodes, room.state, gradients, None, output, False, blind=True)
-
-        named = "random_structure", room, gradients, cuts, limits, stream.seed, stream.stream
+        named = "grow", data, gradients, output, limits, len(features), arena, own_sums, *_named(noise), *draws
         return cast(Structure, DeviceStructure(self._rounds.verb(named, work), target.version))
 
     def leaf_values(
@@ -365,6 +326,21 @@ class Cuda:
         return out if adopted is None else self._runtime.upload(out)
 
     # parts of the above
+
+    def _drawn(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, stream: Key
+    ) -> Structure:
+        """A tree of random shape."""
+        gradients, cuts = self._targets.given(target.gradients), data.cuts
+        room = self._shapes.room(cuts, limits, output)
+        features = self._shapes.prepare(cuts, candidates, stream)
+
+        def work() -> Grown:
+            self._shapes.draw(room, features, cuts, limits, stream)
+            return Grown(room.nodes, room.state, gradients, None, output, False, blind=True)
+
+        named = "random shape", room, gradients, cuts, limits, stream.seed, stream.stream
+        return cast(Structure, DeviceStructure(self._rounds.verb(named, work), target.version))
 
     def _side(self) -> Side:
         return Side(self, self._runtime, self._rounds)

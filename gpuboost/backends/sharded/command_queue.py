@@ -59,16 +59,6 @@ class CommandQueue:
         return [Message(self.run, (messages,))] * self.driver.workers.size
 
 
-@dataclass(slots=True, eq=False)
-class Growing:
-    """Stands for a frontier."""
-
-    ref: Any  # Distributed
-    output: int
-    max_depth: int
-    level: int = 0
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoteStructure:
     """Stands for a Structure."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.sharded.arrays import Distributed, Driver, RemoteCalls, is_distributed
 from gpuboost.backends.sharded.worker_group import AnyShard
@@ -23,6 +24,7 @@ class Machine(ABC):
     """Rows of eval sets and to predict are the driver's own, with ``threads`` of its CPU."""
 
     name = "sharded"
+    offers: Capabilities
     _shard: ClassVar[type[AnyShard]]  # what the workers have
 
     def __init__(self, driver: Driver, calls: RemoteCalls, threads: int) -> None:

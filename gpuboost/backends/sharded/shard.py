@@ -222,10 +222,10 @@ class Shard:
 
     def settle(self, tree: int) -> tuple[tuple[Array], Array]:
         """The leaf of each row of the target; answers the rows of each node."""
-        frontier = self._trees.pop(tree)
-        leaf_of_row = frontier.settle()
-        self._workspaces.append(frontier.workspace)
-        return (leaf_of_row,), frontier.count()
+        rows = self._trees.pop(tree)
+        leaf_of_row = rows.settle()
+        self._workspaces.append(rows.workspace)
+        return (leaf_of_row,), rows.count()
 
     def route(self, nodes: Nodes) -> tuple[tuple[Array], None]:
         data, leaf_of_row = self._data, np.empty(self._data.n_rows, np.int32)
