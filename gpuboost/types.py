@@ -173,7 +173,7 @@ class Sample:
 
     rows: Array | None = None  # (m,) int32, increasing
     inverse_probability: Array | None = None  # (m,) float32
-    never: int = 0  # rows whose probability was 0
+    n_excluded: int = 0  # rows whose probability was 0
 
 
 @swift

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from gpuboost.backends.capabilities import Capabilities
-from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
@@ -79,11 +79,13 @@ class Trainer(Protocol):
         """Row i is drawn iff its number of the stream is below the probability."""
         ...
 
-    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
-        """Rows drawn each by its own number of the stream, with the probability that ``odds`` give to its score.
+    def draw(
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
+    ) -> Sample:
+        """Rows drawn each by its own number of the stream, with the probability that ``rule`` gives to its score.
 
         A score is sqrt(sum g^2 + kappa sum h^2) over outputs, sqrt(sum h^2) for an infinite kappa, or, if ``losses``
-        are given, these; times the row's multiplicity. ``reference_sampling`` is the definition.
+        are given, these; times the row's multiplicity. ``reference/sampling.py`` is the definition.
 
         Raises:
             InputError: if a gradient is not a number.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuboost.execution import Execution, Serial
+from gpuboost.execution import SEQUENTIAL, Execution
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.records import declared
@@ -107,7 +107,7 @@ def _of_the_rest(limits: Limits, execution: Execution) -> Iterator[Finding]:
             "min_split_gain: the choice of a tree's shape must not depend on the size of the gradients, as a least "
             f"gain of {limits.min_split_gain:g} makes it. Use min_split_gain=0.",
         )
-    if not isinstance(execution, Serial):
+    if not isinstance(execution, SEQUENTIAL):
         yield Finding(
             "unproven",
             f"execution: noise and shrinkage assume the chain's own order; of stale gradients, as of {execution!r}, "

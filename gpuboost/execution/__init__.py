@@ -10,7 +10,11 @@ from gpuboost.execution.replay import Replay
 from gpuboost.execution.serial import Serial
 from gpuboost.execution.simulated import SimulatedWorkers
 
+SEQUENTIAL = Serial, DataParallel
+"""Executions without workers: every tree is fitted to the newest gradients"""
+
 __all__ = [
+    "SEQUENTIAL",
     "Arrival",
     "Asynchronous",
     "DataParallel",

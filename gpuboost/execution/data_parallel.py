@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuboost.backends.capabilities import CPU_SHARDS, Capabilities
+from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
+from gpuboost.execution.messages import Fit
+from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.rules import count
 from gpuboost.execution.serial import Serial
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.sharded.backend import Sharded
-    from gpuboost.backends.sharded.crew import Crew
     from gpuboost.backends.sharded.gpus import ShardedGpus
+    from gpuboost.backends.sharded.worker_group import WorkerGroup
 
 
 @dataclass(frozen=True, slots=True)
-class DataParallel(Serial):
+class DataParallel:
     """Synchronous data-parallel training: the rows are shared out, and histograms of integers are added up.
 
     The model has the bytes of ``execution=None``, for any number of shards: what the shards add up are integers and
@@ -67,6 +70,10 @@ class DataParallel(Serial):
             return replace(self.engine, cpus_per_worker=self.threads_per_shard)
         return Ray(self.address, self.threads_per_shard) if self.engine == "ray" else None
 
+    def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
+        """One tree at a time, as ``Serial``: it is the machine that has workers."""
+        return Serial().open(fit, backend, past)
+
     def check(self, recipe: Any) -> None:
         """Refuse a recipe of which a part cannot be sent. Raises RecipeError."""
         kind = self._ray()
@@ -83,20 +90,22 @@ class DataParallel(Serial):
         from gpuboost.backends.sharded.backend import Sharded
         from gpuboost.backends.sharded.gpus import ShardedGpus
 
-        crew = self._crew(on_gpus)
+        workers = self._workers(on_gpus)
         try:
-            yield ShardedGpus(crew, threads) if on_gpus else Sharded(crew, threads)
+            yield ShardedGpus(workers, threads) if on_gpus else Sharded(workers, threads)
         finally:
-            crew.stop()
+            workers.stop()
 
-    def _crew(self, on_gpus: bool) -> Crew:
-        from gpuboost.backends.sharded.crew import LocalCrew
+    def _workers(self, on_gpus: bool) -> WorkerGroup:
         from gpuboost.backends.sharded.gpu_shard import GpuShard, first_gpu, in_turn
         from gpuboost.backends.sharded.shard import Shard
-        from gpuboost.execution.ray_crew import RayCrew
+        from gpuboost.backends.sharded.worker_group import LocalWorkerGroup
+        from gpuboost.execution.ray_worker_group import RayWorkerGroup
 
         kind, cpu = self._ray(), partial(Shard, self.threads_per_shard)
         if kind is not None:
-            return RayCrew(kind, self.shards, partial(GpuShard, first_gpu) if on_gpus else cpu, gpus=int(on_gpus))
+            return RayWorkerGroup(
+                kind, self.shards, partial(GpuShard, first_gpu) if on_gpus else cpu, gpus=int(on_gpus)
+            )
         gpus = in_turn() if on_gpus else iter(())
-        return LocalCrew((lambda: GpuShard(next(gpus))) if on_gpus else cpu, self.shards)
+        return LocalWorkerGroup((lambda: GpuShard(next(gpus))) if on_gpus else cpu, self.shards)

@@ -92,7 +92,7 @@ class SamplingRecord:
         n, weights = progress.scores.shape[1], np.asarray(drawn.sample.inverse_probability)
         self.rates.append(len(drawn.sample.rows) / n)
         self.largest.append(float(weights.max(initial=0.0)))
-        self.never.append(drawn.sample.never / n)
+        self.never.append(drawn.sample.n_excluded / n)
         number = len(self.rates) - 1
         self._weigh(drawn, by_leaf=number < EVERY or number % EVERY == 0)
 
@@ -102,7 +102,7 @@ class SamplingRecord:
         if by_leaf and (leaves := effective_rows(drawn)):
             self.by_leaf.append(LeafSizes(len(self.rates) - 1, min(leaves), float(np.median(leaves))))
         self.drawn = drawn
-        if drawn.sample.never and drawn.target.own_leaves and not self.warned and _by_gradient(self.sampling):
+        if drawn.sample.n_excluded and drawn.target.own_leaves and not self.warned and _by_gradient(self.sampling):
             self._warn(drawn)
 
     def _warn(self, drawn: Drawn) -> None:
@@ -122,7 +122,7 @@ class SamplingRecord:
         drawn, draws = fetched(on_device, self.backend.to_host, self.numbers)
         self.rates += (draws["rows"] / self.n_rows).tolist()
         self.largest += draws["largest"].astype(np.float64).tolist()
-        self.never += (draws["never"] / self.n_rows).tolist()
+        self.never += (draws["excluded"] / self.n_rows).tolist()
         self._weigh(drawn, by_leaf=True)
 
     def report(self) -> SamplingReport | None:

@@ -1,11 +1,12 @@
-"""Which rows a tree is fitted to, and with what weight.
+"""Row sampling: which rows a tree is fitted to, and with what weight.
 
-A rule is one small class with ``draw``. Rows are kept by independent coin flips q_i ~ Bernoulli(p_i), each flip a
+A policy is one small class with ``draw``. Rows are kept by independent coin flips q_i ~ Bernoulli(p_i), each flip a
 function of (seed, round, row) alone, and weighted by 1 / p_i, so that every sum over rows keeps its expectation.
 """
 
 from __future__ import annotations
 
+from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
 from gpuboost.sampling.control_variates import recall, sampler_of
 from gpuboost.sampling.goss import GOSS
 from gpuboost.sampling.importance import ImportanceSampling
@@ -19,9 +20,13 @@ __all__ = [
     "GOSS",
     "MVS",
     "EveryRow",
+    "GossRule",
     "ImportanceSampling",
+    "ProbabilityRule",
     "Sampler",
     "Sampling",
+    "ThresholdRule",
+    "TrimmingRule",
     "UniformSampling",
     "WeightTrimming",
     "recall",

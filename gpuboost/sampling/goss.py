@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpuboost.backends.numerics.probabilities import TopAndOthers
+from gpuboost.backends.numerics.probabilities import GossRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
@@ -45,4 +45,4 @@ class GOSS:
             )
 
     def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample:
-        return backend.draw(gradients, 0.0, TopAndOthers(float(self.top), float(self.other)), key)
+        return backend.draw(gradients, 0.0, GossRule(float(self.top), float(self.other)), key)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from gpuboost.backends.numerics.probabilities import Proportional
+from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
@@ -119,11 +119,11 @@ class ImportanceSampling:
     def draw(self, backend: Backend, gradients: Gradients, key: Key, losses: Losses | None = None) -> Sample:
         if self.rate == 1.0:
             return Sample()
-        odds = Proportional(
+        rule = ThresholdRule(
             None if self.rate is None else float(self.rate), None if self.rho is None else float(self.rho), self.least
         )
         values = losses() if self.weighs_losses and losses is not None else None
-        return backend.draw(gradients, self.kappa, odds, key, values)
+        return backend.draw(gradients, self.kappa, rule, key, values)
 
 
 def _positive(value: Any, *, or_zero: bool = False) -> bool:

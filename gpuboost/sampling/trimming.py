@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 
-from gpuboost.backends.numerics.probabilities import Heaviest
+from gpuboost.backends.numerics.probabilities import TrimmingRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
@@ -42,4 +42,4 @@ class WeightTrimming:
     def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample:
         if self.mass == 1.0:
             return Sample()
-        return backend.draw(gradients, inf if self.score == "hessian" else 0.0, Heaviest(float(self.mass)), key)
+        return backend.draw(gradients, inf if self.score == "hessian" else 0.0, TrimmingRule(float(self.mass)), key)

@@ -28,7 +28,7 @@ from gpuboost.types import Cuts, TrainingSet
 if TYPE_CHECKING:  # they import kernels, which take a while
     from gpuboost.backends.sharded.backend import Sharded
     from gpuboost.backends.sharded.gpus import ShardedGpus
-    from gpuboost.backends.sharded.piece import Piece, Source
+    from gpuboost.backends.sharded.shard_data import ShardData, ShardSource
 
 GPUS = "cuda"  # the name of the choice: which GPU a shard has is decided where it lives
 ON_GPUS = (
@@ -61,28 +61,29 @@ def shared_out(
     backend: Sharded | ShardedGpus, x: Any, cuts: Cuts, y: NDArray[np.float64], rows: RowMetadata
 ) -> TrainingSet:
     """The rows ``x`` (n, d) that are in memory here, each shard given its own; those of weight 0 are left out."""
-    from gpuboost.backends.sharded.piece import Piece
+    from gpuboost.backends.sharded.shard_data import ShardData
 
     files = x if isinstance(x, ParquetRows) else None
     if files is not None:
         x = np.arange(len(y))  # of rows that stay in files, the numbers are sent
     x, y = rows.select(x), rows.select(y)
     weight, multiplicity, lists = rows.real_weight, rows.multiplicity, rows.query_start
-    sources: list[Source] = []
+    sources: list[ShardSource] = []
     ends = ends_of(len(y), backend.shards, lists, whole=backend.whole)
     for a, b in zip([0, *ends[:-1]], ends, strict=True):
         inside = None if lists is None else lists[(lists >= a) & (lists <= b)] - a
         own_weight = None if weight is None else weight[a:b]
         times = None if multiplicity is None else multiplicity[a:b]
-        piece = Piece(x[a:b], y[a:b], own_weight, times, inside)
-        sources.append(piece if files is None else partial(_read, files, piece))
+        data = ShardData(x[a:b], y[a:b], own_weight, times, inside)
+        sources.append(data if files is None else partial(_read, files, data))
     return backend.place(sources, cuts, y, weight, multiplicity, lists, np.diff([0, *ends]).tolist())
 
 
-def _read(files: ParquetRows, piece: Piece) -> Piece:
-    """The piece with its rows in place of their numbers: called by the shard."""
-    begin, end = int(piece.x[0]), int(piece.x[-1]) + 1
-    return replace(piece, x=files[begin:end] if end - begin == len(piece.x) else files[piece.x])
+def _read(files: ParquetRows, numbered: ShardData) -> ShardData:
+    """The data with rows in place of their numbers: called by the shard."""
+    rows = numbered.x
+    begin, end = int(rows[0]), int(rows[-1]) + 1
+    return replace(numbered, x=files[begin:end] if end - begin == len(rows) else files[rows])
 
 
 def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:

@@ -43,13 +43,13 @@ static __device__ void place_chunks(i32 chunks, i32 room, i32 *starts, i32 *m, i
 
 // What a round drew, for the host to read when it has the time. largest: bits of the largest 1 / p.
 struct Draw {
-    i32 rows, never;
+    i32 rows, excluded;
     u32 largest, spare;
 };
 
 // The log is a ring. By one thread.
-static __device__ __forceinline__ void note_draw(Draw *log, i32 places, u32 *draws, i32 rows, i32 never, u32 largest)
+static __device__ __forceinline__ void note_draw(Draw *log, i32 places, u32 *draws, i32 rows, i32 excluded, u32 largest)
 {
-    log[*draws % (u32)places] = {rows, never, largest, 0};
+    log[*draws % (u32)places] = {rows, excluded, largest, 0};
     ++*draws;
 }

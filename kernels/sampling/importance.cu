@@ -24,17 +24,16 @@ static __device__ __forceinline__ f64 score_of(const f32 *g, const f32 *h, const
     return sqrt(made_of == BOTH ? first + kappa * square_sum(h, n, k, row) : first);
 }
 
-// scores (n,) as bits, and, unless the odds are FIXED, where the search for the threshold begins. g, h (k, n). a, b: of
-// Proportional the rate (or rho) and the floor; of TopAndOthers the share of the top, and p of the others; of Heaviest
-// the mass, and nothing. span: rows of a block before it hands on its counts. counts (2 * 2048,): 0 before and after.
-// bad: 1 afterwards if a score is no number.
+// scores (n,) as bits, and where the search for the threshold begins. g, h (k, n). kind, a, b: of the sampling
+// probability rule, see its ``settings``. span: rows of a block before it hands on its counts. counts (2 * 2048,): 0
+// before and after. bad: 1 afterwards if a score is no number.
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS, 2)
 score_rows(const f32 *g, const f32 *h, const f64 *losses, i32 made_of, f64 kappa, const i32 *times, i32 has_times, i32 n,
            i32 k, i32 kind, f64 a, f64 b, i32 span, u32 *scores, u64 *counts, u32 *bad, u32 *arrived,
            Threshold *threshold)
 {
     __shared__ Desk desk;
-    const bool counted = kind != FIXED;
+    const bool counted = is_counted(kind);
     bool fine = true;
     clear_tally(desk.seen);
     for (i64 begin = (i64)blockIdx.x * span; begin < n; begin += (i64)gridDim.x * span) {
@@ -60,17 +59,7 @@ score_rows(const f32 *g, const f32 *h, const f64 *losses, i32 made_of, f64 kappa
         atomicOr(bad, 1u);
     if (!last_block(arrived))
         return;
-    if (kind == SOLVED) {
-        first_guess(counts, n, a, b, desk, threshold);
-    } else if (threadIdx.x == 0) {
-        const Threshold fixed = {a, b, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, FIXED, 1, 0};
-        const Threshold ranked = {0.0, 0.0, 0.0, b, a * (f64)n, 1.0, 0, 0, 0, RANKED, 0, 0};
-        const Threshold heaviest = {0.0, 0.0, 1.0, 0.0, a, 0.0, 0, 0, 0, HEAVIEST, 0, 0};
-        *threshold = kind == FIXED ? fixed : kind == RANKED ? ranked : heaviest;
-    }
-    __syncthreads();
-    if (kind > SOLVED)
-        descend(counts, 0, desk, threshold);
+    begin_search(kind, a, b, n, counts, desk, threshold);
     __syncthreads();
     for (i32 i = threadIdx.x; counted && i < 2 * BUCKETS; i += COUNT_THREADS)
         counts[i] = 0;
@@ -153,21 +142,21 @@ refine(const u32 *scores, i32 n, i32 level, i32 span, u64 *counts, u32 *arrived,
 // Of all rows: the smallest p that was drawn, as inverted bits, and how many have p = 0.
 struct Seen {
     u64 least;
-    i32 never, spare;
+    i32 excluded, spare;
 };
 
-static __device__ __forceinline__ void see(Seen &seen, f64 least, i32 never)
+static __device__ __forceinline__ void see(Seen &seen, f64 least, i32 excluded)
 {
     for (i32 d = 16; d > 0; d >>= 1) {
         least = min(least, __shfl_xor_sync(FULL_WARP, least, d));
-        never += __shfl_xor_sync(FULL_WARP, never, d);
+        excluded += __shfl_xor_sync(FULL_WARP, excluded, d);
     }
     if (threadIdx.x % 32 != 0)
         return;
     if (least <= 1.0)
         atomicMax(&seen.least, ~(u64)__double_as_longlong(least));
-    if (never > 0)
-        atomicAdd(&seen.never, never);
+    if (excluded > 0)
+        atomicAdd(&seen.excluded, excluded);
 }
 
 // Row i is drawn iff its number of the stream is below p 2^32. bad and seen: 0 afterwards.
@@ -177,7 +166,7 @@ draw_scored(const Stream *stream, const Threshold *threshold, const u32 *scores,
 {
     const Threshold found = *threshold;
     f64 least = 2.0;
-    i32 never = 0;
+    i32 excluded = 0;
     for (i32 chunk = blockIdx.x; chunk < chunks_of(n); chunk += gridDim.x) {
         const i32 place = chunk * DRAW_THREADS + threadIdx.x;
         u32 mask = 0;
@@ -189,7 +178,7 @@ draw_scored(const Stream *stream, const Threshold *threshold, const u32 *scores,
             const u32 numbers[4] = {words.x, words.y, words.z, words.w}, bits[4] = {four.x, four.y, four.z, four.w};
             for (i32 j = 0; j < 4 && row + j < n; ++j) {
                 const f64 p = probability(found, bits[j]);
-                never += p == 0.0;
+                excluded += p == 0.0;
                 if ((f64)numbers[j] < p * 0x1p32) {
                     mask |= 1u << (part * 4 + j);
                     least = min(least, p);
@@ -198,16 +187,16 @@ draw_scored(const Stream *stream, const Threshold *threshold, const u32 *scores,
         }
         keep_mask(chunk, mask, masks, starts);
     }
-    see(*seen, least, never);
+    see(*seen, least, excluded);
     if (!last_block(arrived))
         return;
     place_chunks(chunks_of(n), room, starts, m, lost);
     if (threadIdx.x != 0)
         return;
     const f64 smallest = __longlong_as_double((i64)~seen->least);
-    note_draw(log, places, draws, starts[chunks_of(n)], seen->never, seen->least ? narrowed(1.0 / smallest) : 0u);
+    note_draw(log, places, draws, starts[chunks_of(n)], seen->excluded, seen->least ? narrowed(1.0 / smallest) : 0u);
     seen->least = 0;
-    seen->never = 0;
+    seen->excluded = 0;
     if (*bad) {
         *lost |= NO_NUMBER;
         *bad = 0;

@@ -1,4 +1,4 @@
-"""sample: how much each row matters, the threshold that follows, and the draw. Definition: ``reference_sampling``.
+"""How much each row matters, the threshold that follows, and the draw. Definition: backends/reference/sampling.py.
 
 A score is a float32 that is not negative, so its bits, read as an integer, are in its order. The first pass writes the
 scores and counts them in 2,048 buckets by their upper 11 bits, 8 of exponent and 3 of significand: within a bucket all
@@ -15,6 +15,7 @@ BUCKETS = 2048
 TOP_SHIFT = 20  # of the 32 bits, these are below a bucket's
 SMALLEST, LARGEST = np.float32(2.0**-126), np.finfo(np.float32).max  # no denormal, no infinity
 GRADIENT, BOTH, CURVATURE = 0, 1, 2  # what a score is made of
+FIXED_THRESHOLD, SOLVED_THRESHOLD, GOSS, TRIMMING = 0, 1, 2, 3  # kinds of rules: backends/numerics/probabilities.py
 
 _CHUNK = 1024  # rows whose scores are made before they are counted
 _FLUSH = 1 << 16  # rows after which a packed count and sum must be emptied: 2**16 * 2**20 < 2**40
@@ -223,36 +224,39 @@ def _keep(words, p, begin, size, rows, inverse, count):
 
 
 @kernel
-def draw_proportional(scores, start, stop, rho, floor, seed_low, seed_high, iteration, stream, rows, inverse):
-    """Rows [start, stop) that are drawn with p = min(1, max(floor, rho s)), and 1 / p. Returns how many.
-
-    start must be a multiple of NUMBERS. rows int32 and inverse float32 have room for all rows of the stretch.
-    """
+def _probabilities(kind, parameters, scores, p):
+    """p[j] of each score by the rule of that kind. Returns how many are 0."""
     wide_vectors()
-    words, p, count = np.empty(NUMBERS, np.uint32), np.empty(NUMBERS), 0
-    for begin in range(start, stop, NUMBERS):
-        size = min(NUMBERS, stop - begin)
-        numbers(begin // 4, seed_low, seed_high, iteration, stream, words)
-        part = scores[begin : begin + size]
-        for j in range(size):
-            p[j] = min(1.0, max(floor, rho * np.float64(part[j])))
-        count = _keep(words, p, begin, size, rows, inverse, count)
-    return count
+    if kind in (FIXED_THRESHOLD, SOLVED_THRESHOLD):
+        rho, floor = parameters[0], parameters[1]
+        for j in range(scores.size):
+            p[j] = min(1.0, max(floor, rho * np.float64(scores[j])))
+    else:
+        border, at_border, below = parameters[0], parameters[1], parameters[2]
+        for j in range(scores.size):
+            p[j] = 1.0 if scores[j] > border else (at_border if scores[j] == border else below)
+    excluded = 0
+    for j in range(scores.size):
+        excluded += 1 if p[j] == 0.0 else 0
+    return excluded
 
 
 @kernel
-def draw_by_rank(scores, start, stop, border, tie, other, seed_low, seed_high, iteration, stream, rows, inverse):
-    """The same with p = 1 above the border, ``tie`` at it, and ``other`` below."""
+def draw(scores, start, stop, kind, parameters, seed_low, seed_high, iteration, stream, rows, inverse):
+    """Rows [start, stop), each drawn with its p, and 1 / p. Returns how many were drawn, and how many have p = 0.
+
+    kind, parameters (float64): see ``backends/numerics/probabilities.py``. start must be a multiple of NUMBERS. rows
+    int32 and inverse float32 have room for all rows of the stretch.
+    """
     wide_vectors()
-    words, p, count = np.empty(NUMBERS, np.uint32), np.empty(NUMBERS), 0
+    words, p, count, excluded = np.zeros(NUMBERS, np.uint32), np.empty(NUMBERS), 0, 0
     for begin in range(start, stop, NUMBERS):
         size = min(NUMBERS, stop - begin)
-        numbers(begin // 4, seed_low, seed_high, iteration, stream, words)
-        part = scores[begin : begin + size]
-        for j in range(size):
-            p[j] = 1.0 if part[j] > border else (tie if part[j] == border else other)
+        if kind != TRIMMING:  # whose p are 0 and 1: any number will do
+            numbers(begin // 4, seed_low, seed_high, iteration, stream, words)
+        excluded += _probabilities(kind, parameters, scores[begin : begin + size], p)
         count = _keep(words, p, begin, size, rows, inverse, count)
-    return count
+    return count, excluded
 
 
 @kernel

@@ -13,16 +13,16 @@ enum {
     COUNT_ROWS = 1 << 14    // of a block before it hands on its counts, so that 32 bits are enough
 };
 
-enum Kind { FIXED = 0, SOLVED = 1, RANKED = 2, HEAVIEST = 3 }; // of odds: backends/numerics/probabilities.py; FIXED: rho is given
+enum Kind { FIXED_THRESHOLD = 0, SOLVED_THRESHOLD = 1, GOSS = 2, TRIMMING = 3 }; // backends/numerics/probabilities.py
 
 #define SURELY_ALL 0x1p126 // a rho that takes every positive score to 1 or more
 
 struct Threshold {
-    f64 rho, floor;         // FIXED, SOLVED: p = min(1, max(floor, rho s))
+    f64 rho, floor;         // *_THRESHOLD: p = min(1, max(floor, rho s))
     f64 at_border, below;   // the others: p of a score equal to the border, and of one below it; above it p is 1
-    f64 need;               // RANKED: the rank; HEAVIEST: the sum that is still missing
-    f64 unit;               // what a count is in the unit of ``need``: HEAVIEST: a significand at the border; else 1
-    i64 rows_above, rows_below; // SOLVED: rows with p = 1 and p = floor at the last step; RANKED: rows above the border
+    f64 need;               // GOSS: the rank; TRIMMING: the sum that is still missing
+    f64 unit;               // what a count is in the unit of ``need``: TRIMMING: a significand at the border; else 1
+    i64 rows_above, rows_below; // *_THRESHOLD: rows with p = 1 and p = floor at the last step; GOSS: rows above the border
     u32 border;             // bits; those known so far
     i32 kind, settled;      // settled: nothing is left to look for
     i32 spare;
@@ -30,9 +30,10 @@ struct Threshold {
 
 static_assert(sizeof(Threshold) == 80, "the host makes room for it");
 
+// p of a row, from the bits of its score: ``probability`` of the rule.
 static __device__ __forceinline__ f64 probability(const Threshold &threshold, u32 bits)
 {
-    if (threshold.kind <= SOLVED)
+    if (threshold.kind <= SOLVED_THRESHOLD)
         return min(1.0, max(threshold.floor, threshold.rho * (f64)__uint_as_float(bits)));
     return bits > threshold.border ? 1.0 : bits == threshold.border ? threshold.at_border : threshold.below;
 }
@@ -168,7 +169,7 @@ union Desk {
     Running<f64> sums;
 };
 
-// proportional() of threshold.py up to its loop. All threads.
+// rho_for_rate() of threshold.py up to its loop. All threads.
 static __device__ void first_guess(const u64 *counts, i64 n, f64 rate, f64 floor, Desk &desk, Threshold *threshold)
 {
     __shared__ i32 best, least;
@@ -196,7 +197,7 @@ static __device__ void first_guess(const u64 *counts, i64 n, f64 rate, f64 floor
     __syncthreads();
     if (threadIdx.x != 0)
         return;
-    Threshold made = {0.0, floor, 0.0, 0.0, need, 0.0, -1, -1, 0, SOLVED, 1, 0};
+    Threshold made = {0.0, floor, 0.0, 0.0, need, 0.0, -1, -1, 0, SOLVED_THRESHOLD, 1, 0};
     if (need >= (f64)(n - zeros) + floor * (f64)zeros) {
         made.rho = SURELY_ALL;
     } else if (need > floor * (f64)n) {
@@ -228,14 +229,14 @@ static __device__ __forceinline__ void newton_step(i64 above, i64 below, i64 bet
 }
 
 // The border gets the next bits: the highest place from which on all places hold what is needed. level: 0 for the upper
-// 11 bits, 1 for the next 11, 2 for the last 9. All threads. ranked() and heaviest() of threshold.py.
+// 11 bits, 1 for the next 11, 2 for the last 9. All threads. score_of_rank() and score_of_mass() of threshold.py.
 static __device__ void descend(const u64 *counts, i32 level, Desk &desk, Threshold *threshold)
 {
     __shared__ i32 best, least;
     Running<u64> &whole = desk.whole; // from the top
     Running<f64> &sums = desk.sums;   // in its place for the sums of whole buckets
     const i32 places = level == 2 ? 512 : BUCKETS, last = BUCKETS - 1;
-    const bool ranked = threshold->kind == RANKED, rough = !ranked && level == 0;
+    const bool ranked = threshold->kind == GOSS, rough = !ranked && level == 0;
     for (i32 b = threadIdx.x; b < BUCKETS; b += COUNT_THREADS) {
         if (rough)
             sums.within[last - b] = sum_of(counts, b);
@@ -281,4 +282,25 @@ static __device__ void descend(const u64 *counts, i32 level, Desk &desk, Thresho
         const f64 room = min(1.0, (threshold->need - (f64)threshold->rows_above) / (f64)counts[at]);
         threshold->at_border = room + (1.0 - room) * threshold->below;
     }
+}
+
+// Whether ``solve`` of the rule needs the counts of all scores.
+static __device__ __forceinline__ bool is_counted(i32 kind) { return kind != FIXED_THRESHOLD; }
+
+// Where ``solve`` begins. a, b: the rule's ``settings``. All threads.
+static __device__ void begin_search(i32 kind, f64 a, f64 b, i64 n, const u64 *counts, Desk &desk, Threshold *threshold)
+{
+    if (kind == SOLVED_THRESHOLD) {
+        first_guess(counts, n, a, b, desk, threshold);
+        return;
+    }
+    if (threadIdx.x == 0) {
+        const Threshold fixed = {a, b, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, FIXED_THRESHOLD, 1, 0};
+        const Threshold ranked = {0.0, 0.0, 0.0, b, a * (f64)n, 1.0, 0, 0, 0, GOSS, 0, 0};
+        const Threshold heaviest = {0.0, 0.0, 1.0, 0.0, a, 0.0, 0, 0, 0, TRIMMING, 0, 0};
+        *threshold = kind == FIXED_THRESHOLD ? fixed : kind == GOSS ? ranked : heaviest;
+    }
+    __syncthreads();
+    if (kind == GOSS || kind == TRIMMING)
+        descend(counts, 0, desk, threshold);
 }

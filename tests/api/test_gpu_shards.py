@@ -14,9 +14,9 @@ from support.gpu_shards import gpus
 import gpuboost as gb
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.backends.sharded import gpu_shard
-from gpuboost.backends.sharded.crew import LocalCrew, Message
 from gpuboost.backends.sharded.gpu_shard import Offer
 from gpuboost.backends.sharded.gpus import _way
+from gpuboost.backends.sharded.worker_group import LocalWorkerGroup, Message
 from gpuboost.errors import DeviceError, RecipeError
 from gpuboost.training.sharding import STRETCH, ends_of
 
@@ -80,7 +80,7 @@ def test_what_they_do_not_do_starts_no_shard(
     params: dict[str, object], text: str, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
-    monkeypatch.setattr(LocalCrew, "__init__", lambda *given: started.append(given))
+    monkeypatch.setattr(LocalWorkerGroup, "__init__", lambda *given: started.append(given))
     with pytest.raises(RecipeError, match=text):
         gb.GradientBoostingRegressor(**params, device="cuda", execution=gb.DataParallel(2)).fit(*data)
     assert not started
@@ -141,6 +141,6 @@ class Stuck:
 
 def test_a_shard_that_fails_is_what_is_reported_and_nobody_waits_for_it() -> None:
     kinds = iter([False, True, False])
-    crew = LocalCrew(lambda: Stuck(next(kinds)), 3)
+    workers = LocalWorkerGroup(lambda: Stuck(next(kinds)), 3)
     with pytest.raises(MemoryError, match="this one is full"):
-        crew.ask([Message("any")] * 3)
+        workers.ask([Message(gpu_shard.GpuShard.offer)] * 3)

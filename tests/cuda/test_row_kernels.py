@@ -13,7 +13,7 @@ from builders import random_case
 from emulator import emulated_runtime
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.odds import Heaviest, Proportional, TopAndOthers
+from gpuboost.backends.numerics.probabilities import TrimmingRule, ThresholdRule, GossRule
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
@@ -33,8 +33,8 @@ for loss, target, weights in (
     k = loss.n_outputs
     scores = backend.start(data, np.zeros(k))
     gradients = backend.gradients(loss, scores, data, None)
-    for odds in (Proportional(rate=0.4, floor=0.05), Proportional(rho=0.8), TopAndOthers(0.2, 0.2), Heaviest(0.7)):
-        sample = backend.draw(gradients, 0.1, odds, key)
+    for rule in (ThresholdRule(rate=0.4, floor=0.05), ThresholdRule(rho=0.8), GossRule(0.2, 0.2), TrimmingRule(0.7)):
+        sample = backend.draw(gradients, 0.1, rule, key)
         drawn = backend.weigh(gradients, sample)
         runtime.download(drawn.states)
     before, leaves = backend.keep(gradients, 1), np.arange(n, dtype=np.int32) % 7

@@ -21,7 +21,7 @@ import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.numerics.leaf_values import newton_values
-from gpuboost.backends.numerics.probabilities import Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule
 from gpuboost.backends.numerics.random_numbers import uniform_bits
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.reference.sampling import probabilities, scores_of
@@ -75,22 +75,22 @@ def run(recipe: Recipe, data: TrainingSet, seed: int = 0) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("kappa", "odds"),
+    ("kappa", "rule"),
     [
-        (0.0, Proportional(rate=0.1)),
-        (0.0, Proportional(rho=0.3)),
-        (0.1, Proportional(rate=0.1, floor=0.01)),
-        (inf, Proportional(rate=0.1)),
-        (0.0, TopAndOthers(0.1, 0.1)),
+        (0.0, ThresholdRule(rate=0.1)),
+        (0.0, ThresholdRule(rho=0.3)),
+        (0.1, ThresholdRule(rate=0.1, floor=0.01)),
+        (inf, ThresholdRule(rate=0.1)),
+        (0.0, GossRule(0.1, 0.1)),
     ],
     ids=repr,
 )
-def test_ts1_sums_keep_their_expectation(kappa: float, odds: Odds) -> None:
+def test_ts1_sums_keep_their_expectation(kappa: float, rule: ProbabilityRule) -> None:
     """The mean over 3,000 draws within four standard errors, and Var = sum (1/p - 1) g^2 within 15 %."""
     gradients, draws = logistic_gradients(400), 3000
-    p = probabilities(scores_of(gradients, kappa, None), odds)
+    p = probabilities(scores_of(gradients, kappa, None), rule)
     g = gradients.g[0].astype(float)
-    sums = [summed(gradients, CPU.draw(gradients, kappa, odds, key(step)))[0] for step in range(draws)]
+    sums = [summed(gradients, CPU.draw(gradients, kappa, rule, key(step)))[0] for step in range(draws)]
     variance = float(((1.0 / p - 1.0) * g * g).sum())
     assert abs(np.mean(sums) - g.sum()) < 4.0 * np.sqrt(variance / draws)
     assert np.var(sums) == pytest.approx(variance, rel=0.15 if kappa == 0.0 else 0.3)  # 1/p has a heavy tail for h
@@ -100,7 +100,7 @@ def test_mvs_has_the_least_variance_of_its_kind() -> None:
     """At the same rate, no other p has a smaller sum of (g^2 + kappa h^2) / p."""
     gradients, rng = logistic_gradients(2000), np.random.default_rng(0)
     scores = scores_of(gradients, 0.1, None).astype(float)
-    p = probabilities(scores.astype(np.float32), Proportional(rate=0.2))
+    p = probabilities(scores.astype(np.float32), ThresholdRule(rate=0.2))
     best = (scores**2 / p).sum()
     for scale in (0.01, 0.1, 0.5):
         for _ in range(50):
@@ -115,8 +115,8 @@ def test_ts7_rows_without_a_gradient_bias_the_hessian_unless_there_is_a_floor(fl
     rng, n, draws = np.random.default_rng(2), 500, 2000
     g = np.where(np.arange(n) < 0.3 * n, 0.0, rng.normal(size=n))
     gradients = Gradients(g.astype(np.float32)[None], np.ones((1, n), np.float32))
-    odds = Proportional(rate=0.2, floor=floor)
-    found = np.array([summed(gradients, CPU.draw(gradients, 0.0, odds, key(step)))[1] / n for step in range(draws)])
+    rule = ThresholdRule(rate=0.2, floor=floor)
+    found = np.array([summed(gradients, CPU.draw(gradients, 0.0, rule, key(step)))[1] / n for step in range(draws)])
     assert abs(found.mean() - (1.0 if floor else 0.7)) < 4.0 * found.std() / np.sqrt(draws)
 
 
@@ -180,8 +180,8 @@ def test_ts8_a_constant_step_never_raises_the_loss(rule: Sampling, loss: losses.
 def test_ts4_sampled_gradients_are_all_of_one_size() -> None:
     """p in proportion to |g| makes every |g / p| 1 / rho, and p in proportion to h every h / p."""
     gradients, rho = logistic_gradients(5000), 0.5
-    by_g = CPU.weigh(gradients, CPU.draw(gradients, 0.0, Proportional(rho=rho), key(0)))
-    by_h = CPU.weigh(gradients, CPU.draw(gradients, inf, Proportional(rho=rho), key(0)))
+    by_g = CPU.weigh(gradients, CPU.draw(gradients, 0.0, ThresholdRule(rho=rho), key(0)))
+    by_h = CPU.weigh(gradients, CPU.draw(gradients, inf, ThresholdRule(rho=rho), key(0)))
     np.testing.assert_allclose(np.abs(by_g.g), 1.0 / rho, rtol=3e-7)
     np.testing.assert_allclose(by_h.h, 1.0 / rho, rtol=3e-7)
 
@@ -189,7 +189,7 @@ def test_ts4_sampled_gradients_are_all_of_one_size() -> None:
 def test_ts11_second_order_samples_need_no_weights() -> None:
     """The weighted least-squares fit of -g / h on a linear learner is the unweighted one, if no row is clipped."""
     gradients, rng = logistic_gradients(5000), np.random.default_rng(3)
-    sample = CPU.draw(gradients, inf, Proportional(rho=0.5), key(1))
+    sample = CPU.draw(gradients, inf, ThresholdRule(rho=0.5), key(1))
     weighted = CPU.weigh(gradients, sample)
     x = np.c_[np.ones(len(sample.rows)), rng.normal(size=(len(sample.rows), 3))]
     target = -gradients.g[0, sample.rows].astype(float) / gradients.h[0, sample.rows].astype(float)
@@ -221,10 +221,10 @@ def test_ts5_the_mean_of_a_fixed_node_is_that_of_all_rows() -> None:
     before = logistic_gradients(n, 1)
     rng = np.random.default_rng(0)
     now = Gradients(before.g + np.float32(0.05) * rng.normal(size=(1, n)).astype(np.float32), before.h)
-    odds, node = Proportional(rate=0.2, floor=0.02), np.arange(n) < 200
+    rule, node = ThresholdRule(rate=0.2, floor=0.02), np.arange(n) < 200
     controlled, plain = [], []
     for step in range(draws):
-        sample = CPU.draw(now, inf, odds, key(step))
+        sample = CPU.draw(now, inf, rule, key(step))
         controlled.append(CPU.node_control(now, sample, before, 1.0).g[0, node].sum(dtype=float))
         drawn = node[sample.rows]
         plain.append(CPU.weigh(now, sample).g[0, drawn].sum(dtype=float))
@@ -313,11 +313,11 @@ def test_ts9_a_row_is_drawn_by_its_own_number_alone(n: int, m: int, seed: int) -
 
     def drawn(size: int, threads: int) -> Array:
         part = Gradients(gradients.g[:, :size].copy(), gradients.h[:, :size].copy())
-        return TEAMS[threads].draw(part, 0.1, Proportional(rho=0.6), name).rows
+        return TEAMS[threads].draw(part, 0.1, ThresholdRule(rho=0.6), name).rows
 
     rows = drawn(many, 1)
     assert np.array_equal(drawn(few, 2), rows[rows < few])
-    p = probabilities(scores_of(gradients, 0.1, None), Proportional(rho=0.6))[:many]
+    p = probabilities(scores_of(gradients, 0.1, None), ThresholdRule(rho=0.6))[:many]
     assert np.array_equal(rows, np.flatnonzero(uniform_bits(many, name) / 2.0**32 < p))
 
 
@@ -326,7 +326,7 @@ def test_ts9_a_sample_does_not_depend_on_the_threads() -> None:
     gradients, found = logistic_gradients(100_000), set()
     with eager_threads():
         for threads in (1, 2, 16):
-            sample = Cpu(threads).draw(gradients, 0.1, Proportional(rate=0.1, floor=0.01), key(0))
+            sample = Cpu(threads).draw(gradients, 0.1, ThresholdRule(rate=0.1, floor=0.01), key(0))
             found.add((sample.rows.tobytes(), sample.inverse_probability.tobytes()))
     assert len(found) == 1
 
@@ -366,7 +366,7 @@ def test_ts12_gradients_of_whole_lists_sum_to_zero_and_samples_do_so_on_average(
     assert np.abs(np.bincount(query, gradients.g[0])).max() < 1e-5 * size
     sums = np.zeros((draws, lists))
     for step in range(draws):
-        sample = CPU.draw(gradients, 0.1, Proportional(rate=0.3, floor=0.03), key(step))
+        sample = CPU.draw(gradients, 0.1, ThresholdRule(rate=0.3, floor=0.03), key(step))
         sums[step] = np.bincount(query[sample.rows], CPU.weigh(gradients, sample).g[0], lists)
     assert (np.abs(sums.mean(axis=0)) < 4.0 * sums.std(axis=0) / np.sqrt(draws)).all()
     assert (np.abs(sums[0]) > 1e-3 * size).all()

@@ -13,7 +13,7 @@ from emulator import ORDERS, emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, model_bytes, random_case, random_gradients
-from support.rules import KAPPAS, KEY, ODDS
+from support.rules import KAPPAS, KEY, PROBABILITY_RULES
 
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
@@ -21,7 +21,7 @@ from gpuboost.backends.cuda import draws, importance
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.runtime import CupyRuntime, source
 from gpuboost.backends.cuda.tree import STATE, as_records
-from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
@@ -109,10 +109,10 @@ def sample_bytes(sample: Any) -> tuple[bytes, bytes]:
 
 
 def assert_same_rows(
-    gradients: Gradients, kappa: float, odds: Odds, prices: Array | None = None, order: str = "forward"
+    gradients: Gradients, kappa: float, rule: ProbabilityRule, prices: Array | None = None, order: str = "forward"
 ) -> Sample:
-    expected = Reference().draw(gradients, kappa, odds, KEY, prices)
-    assert sample_bytes(cuda(order).draw(gradients, kappa, odds, KEY, prices)) == sample_bytes(expected)
+    expected = Reference().draw(gradients, kappa, rule, KEY, prices)
+    assert sample_bytes(cuda(order).draw(gradients, kappa, rule, KEY, prices)) == sample_bytes(expected)
     return expected
 
 
@@ -127,20 +127,20 @@ def assert_same_rows(
     st.sampled_from(GRADIENT_KINDS),
     st.booleans(),
     st.sampled_from(KAPPAS),
-    st.sampled_from(ODDS),
+    st.sampled_from(PROBABILITY_RULES),
     st.sampled_from(["forward", "random"]),
 )
 def test_the_same_rows_with_the_same_weights(
-    seed: int, n: int, k: int, kind: str, whole: bool, kappa: float, odds: Odds, order: str
+    seed: int, n: int, k: int, kind: str, whole: bool, kappa: float, rule: ProbabilityRule, order: str
 ) -> None:
-    assert_same_rows(several(seed, n, k, kind, whole), kappa, odds, order=order)
+    assert_same_rows(several(seed, n, k, kind, whole), kappa, rule, order=order)
 
 
-@pytest.mark.parametrize("odds", ODDS, ids=repr)
-def test_losses_in_place_of_gradients(odds: Odds) -> None:
+@pytest.mark.parametrize("rule", PROBABILITY_RULES, ids=repr)
+def test_losses_in_place_of_gradients(rule: ProbabilityRule) -> None:
     gradients, rng = several(1, 2000, 1, "plain", whole=True), np.random.default_rng(2)
     prices = rng.normal(size=2000) * 10.0 ** rng.integers(-50, 50, 2000)  # negative, denormal and infinite as float32
-    assert_same_rows(gradients, 0.0, odds, prices)
+    assert_same_rows(gradients, 0.0, rule, prices)
 
 
 def full_blocks(kind: str) -> Gradients:
@@ -158,10 +158,10 @@ def full_blocks(kind: str) -> Gradients:
     return Gradients(scores, np.zeros_like(scores))
 
 
-def margin() -> Heaviest:
+def margin() -> TrimmingRule:
     """A little less than the first of the two stretches holds: sums that are wrong by 0.5 % take both."""
     first, second = np.unique(full_blocks("stretches").g.astype(np.float64))[::-1] * (20_000, 50_001)
-    return Heaviest(float(0.999 * first / (first + second)))
+    return TrimmingRule(float(0.999 * first / (first + second)))
 
 
 @cache
@@ -172,57 +172,59 @@ def one_multiprocessor() -> Cuda:
     return Cuda(runtime)
 
 
-def same_on(backend: Cuda, gradients: Gradients, odds: Odds) -> bool:
-    expected, found = Reference().draw(gradients, 0.0, odds, KEY), backend.draw(gradients, 0.0, odds, KEY)
+def same_on(backend: Cuda, gradients: Gradients, rule: ProbabilityRule) -> bool:
+    expected, found = Reference().draw(gradients, 0.0, rule, KEY), backend.draw(gradients, 0.0, rule, KEY)
     count = int(backend.to_host(found.m)[0])
     drawn = (backend.to_host(x)[:count].tobytes() for x in (found.rows, found.inverse_probability))
     return tuple(drawn) == sample_bytes(expected)
 
 
-@pytest.mark.parametrize("odds", [*ODDS, margin()], ids=repr)
+@pytest.mark.parametrize("rule", [*PROBABILITY_RULES, margin()], ids=repr)
 @pytest.mark.parametrize("kind", ["equal", "two values", "one bit", "stretches", "log-normal"])
-def test_blocks_that_hold_as_many_rows_as_they_may(odds: Odds, kind: str) -> None:
-    assert same_on(one_multiprocessor(), full_blocks(kind), odds)
+def test_blocks_that_hold_as_many_rows_as_they_may(rule: ProbabilityRule, kind: str) -> None:
+    assert same_on(one_multiprocessor(), full_blocks(kind), rule)
 
 
-@pytest.mark.parametrize("odds", [ODDS[0], ODDS[5], ODDS[7], ODDS[9]], ids=repr)
-def test_rows_without_a_score(odds: Odds) -> None:
+@pytest.mark.parametrize(
+    "rule", [PROBABILITY_RULES[0], PROBABILITY_RULES[5], PROBABILITY_RULES[7], PROBABILITY_RULES[9]], ids=repr
+)
+def test_rows_without_a_score(rule: ProbabilityRule) -> None:
     zero = np.zeros((2, 777), np.float32)
-    assert_same_rows(Gradients(zero, zero), 0.1, odds)
+    assert_same_rows(Gradients(zero, zero), 0.1, rule)
     some = zero.copy()
     some[0, ::100] = 1e-30
-    assert_same_rows(Gradients(some, zero), 0.1, odds)
+    assert_same_rows(Gradients(some, zero), 0.1, rule)
 
 
 def test_there_is_room_for_every_sample_of_odds_whose_sum_is_known() -> None:
     n = 100_000
-    for odds in ODDS:
-        room = importance.room_for(odds, n)
-        if odds in (Proportional(rate=0.1, floor=0.01), TopAndOthers(0.2, 0.1)):
-            share = 0.1 if isinstance(odds, Proportional) else 0.3
+    for rule in PROBABILITY_RULES:
+        room = importance.room_for(rule, n)
+        if rule in (ThresholdRule(rate=0.1, floor=0.01), GossRule(0.2, 0.1)):
+            share = 0.1 if isinstance(rule, ThresholdRule) else 0.3
             assert share * n < room < 1.15 * share * n
-    assert importance.room_for(Heaviest(0.05), n) >= n
-    assert importance.room_for(Proportional(rho=1e-9), n) >= n
+    assert importance.room_for(TrimmingRule(0.05), n) >= n
+    assert importance.room_for(ThresholdRule(rho=1e-9), n) >= n
 
 
 # what follows from it
 
 
 @pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("odds", [None, ODDS[0], ODDS[7], ODDS[9]], ids=repr)
-def test_weighed_gradients(odds: Odds | None, whole: bool) -> None:
+@pytest.mark.parametrize("rule", [None, PROBABILITY_RULES[0], PROBABILITY_RULES[7], PROBABILITY_RULES[9]], ids=repr)
+def test_weighed_gradients(rule: ProbabilityRule | None, whole: bool) -> None:
     gradients = several(4, 9_000, 2, "plain", whole)
-    expected, found = samples(gradients, odds)
+    expected, found = samples(gradients, rule)
     drawn, weighed = Reference().weigh(gradients, expected), cuda().weigh(gradients, found)
     assert_same_gradients(weighed, drawn, len(expected.rows))
 
 
-def samples(gradients: Gradients, odds: Odds | None) -> tuple[Sample, Sample]:
+def samples(gradients: Gradients, rule: ProbabilityRule | None) -> tuple[Sample, Sample]:
     """Of Reference and of the device; None: every row with the same probability."""
-    if odds is None:
+    if rule is None:
         n = gradients.g.shape[1]
         return Reference().sample(0.3, n, KEY), cuda().sample(0.3, n, KEY)
-    return Reference().draw(gradients, 0.1, odds, KEY), cuda().draw(gradients, 0.1, odds, KEY)
+    return Reference().draw(gradients, 0.1, rule, KEY), cuda().draw(gradients, 0.1, rule, KEY)
 
 
 def assert_same_gradients(found: Any, expected: Gradients, count: int) -> None:
@@ -236,21 +238,23 @@ def assert_same_gradients(found: Any, expected: Gradients, count: int) -> None:
         assert states_of(found.states)[name].tobytes() == measured[name].tobytes(), name
 
 
-@pytest.mark.parametrize("odds", [None, "all", ODDS[0], ODDS[1], ODDS[7]], ids=repr)
+@pytest.mark.parametrize(
+    "rule", [None, "all", PROBABILITY_RULES[0], PROBABILITY_RULES[1], PROBABILITY_RULES[7]], ids=repr
+)
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("n", [1, 700, 9_000])
 @pytest.mark.parametrize("nodes", [9, 8_000])
-def test_control_variates(odds: Any, whole: bool, n: int, nodes: int) -> None:
+def test_control_variates(rule: Any, whole: bool, n: int, nodes: int) -> None:
     k, rng = 2, np.random.default_rng(n)
     gradients = several(4, n, k, "heavy", whole)
     before = replace(several(5, n, k, "plain"), multiplicity=gradients.multiplicity)
-    expected, found = (Sample(), Sample()) if odds == "all" else samples(gradients, odds)
+    expected, found = (Sample(), Sample()) if rule == "all" else samples(gradients, rule)
     controlled = Reference().node_control(gradients, expected, before, 0.7)
     assert_same_gradients(cuda().node_control(gradients, found, before, 0.7), controlled, n)
     leaves = tuple(rng.integers(0, nodes, n).astype(np.int32) for _ in range(k))
     of_leaves = gradients, expected, before, 0.7, leaves, (nodes,) * k
     controlled = Reference().leaf_control(*of_leaves)
-    count = n if odds == "all" else len(expected.rows)
+    count = n if rule == "all" else len(expected.rows)
     assert_same_gradients(cuda().leaf_control(gradients, found, *of_leaves[2:]), controlled, count)
 
 
@@ -431,7 +435,7 @@ def test_what_was_drawn_is_noted_for_later(monkeypatch: pytest.MonkeyPatch) -> N
 
         def host_watch(progress: Progress, noted: Any = noted) -> bool:
             sample = progress.drawn.sample
-            noted.append((len(sample.rows), sample.never, float(sample.inverse_probability.max())))
+            noted.append((len(sample.rows), sample.n_excluded, float(sample.inverse_probability.max())))
             return False
 
         def device_watch(progress: Progress, last: Any = last) -> bool:
@@ -470,6 +474,6 @@ def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch, right: str, wron
     runtime = emulated_runtime()
     runtime.sm_count = 1
     backend, many = Cuda(runtime), several(2, 300_001, 1, "heavy")
-    odds = [Proportional(rate=0.3, floor=0.15), Proportional(rate=0.1), TopAndOthers(0.2, 0.1), margin()]
-    cases = [(gradients, one) for gradients in (many, full_blocks("equal"), full_blocks("stretches")) for one in odds]
+    rule = [ThresholdRule(rate=0.3, floor=0.15), ThresholdRule(rate=0.1), GossRule(0.2, 0.1), margin()]
+    cases = [(gradients, one) for gradients in (many, full_blocks("equal"), full_blocks("stretches")) for one in rule]
     assert not all(same_on(backend, gradients, one) for gradients, one in cases)

@@ -16,12 +16,13 @@ from support.builders import (
     random_gradients,
     sparse,
 )
-from support.rules import KAPPAS, KEY, ODDS
+from support.rules import KAPPAS, KEY, PROBABILITY_RULES
 
 from gpuboost import losses
 from gpuboost.backends.cpu import sampling as cpu_sampling
+from gpuboost.backends.cpu import threshold_search
 from gpuboost.backends.numerics import threshold
-from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.reference.sampling import counts_of, probabilities, scores_of
 from gpuboost.boosting import boost
@@ -63,6 +64,7 @@ RULES: list[Sampling] = [
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small data is shared out as large data is."""
     monkeypatch.setattr(cpu_sampling, "SMALL", 16)
+    monkeypatch.setattr(threshold_search, "SMALL", 16)
 
 
 def several(seed: int, n: int, k: int, kind: str, whole: bool = False) -> Gradients:
@@ -74,7 +76,7 @@ def several(seed: int, n: int, k: int, kind: str, whole: bool = False) -> Gradie
 
 def sample_bytes(sample: Sample) -> tuple[object, ...]:
     rows, by = sample.rows, sample.inverse_probability
-    return rows.dtype, by.dtype, rows.tobytes(), by.tobytes(), sample.never
+    return rows.dtype, by.dtype, rows.tobytes(), by.tobytes(), sample.n_excluded
 
 
 @settings(max_examples=150)
@@ -85,24 +87,24 @@ def sample_bytes(sample: Sample) -> tuple[object, ...]:
     st.sampled_from(GRADIENT_KINDS),
     st.booleans(),
     st.sampled_from(KAPPAS),
-    st.sampled_from(ODDS),
+    st.sampled_from(PROBABILITY_RULES),
 )
 def test_the_same_rows_with_the_same_weights(
-    seed: int, n: int, k: int, kind: str, whole: bool, kappa: float, odds: Odds
+    seed: int, n: int, k: int, kind: str, whole: bool, kappa: float, rule: ProbabilityRule
 ) -> None:
     gradients = several(seed, n, k, kind, whole)
-    expected = sample_bytes(Reference().draw(gradients, kappa, odds, KEY))
+    expected = sample_bytes(Reference().draw(gradients, kappa, rule, KEY))
     for backend in TEAMS.values():
-        assert sample_bytes(backend.draw(gradients, kappa, odds, KEY)) == expected
+        assert sample_bytes(backend.draw(gradients, kappa, rule, KEY)) == expected
 
 
-@pytest.mark.parametrize("odds", ODDS, ids=repr)
-def test_losses_in_place_of_gradients(odds: Odds) -> None:
+@pytest.mark.parametrize("rule", PROBABILITY_RULES, ids=repr)
+def test_losses_in_place_of_gradients(rule: ProbabilityRule) -> None:
     gradients, rng = several(1, 2000, 1, "plain", whole=True), np.random.default_rng(2)
     prices = rng.normal(size=2000) * 10.0 ** rng.integers(-50, 50, 2000)  # negative, denormal and infinite as float32
-    expected = sample_bytes(Reference().draw(gradients, 0.0, odds, KEY, prices))
+    expected = sample_bytes(Reference().draw(gradients, 0.0, rule, KEY, prices))
     for backend in TEAMS.values():
-        assert sample_bytes(backend.draw(gradients, 0.0, odds, KEY, prices)) == expected
+        assert sample_bytes(backend.draw(gradients, 0.0, rule, KEY, prices)) == expected
 
 
 @pytest.mark.parametrize("loss", [losses.Logistic(), losses.Softmax(3), losses.Tweedie()], ids=repr)
@@ -171,12 +173,12 @@ def test_the_rate_is_met(kind: str, rate: float) -> None:
         scores = np.where(rng.random(n) < 0.4, 0.3, 0.301).astype(np.float32)
     else:
         scores = scores_of(random_gradients(rng, n, kind), 0.1, None)
-    p = probabilities(scores, Proportional(rate=rate))
+    p = probabilities(scores, ThresholdRule(rate=rate))
     assert p.sum() == pytest.approx(rate * n, rel=1e-12)
     expected = np.minimum(1.0, by_sorting(scores, rate * n) * scores.astype(np.float64))
     np.testing.assert_allclose(p, expected, rtol=1e-11)
     for floor in (0.1 * rate, 0.7 * rate):
-        floored = probabilities(scores, Proportional(rate=rate, floor=floor))
+        floored = probabilities(scores, ThresholdRule(rate=rate, floor=floor))
         assert floored.sum() == pytest.approx(rate * n, rel=1e-12)
         assert floored.min() >= floor
 
@@ -186,20 +188,20 @@ def test_probabilities_rise_with_the_rate_and_do_not_know_the_unit() -> None:
     scores = scores_of(random_gradients(np.random.default_rng(1), 5000, "plain"), 0.1, None)
     last = np.zeros(len(scores))
     for rate in (0.05, 0.1, 0.2, 0.6, 0.99):
-        p = probabilities(scores, Proportional(rate=rate))
+        p = probabilities(scores, ThresholdRule(rate=rate))
         assert (p >= last).all()
         last = p
-        assert np.array_equal(probabilities(scores * np.float32(2.0**-20), Proportional(rate=rate)), p)
-        np.testing.assert_allclose(probabilities(scores * np.float32(3.7), Proportional(rate=rate)), p, rtol=1e-6)
+        assert np.array_equal(probabilities(scores * np.float32(2.0**-20), ThresholdRule(rate=rate)), p)
+        np.testing.assert_allclose(probabilities(scores * np.float32(3.7), ThresholdRule(rate=rate)), p, rtol=1e-6)
 
 
 def test_a_rate_that_cannot_be_met_takes_every_row_with_a_score() -> None:
     scores = np.array([0.0] * 70 + [1e-30, 1.0, 1e30] * 10, np.float32)
-    p = probabilities(scores, Proportional(rate=0.5))
+    p = probabilities(scores, ThresholdRule(rate=0.5))
     assert np.array_equal(p, (scores > 0.0).astype(float))
-    floored = probabilities(scores, Proportional(rate=0.4, floor=0.01))
+    floored = probabilities(scores, ThresholdRule(rate=0.4, floor=0.01))
     assert np.array_equal(floored, np.where(scores > 0.0, 1.0, 0.01))
-    assert not probabilities(np.zeros(10, np.float32), Proportional(rate=0.5)).any()
+    assert not probabilities(np.zeros(10, np.float32), ThresholdRule(rate=0.5)).any()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -210,9 +212,9 @@ def test_ranks_and_masses_are_those_of_sorting(seed: int) -> None:
     scores = scores_of(Gradients(scores.astype(np.float32)[None], np.zeros((1, n), np.float32)), 0.0, None)
     downwards = np.sort(scores)[::-1].astype(np.float64)
     for share in (0.01, 0.3, 0.77, 1.0):
-        p = probabilities(scores, TopAndOthers(share, 1.0 - share) if share < 1.0 else Heaviest(1.0))
+        p = probabilities(scores, GossRule(share, 1.0 - share) if share < 1.0 else TrimmingRule(1.0))
         assert (p[scores > downwards[min(int(np.ceil(share * n)), n) - 1]] == 1.0).all()
-        kept = np.flatnonzero(probabilities(scores, Heaviest(share)))
+        kept = np.flatnonzero(probabilities(scores, TrimmingRule(share)))
         reached = np.cumsum(downwards) >= share * downwards.sum() * (1.0 - 1e-14)
         border = downwards[np.argmax(reached)]
         assert set(kept) == set(np.flatnonzero(scores >= border)) or border == 0.0
@@ -233,7 +235,7 @@ def test_gradients_that_are_no_numbers_are_an_error() -> None:
     gradients.g[0, 17] = np.nan
     for backend in (Reference(), TEAMS[2]):
         with pytest.raises(InputError, match="loss: gradients must be finite numbers"):
-            backend.draw(gradients, 0.1, Proportional(rate=0.5), KEY)
+            backend.draw(gradients, 0.1, ThresholdRule(rate=0.5), KEY)
 
 
 def test_scores_of_more_rows_than_a_packed_count_holds() -> None:

@@ -16,8 +16,9 @@ from support.ray_workers import all_gone, ray_here
 
 import gpuboost as gb
 from gpuboost.backends.sharded import gpu_shard
+from gpuboost.backends.sharded.shard import Shard
 from gpuboost.errors import DeviceError, WorkerError
-from gpuboost.execution import ray_crew
+from gpuboost.execution import ray_worker_group
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
@@ -74,20 +75,20 @@ def test_a_worker_that_hangs_is_ended_and_replaced(tmp_path: Path) -> None:
     assert fitted(n_estimators=200, execution=gb.Replay(log)).predict(X).tobytes() == model.predict(X).tobytes()
 
 
-class Sleepy(ray_crew.ShardActor):
+class Sleepy(ray_worker_group.ShardActor):
     """A shard that falls asleep over its third tree."""
 
     trees = 0
 
     def do(self, message: Any) -> Any:
-        self.trees += message.method == "sow"
+        self.trees += message.method is Shard.init_root
         if self.trees == 3:
             time.sleep(600.0)
         return super().do(message)
 
 
 def test_a_shard_that_hangs_ends_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_crew, "ShardActor", Sleepy)
+    monkeypatch.setattr(ray_worker_group, "ShardActor", Sleepy)
     with ray_here(), pytest.raises(WorkerError, match=r"a shard gave no answer for 12 s.*raise gb\.Ray\(patience=\)"):
         fitted(execution=gb.DataParallel(2, gb.Ray(patience=PATIENCE)))
     assert all_gone("Sleepy")
@@ -115,4 +116,4 @@ def test_shards_on_the_gpus_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "no NCCL" in model.fit_report_.device_reason
     assert model.set_params(device="cpu").predict(X).tobytes() == fitted(validation_fraction=0.1).predict(X).tobytes()
     assert all_gone("ShardActor")
-    assert all_gone("MeetingActor")
+    assert all_gone("RendezvousActor")

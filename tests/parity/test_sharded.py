@@ -18,7 +18,7 @@ from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.numerics.exact_sums import fixed_order_sum
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.sharded import ordered
-from gpuboost.backends.sharded.crew import LocalCrew
+from gpuboost.backends.sharded.worker_group import LocalWorkerGroup
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
@@ -203,7 +203,7 @@ def test_what_is_refused_on_one_machine_starts_no_shard(
     params: dict[str, object], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
-    monkeypatch.setattr(LocalCrew, "__init__", lambda *given: started.append(given))
+    monkeypatch.setattr(LocalWorkerGroup, "__init__", lambda *given: started.append(given))
     case = random_case(1, 50, 4, target="binary", categorical=0.0)
     with pytest.raises(RecipeError, match=text):
         gb.GradientBoostingClassifier(execution=gb.DataParallel(2), step="gradient", **params).fit(case.x, case.data.y)
@@ -284,7 +284,7 @@ def test_what_is_dropped_here_is_dropped_there() -> None:
     recipe = Recipe(losses.SquaredError(), 6, 0.3, DepthWise(Limits(8, 3)), UniformSampling(0.5))
     backend, data = place(case, [70, 200])
     held: list[int] = []
-    boost(recipe, data, backend, watch=lambda _: bool(held.append(len(backend._driver.crew._shards[0]._held))))
+    boost(recipe, data, backend, watch=lambda _: bool(held.append(len(backend._driver.workers._shards[0]._objects))))
     assert max(held[2:]) <= held[1]
 
 

@@ -9,9 +9,9 @@ from scipy import sparse as scipy_sparse
 from support.builders import Case
 
 from gpuboost.backends.sharded.backend import Sharded
-from gpuboost.backends.sharded.crew import LocalCrew
-from gpuboost.backends.sharded.piece import Piece
 from gpuboost.backends.sharded.shard import Shard
+from gpuboost.backends.sharded.shard_data import ShardData
+from gpuboost.backends.sharded.worker_group import LocalWorkerGroup
 from gpuboost.types import TrainingSet
 
 Array = np.ndarray
@@ -25,8 +25,8 @@ def place(case: Case, ends: Sequence[int], x: object = None, threads: int = 1) -
     for a, b in zip([0, *ends[:-1]], ends, strict=True):
         weight, times = (None if held is None else held[a:b] for held in (data.weight, data.multiplicity))
         inside = None if lists is None else lists[(lists >= a) & (lists <= b)] - a
-        pieces.append(Piece(x[a:b], data.y[a:b], weight, times, inside))
-    backend = Sharded(LocalCrew(lambda: Shard(threads), len(ends)), threads)
+        pieces.append(ShardData(x[a:b], data.y[a:b], weight, times, inside))
+    backend = Sharded(LocalWorkerGroup(lambda: Shard(threads), len(ends)), threads)
     sizes = np.diff([0, *ends]).tolist()
     return backend, backend.place(pieces, data.cuts, data.y, data.weight, data.multiplicity, lists, sizes)
 

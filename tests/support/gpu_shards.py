@@ -10,10 +10,10 @@ from emulator.nccl import World
 from support.builders import Case
 
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
-from gpuboost.backends.sharded.crew import LocalCrew
 from gpuboost.backends.sharded.gpu_shard import GpuShard
 from gpuboost.backends.sharded.gpus import UNIT, ShardedGpus
-from gpuboost.backends.sharded.piece import Piece
+from gpuboost.backends.sharded.shard_data import ShardData
+from gpuboost.backends.sharded.worker_group import LocalWorkerGroup
 from gpuboost.types import TrainingSet
 
 ORDERS = ("forward", "reverse", "random")
@@ -43,9 +43,9 @@ def place(
     pieces = []
     for a, b in zip([0, *ends[:-1]], ends, strict=True):
         weight, times = (None if held is None else held[a:b] for held in (data.weight, data.multiplicity))
-        pieces.append(Piece(x[a:b], data.y[a:b], weight, times))
+        pieces.append(ShardData(x[a:b], data.y[a:b], weight, times))
     waiting = iter(gpus(len(ends), world))
-    crew = LocalCrew(lambda: GpuShard(lambda: CupyRuntime(next(waiting))), len(ends))
-    backend = ShardedGpus(crew)
+    workers = LocalWorkerGroup(lambda: GpuShard(lambda: CupyRuntime(next(waiting))), len(ends))
+    backend = ShardedGpus(workers)
     sizes = np.diff([0, *ends]).tolist()
     return backend, backend.place(pieces, data.cuts, data.y, data.weight, data.multiplicity, None, sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
 from gpuboost.learners import (
@@ -32,17 +32,17 @@ FOR_STUMPS: list[Selection] = [RandomLearners(1), RandomLearners(7), RandomLearn
 
 KEY = Key.root(3) / "rows" / 5
 KAPPAS = [0.0, 0.1, 30.0, inf]
-ODDS: list[Odds] = [
-    Proportional(rate=0.1, floor=0.01),
-    Proportional(rate=0.4),
-    Proportional(rate=0.9, floor=0.3),
-    Proportional(rate=0.5, floor=0.5),
-    Proportional(rate=1.0, floor=0.1),
-    Proportional(rho=0.7),
-    Proportional(rho=3.0, floor=0.2),
-    TopAndOthers(0.2, 0.1),
-    TopAndOthers(0.05, 0.95),
-    Heaviest(0.8),
-    Heaviest(0.05),
-    Heaviest(1.0),
+PROBABILITY_RULES: list[ProbabilityRule] = [
+    ThresholdRule(rate=0.1, floor=0.01),
+    ThresholdRule(rate=0.4),
+    ThresholdRule(rate=0.9, floor=0.3),
+    ThresholdRule(rate=0.5, floor=0.5),
+    ThresholdRule(rate=1.0, floor=0.1),
+    ThresholdRule(rho=0.7),
+    ThresholdRule(rho=3.0, floor=0.2),
+    GossRule(0.2, 0.1),
+    GossRule(0.05, 0.95),
+    TrimmingRule(0.8),
+    TrimmingRule(0.05),
+    TrimmingRule(1.0),
 ]

@@ -32,7 +32,7 @@ from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.leaf_values import leaf_quantiles, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
-from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.prediction import additive, forest
 from gpuboost.backends.prediction.contributions import Explainer, contributions
@@ -131,9 +131,11 @@ class Cpu:
         self._workspaces.append(room)
         return sample
 
-    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
+    def draw(
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
+    ) -> Sample:
         room = self._free_workspace()
-        sample = cpu_sampling.draw(gradients, kappa, odds, key, losses, self._team, room)
+        sample = cpu_sampling.draw(gradients, kappa, rule, key, losses, self._team, room)
         self._workspaces.append(room)
         return sample
 

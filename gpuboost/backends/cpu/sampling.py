@@ -8,66 +8,48 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gpuboost.backends.cpu.threshold_search import Border
+from gpuboost.backends.cpu.threshold_search import ThreadedRowSums
 from gpuboost.backends.host.threads import Team, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics import threshold
-from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
-from gpuboost.backends.numerics.threshold import Counts, Ints
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
+from gpuboost.backends.numerics.threshold import Counts
 from gpuboost.kernels.common import philox
-from gpuboost.kernels.sampling import importance as sampling
+from gpuboost.kernels.sampling import importance
 from gpuboost.keys import Key
 from gpuboost.types import Array, Gradients, Sample
 
 SMALL = 16_384  # rows below which waking another thread costs more than it saves
 NO_MULTIPLICITY = np.empty(0, np.int32)
 
-Draw: TypeAlias = Callable[[int, int, Array, Array], int]
-"""(start, stop, rows, inverse): the rows drawn from a stretch, 1 / p of each, and how many they are"""
+Draw: TypeAlias = Callable[[int, int, Array, Array], tuple[int, int]]
+"""(start, stop, rows, inverse): the rows drawn from a stretch, and 1 / p; returns how many, and rows of p 0"""
 
 
-def uniform(probability: float, n_rows: int, key: Key, team: Team, room: Workspace) -> Sample:
+def uniform(probability: float, n_rows: int, key: Key, team: Team, workspace: Workspace) -> Sample:
     """Rows that are all drawn with the same probability. See ``Backend.sample``."""
     p = int(probability * 2.0**32) / 2.0**32  # the whole numbers below it are as many as the definition says
-    rows, _ = _drawn(n_rows, lambda a, b, out, _: philox.drawn_rows(a, b, p, *key.words, out), team, room)
+
+    def draw_stretch(start: int, stop: int, rows: Array, inverse: Array) -> tuple[int, int]:
+        return philox.drawn_rows(start, stop, p, *key.words, rows), 0
+
+    rows, _, _ = _drawn(n_rows, draw_stretch, team, workspace)
     return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))
 
 
 def draw(
-    gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None, team: Team, room: Workspace
-) -> Sample:
-    """See the protocol. ``room`` is for what is forgotten once the rows are drawn."""
-    scores, counts = _scores(gradients, kappa, losses, team, room)
-    n, bits = len(scores), scores.view(np.uint32)
+    gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None, team: Team,
+    workspace: Workspace,
+) -> Sample:  # fmt: skip
+    """See the protocol. ``workspace`` is for what is forgotten once the rows are drawn."""
+    scores, counts = _scores(gradients, kappa, losses, team, workspace)
+    parameters = np.array(rule.solve(counts, ThreadedRowSums(scores, counts, team, workspace)), np.float64)
 
-    def within(shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
-        out = np.zeros((team.size, 2, 1 << (shift - narrow)), np.int64)
-        how = shift, np.uint32(prefix), narrow
-        _in_parts(n, lambda part, a, b: sampling.count_within(bits, a, b, *how, *out[part]), team)
-        rows, significands = out.sum(axis=0)
-        return rows, significands
+    def draw_stretch(start: int, stop: int, rows: Array, inverse: Array) -> tuple[int, int]:
+        drawn, excluded = importance.draw(scores, start, stop, rule.kind, parameters, *key.words, rows, inverse)
+        return drawn, excluded
 
-    match odds:
-        case Proportional():
-            rho = 0.0 if odds.rho is None else odds.rho
-            if odds.rate is not None:
-                border = Border(scores, counts, team, room.array("border", scores.shape, np.float32))
-                rho = threshold.proportional(counts, odds.rate, odds.floor, border.three_sums)
-            never = counts.zeros if odds.floor == 0.0 else 0
-            p = rho, odds.floor
-            return _sample(
-                n, lambda a, b, *out: sampling.draw_proportional(scores, a, b, *p, *key.words, *out), never, team, room
-            )
-        case TopAndOthers():
-            score, above, ties = threshold.ranked(counts, odds.top * n, within)
-            others = threshold.others(odds.top, odds.other)
-            ranks = score, threshold.at_border(odds.top * n, above, ties, others), others
-            return _sample(
-                n, lambda a, b, *out: sampling.draw_by_rank(scores, a, b, *ranks, *key.words, *out), 0, team, room
-            )
-        case Heaviest():
-            rows = np.flatnonzero(scores >= np.float32(threshold.heaviest(counts, odds.mass, within))).astype(np.int32)
-            return Sample(rows, np.ones(len(rows), np.float32), n - len(rows))
+    return Sample(*_drawn(len(scores), draw_stretch, team, workspace))
 
 
 def weigh(gradients: Gradients, sample: Sample, team: Team) -> Gradients:
@@ -78,57 +60,55 @@ def weigh(gradients: Gradients, sample: Sample, team: Team) -> Gradients:
     g, h = (np.empty((len(values), len(rows)), np.float32) for values in (gradients.g, gradients.h))
 
     def work(_: int, a: int, b: int) -> None:
-        sampling.weigh(gradients.g, rows, by, a, b, g)
-        sampling.weigh(gradients.h, rows, by, a, b, h)
+        importance.weigh(gradients.g, rows, by, a, b, g)
+        importance.weigh(gradients.h, rows, by, a, b, h)
 
     _in_parts(len(rows), work, team)
     return Gradients(g, h, None if m is None else m[rows])
 
 
 def _scores(
-    gradients: Gradients, kappa: float, losses: Array | None, team: Team, room: Workspace
+    gradients: Gradients, kappa: float, losses: Array | None, team: Team, workspace: Workspace
 ) -> tuple[Array, Counts]:
-    """(n,) float32, and how many there are of each size."""
+    """(n,) float32 scores, and how many there are of each size."""
     g, h = gradients.g, gradients.h
     m = NO_MULTIPLICITY if gradients.multiplicity is None else gradients.multiplicity
-    scores = room.array("scores", g.shape[1:], np.float32)
+    scores = workspace.array("scores", g.shape[1:], np.float32)
     bits = scores.view(np.uint32)
-    made_of = sampling.CURVATURE if kappa == inf else sampling.BOTH if kappa > 0.0 else sampling.GRADIENT
-    bad, table = np.zeros(team.size, np.int64), np.zeros((team.size, 2, sampling.BUCKETS), np.int64)
+    made_of = importance.CURVATURE if kappa == inf else importance.BOTH if kappa > 0.0 else importance.GRADIENT
+    bad, table = np.zeros(team.size, np.int64), np.zeros((team.size, 2, importance.BUCKETS), np.int64)
 
     def work(part: int, begin: int, end: int) -> None:
         if losses is None:
-            bad[part] = sampling.importance(g, h, m, made_of, kappa, begin, end, scores, *table[part])
+            bad[part] = importance.importance(g, h, m, made_of, kappa, begin, end, scores, *table[part])
         else:
-            bad[part] = sampling.clip(losses, m, begin, end, scores)
-            sampling.count(bits, begin, end, *table[part])
+            bad[part] = importance.clip(losses, m, begin, end, scores)
+            importance.count(bits, begin, end, *table[part])
 
     _in_parts(len(scores), work, team)
     threshold.check(int(bad.sum()))
     return scores, Counts(*table.sum(axis=0))
 
 
-def _sample(n: int, draw_stretch: Draw, never: int, team: Team, room: Workspace) -> Sample:
-    rows, inverse = _drawn(n, draw_stretch, team, room)
-    return Sample(rows, inverse, never)
+def _drawn(n: int, draw_stretch: Draw, team: Team, workspace: Workspace) -> tuple[Array, Array, int]:
+    """The rows that every part drew, in order, their 1 / p, and how many rows have p 0.
 
-
-def _drawn(n: int, draw_stretch: Draw, team: Team, room: Workspace) -> tuple[Array, Array]:
-    """What every part drew, in the order of rows. Parts begin where a block of random numbers does."""
-    rows, inverse = room.array("drawn", (n,), np.int32), room.array("inverse", (n,), np.float32)
+    Parts begin where a block of random numbers does.
+    """
+    rows, inverse = workspace.array("drawn", (n,), np.int32), workspace.array("inverse", (n,), np.float32)
     blocks = -(-n // philox.NUMBERS)
     parts = 1 if n < SMALL else team.size
     bounds = [min(share(blocks, part, parts)[0] * philox.NUMBERS, n) for part in range(parts)] + [n]
-    count = [0] * parts
+    drawn, excluded = [0] * parts, [0] * parts
 
     def work(part: int) -> None:
-        if part < parts:
-            a, b = bounds[part], bounds[part + 1]
-            count[part] = draw_stretch(a, b, rows[a:b], inverse[a:b])
+        a, b = bounds[part], bounds[part + 1]
+        drawn[part], excluded[part] = draw_stretch(a, b, rows[a:b], inverse[a:b])
 
-    team.run(work) if parts > 1 else work(0)
-    kept = [slice(bounds[part], bounds[part] + count[part]) for part in range(parts)]
-    return np.concatenate([rows[one] for one in kept]), np.concatenate([inverse[one] for one in kept])
+    team.run_parts(parts, work)
+    stretches = [slice(bounds[part], bounds[part] + drawn[part]) for part in range(parts)]
+    drawn_rows = np.concatenate([rows[stretch] for stretch in stretches])
+    return drawn_rows, np.concatenate([inverse[stretch] for stretch in stretches]), sum(excluded)
 
 
 def _in_parts(n: int, work: Callable[[int, int, int], object], team: Team) -> None:

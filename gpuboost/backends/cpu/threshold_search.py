@@ -1,4 +1,4 @@
-"""Newton's sums for the threshold of a draw on the CPU, made of the counts by bucket and of the few rows next to it."""
+"""Sums over rows by which the threshold of a draw is found on the CPU."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from math import frexp
 import numpy as np
 
 from gpuboost.backends.host.threads import Team, share
-from gpuboost.backends.numerics.threshold import BUCKETS, Counts
-from gpuboost.kernels.sampling import importance as sampling
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints
+from gpuboost.kernels.sampling import importance
 from gpuboost.types import Array
 
 SMALL = 16_384  # rows below which waking another thread costs more than it saves
@@ -17,20 +18,21 @@ NO_BUCKET = BUCKETS  # one that no score is in
 
 
 @dataclass(slots=True)
-class Border:
-    """``three_sums`` of (n,) float32 scores, as ``threshold.ThreeSums`` has it.
+class ThreadedRowSums:
+    """``threshold.RowSums`` of (n,) float32 scores, shared out to threads.
 
-    A bucket that neither threshold falls into has all of its rows on one side, and its sum of significands is that of
-    its scores: only the rows of two buckets have to be looked at, and one pass finds them for as long as Newton's steps
-    stay there. ``near`` (n,) float32 is room for them.
+    For Newton's sums only the rows of two buckets have to be looked at: a bucket that neither threshold falls into has
+    all of its rows on one side, and its sum of significands is that of its scores. One pass finds these rows, for as
+    long as Newton's steps stay in the same buckets.
     """
 
     scores: Array
     counts: Counts
     team: Team
-    near: Array
-    _found_for: tuple[int, int] | None = None
-    _found: list[tuple[int, int]] = field(default_factory=list)  # where they are in ``near``, part by part
+    workspace: Workspace
+    _buckets: tuple[int, int] | None = None  # whose scores are in ``_near``
+    _near: Array = None  # (n,) float32: the scores of these buckets, part by part
+    _near_parts: list[tuple[int, int]] = field(default_factory=list)  # where each part's begin and end
 
     def three_sums(self, mu: float, low: float, scale: float) -> tuple[int, int, int]:
         upper, lower = _bucket(mu), _bucket(low) if low > 0.0 else NO_BUCKET
@@ -41,28 +43,42 @@ class Border:
             return self._sum([(self.scores, part) for part in self._parts()], mu, low, scale)
         between = int((inside << np.maximum(shift, 0)).sum())
         above, below = int(self.counts.rows[upper + 1 :].sum()), int(self.counts.rows[: max(first - 1, 0)].sum())
-        self._find(upper, lower)
-        here = self._sum([(self.near, part) for part in self._found], mu, low, scale)
-        return above + here[0], below + here[1], between + here[2]
+        self._gather(upper, lower)
+        near = self._sum([(self._near, part) for part in self._near_parts], mu, low, scale)
+        return above + near[0], below + near[1], between + near[2]
+
+    def within(self, shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
+        bits = self.scores.view(np.uint32)
+        parts, places = self._parts(), 1 << (shift - narrow)
+        out = np.zeros((len(parts), 2, places), np.int64)
+
+        def count(part: int) -> None:
+            importance.count_within(bits, *parts[part], shift, np.uint32(prefix), narrow, *out[part])
+
+        self.team.run_parts(len(parts), count)
+        rows, significands = out.sum(axis=0)
+        return rows, significands
 
     def _parts(self) -> list[tuple[int, int]]:
         n = len(self.scores)
         parts = 1 if n < SMALL else self.team.size
         return [share(n, part, parts) for part in range(parts)]
 
-    def _find(self, upper: int, lower: int) -> None:
-        if self._found_for == (upper, lower):
+    def _gather(self, upper: int, lower: int) -> None:
+        """Fill ``_near`` with the scores of these two buckets, unless it holds them."""
+        if self._buckets == (upper, lower):
             return
+        near = self._near = self.workspace.array("scores near the threshold", self.scores.shape, np.float32)
         parts = self._parts()
         count = [0] * len(parts)
 
         def take(part: int) -> None:
             a, b = parts[part]
-            count[part] = sampling.take_buckets(self.scores, a, b, upper, lower, self.near[a:b])
+            count[part] = importance.take_buckets(self.scores, a, b, upper, lower, near[a:b])
 
         self.team.run_parts(len(parts), take)
-        self._found_for = upper, lower
-        self._found = [(a, a + found) for (a, _), found in zip(parts, count, strict=True)]
+        self._buckets = upper, lower
+        self._near_parts = [(a, a + taken) for (a, _), taken in zip(parts, count, strict=True)]
 
     def _sum(
         self, parts: list[tuple[Array, tuple[int, int]]], mu: float, low: float, scale: float
@@ -71,7 +87,7 @@ class Border:
 
         def add(part: int) -> None:
             scores, (a, b) = parts[part]
-            sampling.three_sums(scores, a, b, mu, low, scale, out[part])
+            importance.three_sums(scores, a, b, mu, low, scale, out[part])
 
         if sum(b - a for _, (a, b) in parts) < SMALL:
             for part in range(len(parts)):

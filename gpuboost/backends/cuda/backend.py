@@ -43,7 +43,7 @@ from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collecte
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.host.threads import Team
-from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.backends.prediction.raw_values import rows_of
@@ -144,8 +144,10 @@ class Cuda:
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
         return self._targets.losses(loss, scores, data)
 
-    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
-        return self._importance.draw(self._targets.given(gradients), kappa, odds, key, losses)
+    def draw(
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
+    ) -> Sample:
+        return self._importance.draw(self._targets.given(gradients), kappa, rule, key, losses)
 
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:
         return self._control.keep(self._targets.given(gradients), rounds)

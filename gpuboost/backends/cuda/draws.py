@@ -17,7 +17,7 @@ ToHost: TypeAlias = Callable[[Any], NDArray[Any]]
 
 PLACES = 1 << 14  # rounds; of a longer training, the last ones
 
-DRAW = np.dtype([("rows", np.int32), ("never", np.int32), ("largest", np.float32), ("spare", np.uint32)])
+DRAW = np.dtype([("rows", np.int32), ("excluded", np.int32), ("largest", np.float32), ("spare", np.uint32)])
 """One round: rows drawn, rows whose probability was 0, and the largest 1 / p."""
 
 
@@ -63,7 +63,7 @@ def fetched(drawn: Drawn, to_host: ToHost, numbers: Sequence[int] = ()) -> tuple
         return Gradients(to_host(g)[:, :rows], to_host(h)[:, :rows], None if m is None else to_host(m)[:rows])
 
     of_all, of_target = brought(drawn.gradients, None), brought(drawn.target.gradients, count if some else None)
-    on_host = Sample(to_host(sample.rows)[:count], inverse, int(last["never"]))
+    on_host = Sample(to_host(sample.rows)[:count], inverse, int(last["excluded"]))
     target = replace(drawn.target, rows=on_host.rows if some else None, gradients=of_target)
     leaves = tuple(leaf if leaf is None else to_host(leaf) for leaf in drawn.leaves)
     return Drawn(of_all, on_host, target, leaves), draws

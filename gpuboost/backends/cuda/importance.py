@@ -21,15 +21,13 @@ from gpuboost.backends.cuda.target import (
     rows_drawn_at_most,
 )
 from gpuboost.backends.numerics import threshold
-from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.keys import Key
 from gpuboost.types import Array
 
 COUNT_THREADS, COUNT_ROWS, LEAST_ROWS, APPROACH_ROWS = 512, 1 << 14, 2048, 4 * 256  # as in the kernels
 THRESHOLD_BYTES, SEEN_BYTES = 80, 16
 GRADIENT, BOTH, CURVATURE, LOSSES = 0, 1, 2, 3  # what a score is made of
-FIXED, SOLVED, RANKED, HEAVIEST = 0, 1, 2, 3
-FLOOR_SLACK = 1.0 / 64.0  # of a rate that is solved for with a floor, whose last step may be a little too long
 FILES = (
     "common/common.cuh",
     "common/blocks.cuh",
@@ -40,30 +38,12 @@ FILES = (
 )
 
 
-def settings(odds: Odds) -> tuple[int, float, float]:
-    """The kind of odds, and two numbers that say what they are, as ``score_rows`` takes them."""
-    match odds:
-        case Proportional(rate=None):
-            return FIXED, 0.0 if odds.rho is None else odds.rho, odds.floor
-        case Proportional():
-            return SOLVED, float(odds.rate or 0.0), odds.floor
-        case TopAndOthers():
-            return RANKED, odds.top, threshold.others(odds.top, odds.other)
-        case Heaviest():
-            return HEAVIEST, odds.mass, 0.0
-
-
-def room_for(odds: Odds, n: int) -> int:
-    """Entries of a list of drawn rows. Sums of p are known, but for a rho that is given, and for ties of the heaviest.
+def room_for(rule: ProbabilityRule, n: int) -> int:
+    """Entries of a list of drawn rows.
 
     A sum of independent draws of mean r n varies no more than one of n draws of probability r.
     """
-    match odds:
-        case Proportional(rate=float(rate)):
-            return rows_drawn_at_most(min(1.0, rate * (1.0 + FLOOR_SLACK * (odds.floor > 0.0))), n)
-        case TopAndOthers():
-            return rows_drawn_at_most(min(1.0, odds.top + odds.other), n)
-    return rows_drawn_at_most(1.0, n)
+    return rows_drawn_at_most(rule.largest_rate, n)
 
 
 class Importance:
@@ -74,26 +54,26 @@ class Importance:
         self._kernel, self._key = Kernels(runtime, *FILES), Input(rounds, KEY_WORDS)
 
     def draw(
-        self, gradients: DeviceGradients, kappa: float, odds: Odds, key: Key, losses: Array | None
+        self, gradients: DeviceGradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None
     ) -> DeviceSample:
         """See the verb."""
-        return self._draw(gradients, kappa, odds, self._key.set(*key.words), losses)
+        return self._draw(gradients, kappa, rule, self._key.set(*key.words), losses)
 
     @recorded_verb()
     def _draw(
-        self, gradients: DeviceGradients, kappa: float, odds: Odds, key: Input, losses: Array | None
+        self, gradients: DeviceGradients, kappa: float, rule: ProbabilityRule, key: Input, losses: Array | None
     ) -> DeviceSample:
         n = gradients.g.shape[1]
-        room = room_for(odds, n)
+        room = room_for(rule, n)
         made = self._rounds.buffer(("scored", room, n), lambda: self._room(room, n))
-        kind = self._score(gradients, kappa, odds, losses, made)
+        self._score(gradients, kappa, rule, losses, made)
         rows = {"scores": made["scores"], "n": n, "threshold": made["threshold"]}
-        if kind == SOLVED:
+        if rule.search == "newton":
             for _ in range(threshold.STEPS):
                 self._kernel("approach")(
                     self._blocks(n, APPROACH_ROWS), (256,), **rows, sums=made["sums"], arrived=made["arrived"]
                 )
-        elif kind != FIXED:
+        elif rule.search == "bits":
             span = self._span(n)
             for level in range(1, 1 + len(threshold.LEVELS)):
                 self._kernel("refine")(
@@ -118,11 +98,12 @@ class Importance:
     # parts of the above
 
     def _score(
-        self, gradients: DeviceGradients, kappa: float, odds: Odds, losses: Array | None, made: dict[str, Array]
-    ) -> int:
-        """Queue the scores and the beginning of the search. Returns the kind of odds."""
+        self, gradients: DeviceGradients, kappa: float, rule: ProbabilityRule, losses: Array | None,
+        made: dict[str, Array],
+    ) -> None:  # fmt: skip
+        """Queue the scores and the beginning of the search."""
         (k, n), of_rows = gradients.g.shape, self._resident.nothing
-        kind, a, b = settings(odds)
+        a, b = rule.settings
         made_of = CURVATURE if kappa == inf else BOTH if kappa > 0.0 else GRADIENT
         if losses is not None:
             made_of, of_rows = LOSSES, self._resident.array(losses, np.float64)
@@ -130,11 +111,10 @@ class Importance:
         self._kernel("score_rows")(
             self._blocks(n, span), (COUNT_THREADS,),
             g=gradients.g, h=gradients.h, losses=of_rows, made_of=made_of, kappa=kappa,
-            **self._resident.times(gradients.multiplicity), n=n, k=k, kind=kind, a=a, b=b, span=span,
+            **self._resident.times(gradients.multiplicity), n=n, k=k, kind=rule.kind, a=a, b=b, span=span,
             scores=made["scores"], counts=made["counts"], bad=made["bad"], arrived=made["arrived"],
             threshold=made["threshold"],
         )  # fmt: skip
-        return kind
 
     def _room(self, room: int, n: int) -> dict[str, Array]:
         chunks, zeros = max(1, -(-n // CHUNK)), self._runtime.zeros

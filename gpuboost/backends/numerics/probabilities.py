@@ -1,29 +1,108 @@
-"""With what probability each row is drawn, given the size of its score: three rules, as records for every machine.
+"""Sampling probability rules: from the scores of all rows to the probability with which each row is drawn.
+
+A rule is two pure functions. ``solve`` finds its parameters from sums over the rows, ``probability`` is p of a row with
+these parameters. Every machine calls ``solve`` with its own way to sum, but for CUDA, where it is part of a graph.
 
 Scores s are float32, not negative, normal numbers or 0. All arithmetic below is float64 and IEEE, with +, *, /, sqrt
-and comparisons only, and sums over rows are integers, so that a threshold has the same bits on every machine.
+and comparisons only, and sums over rows are integers, so that parameters have the same bits on every machine.
+
+A new rule is a class in this file, with a ``kind`` of its own, and a case for this kind in ``_probabilities`` of
+kernels/sampling/importance.py and in kernels/sampling/threshold.cuh.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from gpuboost.backends.numerics import threshold
+from gpuboost.backends.numerics.threshold import Counts, RowSums
+from gpuboost.types import Array
+
+FIXED_THRESHOLD, SOLVED_THRESHOLD, GOSS, TRIMMING = 0, 1, 2, 3  # kinds, as in the kernels
+FLOOR_SLACK = 1.0 / 64.0  # of a rate that is solved for with a floor: the last step may be a little too long
+
+Parameters: TypeAlias = tuple[float, ...]
+"""What ``probability`` needs to know of all rows"""
+
+Search: TypeAlias = Literal["given", "newton", "bits"]
+"""How a GPU finds the parameters: none to find; Newton's steps; digits of a score, from its highest bits downwards"""
+
+
+class ProbabilityRule(Protocol):
+    """A frozen record: rules are compared by value, and sent to shards."""
+
+    @property
+    def kind(self) -> int:
+        """The number by which compiled kernels know the rule."""
+        ...
+
+    @property
+    def search(self) -> Search: ...
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        """Two numbers that say all of the rule that its kind does not, for the kernels of a GPU."""
+        ...
+
+    @property
+    def largest_rate(self) -> float:
+        """The mean of p over the rows is at most this, unless many scores tie; 1.0 if nothing is known."""
+        ...
+
+    def solve(self, counts: Counts, sums: RowSums) -> Parameters:
+        """The parameters, from the counts of all scores and from sums over the rows."""
+        ...
+
+    def probability(self, score: Array, parameters: Parameters) -> Array:
+        """P of a score, or of an array of scores; float64 in and out."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Proportional:
-    """p_i = min(1, max(floor, rho s_i)), with rho such that the p_i sum to ``rate`` times the number of rows.
+class ThresholdRule:
+    """p_i = min(1, max(floor, rho s_i)), as in MVS; rho is such that the p_i sum to ``rate`` times the number of rows.
 
-    Or rho is given, and there is nothing to solve. Exactly one of the two is.
+    Or rho is given, and there is nothing to solve. Exactly one of the two is. 1 / rho is the threshold: rows whose
+    score reaches it are surely drawn.
     """
 
     rate: float | None = None
     rho: float | None = None
     floor: float = 0.0
 
+    @property
+    def kind(self) -> int:
+        return FIXED_THRESHOLD if self.rate is None else SOLVED_THRESHOLD
+
+    @property
+    def search(self) -> Search:
+        return "given" if self.rate is None else "newton"
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        """Rho or the rate, and the floor."""
+        return float((self.rho if self.rate is None else self.rate) or 0.0), self.floor
+
+    @property
+    def largest_rate(self) -> float:
+        return 1.0 if self.rate is None else min(1.0, self.rate * (1.0 + FLOOR_SLACK * (self.floor > 0.0)))
+
+    def solve(self, counts: Counts, sums: RowSums) -> Parameters:
+        """Rho and the floor."""
+        if self.rate is None:
+            return self.settings
+        return threshold.rho_for_rate(counts, self.rate, self.floor, sums.three_sums), self.floor
+
+    def probability(self, score: Array, parameters: Parameters) -> Array:
+        rho, floor = parameters
+        return np.minimum(1.0, np.maximum(floor, rho * score))
+
 
 @dataclass(frozen=True, slots=True)
-class TopAndOthers:
+class GossRule:
     """p_i = 1 for the share ``top`` of the rows with the largest scores, and the same for all others: a share ``other``
     of all rows is drawn from them. Rows that tie at the border have a probability between, the same for each.
     """
@@ -31,12 +110,52 @@ class TopAndOthers:
     top: float
     other: float
 
+    kind: ClassVar[int] = GOSS
+    search: ClassVar[Search] = "bits"
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        """The share of the top, and p of the others."""
+        return self.top, min(1.0, self.other / (1.0 - self.top))
+
+    @property
+    def largest_rate(self) -> float:
+        return min(1.0, self.top + self.other)
+
+    def solve(self, counts: Counts, sums: RowSums) -> Parameters:
+        """The score at the border, p of a row that has it, and p of a row below."""
+        rank, (_, others) = self.top * counts.n, self.settings
+        border, above, ties = threshold.score_of_rank(counts, rank, sums.within)
+        return border, threshold.probability_of_ties(rank, above, ties, others), others
+
+    def probability(self, score: Array, parameters: Parameters) -> Array:
+        return _by_border(score, *parameters)
+
 
 @dataclass(frozen=True, slots=True)
-class Heaviest:
+class TrimmingRule:
     """p_i = 1 for the rows with the largest scores that together hold ``mass`` of the sum of all; 0 for the others."""
 
     mass: float
 
+    kind: ClassVar[int] = TRIMMING
+    search: ClassVar[Search] = "bits"
+    largest_rate: ClassVar[float] = 1.0
 
-Odds: TypeAlias = Proportional | TopAndOthers | Heaviest
+    @property
+    def settings(self) -> tuple[float, float]:
+        return self.mass, 0.0
+
+    def solve(self, counts: Counts, sums: RowSums) -> Parameters:
+        """As ``GossRule.solve``; rows that tie at the border are all drawn."""
+        return threshold.score_of_mass(counts, self.mass, sums.within), 1.0, 0.0
+
+    def probability(self, score: Array, parameters: Parameters) -> Array:
+        return _by_border(score, *parameters)
+
+
+def _by_border(score: Array, border: float, at_border: float, below: float) -> Array:
+    return np.where(score > border, 1.0, np.where(score == border, at_border, below))
+
+
+Proportional, TopAndOthers, Heaviest = ThresholdRule, GossRule, TrimmingRule  # their names in version 0.1

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import frexp, ldexp
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,18 @@ Within: TypeAlias = Callable[[int, int, int], tuple[Ints, Ints]]
 """(shift, prefix, narrow) -> rows and significands, by the next bits, of scores whose bits from ``shift`` up are it"""
 
 
+class RowSums(Protocol):
+    """Sums over all rows of one draw: integers, so that it does not matter who adds them up."""
+
+    def three_sums(self, mu: float, low: float, scale: float) -> tuple[int, int, int]:
+        """See ``ThreeSums``."""
+        ...
+
+    def within(self, shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
+        """See ``Within``."""
+        ...
+
+
 def check(not_numbers: int) -> None:
     """Raise InputError if there are any."""
     if not_numbers:
@@ -63,7 +75,7 @@ def check(not_numbers: int) -> None:
         )
 
 
-def proportional(counts: Counts, rate: float, floor: float, three_sums: ThreeSums) -> float:
+def rho_for_rate(counts: Counts, rate: float, floor: float, three_sums: ThreeSums) -> float:
     """rho such that min(1, max(floor, rho s)) sums to rate * n; as large as it takes if that cannot be reached.
 
     The buckets, as if all scores of one were its mean, give a first guess; Newton's method does the rest. What it
@@ -101,7 +113,7 @@ def first_guess(counts: Counts, need: float, floor: float) -> float:
     return float((need - above[at] - floor * below[at]) / between[at])
 
 
-def ranked(counts: Counts, k: float, within: Within) -> tuple[float, int, int]:
+def score_of_rank(counts: Counts, k: float, within: Within) -> tuple[float, int, int]:
     """The score of rank k from the top, how many rows are above it, and how many are equal to it. 0 < k <= n."""
     at, above = _rank(counts.rows, k, 0)
     prefix = at
@@ -112,13 +124,8 @@ def ranked(counts: Counts, k: float, within: Within) -> tuple[float, int, int]:
     return _score(prefix), above, int(rows[at])
 
 
-def others(top: float, other: float) -> float:
-    """The probability of a row that is not among the top."""
-    return min(1.0, other / (1.0 - top))
-
-
-def at_border(k: float, above: int, ties: int, p: float) -> float:
-    """That of a row that ties at rank k: as likely among the top as there is room, else p, as all others."""
+def probability_of_ties(k: float, above: int, ties: int, p: float) -> float:
+    """P of a row that ties at rank k: as likely among the top as there is room, else p, as all others."""
     among_top = min(1.0, (k - above) / ties)
     return among_top + (1.0 - among_top) * p
 
@@ -130,7 +137,7 @@ def _rank(rows: Ints, k: float, above: int) -> tuple[int, int]:
     return at, int(from_top[at] - rows[at])
 
 
-def heaviest(counts: Counts, mass: float, within: Within) -> float:
+def score_of_mass(counts: Counts, mass: float, within: Within) -> float:
     """The largest score such that it and all larger ones hold that share of the sum of all; 0 if that is 0."""
     sums = counts.sums()
     from_top = running(sums[::-1])[::-1]

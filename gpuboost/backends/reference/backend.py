@@ -14,7 +14,7 @@ from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.exact_sums import fixed_order_sum, integers
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
-from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_numbers import gaussian_of, uniform_bits
 from gpuboost.backends.numerics.random_trees import counted
 from gpuboost.backends.prediction import additive
@@ -94,8 +94,10 @@ class Reference:
         rows = np.flatnonzero(drawn).astype(np.int32)
         return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))
 
-    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
-        return reference_sampling.draw(gradients, kappa, odds, uniform_bits(gradients.g.shape[1], key), losses)
+    def draw(
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
+    ) -> Sample:
+        return reference_sampling.draw(gradients, kappa, rule, uniform_bits(gradients.g.shape[1], key), losses)
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
         each = np.array(_values(loss, scores, data.y), np.float64)

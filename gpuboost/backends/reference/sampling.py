@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
 from gpuboost.backends.numerics import threshold
-from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints
 from gpuboost.types import Array, Gradients, Sample
 
 NORMAL, LARGEST = 2.0**-126, float(np.finfo(np.float32).max)
 
 
-def draw(gradients: Gradients, kappa: float, odds: Odds, numbers: Array, losses: Array | None) -> Sample:
+def draw(gradients: Gradients, kappa: float, rule: ProbabilityRule, numbers: Array, losses: Array | None) -> Sample:
     """``numbers`` (n,) are each row's own number of the stream: integers below 2**32."""
     scores = scores_of(gradients, kappa, losses)
-    p = probabilities(scores, odds)
+    p = probabilities(scores, rule)
     rows = np.flatnonzero(numbers.astype(np.float64) < p * 2.0**32)
     return Sample(rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32), int((p == 0.0).sum()))
 
 
 def scores_of(gradients: Gradients, kappa: float, losses: Array | None) -> Array:
-    """(n,) float32: sqrt(sum g^2 + kappa sum h^2) over outputs, or the price of each row; times its multiplicity."""
+    """(n,) float32: sqrt(sum g^2 + kappa sum h^2) over outputs, or the loss of each row; times its multiplicity."""
     if losses is None:
         g = np.zeros(gradients.g.shape[1])
         h = np.zeros(gradients.g.shape[1])
@@ -40,33 +41,26 @@ def scores_of(gradients: Gradients, kappa: float, losses: Array | None) -> Array
     return np.where(s >= NORMAL, s, 0.0).astype(np.float32)
 
 
-def probabilities(scores: Array, odds: Odds) -> Array:
-    """(n,) float64."""
-    n, counts = len(scores), counts_of(scores)
+def probabilities(scores: Array, rule: ProbabilityRule) -> Array:
+    """(n,) float64 p of each row, of (n,) float32 scores."""
+    return rule.probability(scores.astype(np.float64), rule.solve(counts_of(scores), _RowSums(scores)))
 
-    def three_sums(mu: float, low: float, scale: float) -> tuple[int, int, int]:
-        s = scores.astype(np.float64)
+
+@dataclass(frozen=True, slots=True)
+class _RowSums:
+    """``threshold.RowSums`` of an array."""
+
+    scores: Array  # (n,) float32
+
+    def three_sums(self, mu: float, low: float, scale: float) -> tuple[int, int, int]:
+        s = self.scores.astype(np.float64)
         above, below = s >= mu, s < low
         between = np.rint(s[~above & ~below] * scale).astype(np.int64)
         return int(above.sum()), int(below.sum()), int(between.sum())
 
-    def within(shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
-        bits = scores.view(np.uint32)
+    def within(self, shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
+        bits = self.scores.view(np.uint32)
         return _by_place(bits[bits >> shift == prefix], narrow, 1 << (shift - narrow))
-
-    match odds:
-        case Proportional():
-            rho = 0.0 if odds.rho is None else odds.rho
-            if odds.rate is not None:
-                rho = threshold.proportional(counts, odds.rate, odds.floor, three_sums)
-            return np.minimum(1.0, np.maximum(odds.floor, rho * scores.astype(np.float64)))
-        case TopAndOthers():
-            border, above, ties = threshold.ranked(counts, odds.top * n, within)
-            p = threshold.others(odds.top, odds.other)
-            at_border = threshold.at_border(odds.top * n, above, ties, p)
-            return np.where(scores > border, 1.0, np.where(scores == border, at_border, p))
-        case Heaviest():
-            return (scores >= np.float32(threshold.heaviest(counts, odds.mass, within))).astype(np.float64)
 
 
 def counts_of(scores: Array) -> Counts:

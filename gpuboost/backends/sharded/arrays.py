@@ -1,27 +1,30 @@
-"""Arrays of the driver that are not there: their rows lie with the shards."""
+"""Arrays of the driver whose rows lie with the shards, and the calls that make them."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import count
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from weakref import finalize
 
-from gpuboost.backends.sharded.crew import Crew, Held, Message
+from gpuboost.backends.sharded.worker_group import Kept, Message, ObjectRef, WorkerGroup
 from gpuboost.types import Gradients, Sample, Target, TrainingSet
 
 RECORDS = (Gradients, Sample, Target)
 
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
 
 class Distributed:
-    """An array of rows, each shard holding its own. What is no longer referred to here is dropped there."""
+    """An array of rows, each shard keeping its own. Once it is no longer referred to here, the shards drop it."""
 
-    __slots__ = ("__weakref__", "held", "shape", "sizes")
+    __slots__ = ("__weakref__", "ref", "shape", "sizes")
 
     def __init__(self, number: int, shape: tuple[int, ...], sizes: tuple[int, ...]) -> None:
-        self.held = Held(number)
+        self.ref = ObjectRef(number)
         self.shape = shape
         self.sizes = sizes  # rows of each shard
 
@@ -29,57 +32,87 @@ class Distributed:
         return f"Distributed{self.shape}"
 
 
+class RemoteCalls(Protocol):
+    """Calls of one method of all shards, with the same arguments. A ``Distributed`` stands for each shard's rows."""
+
+    def ask(self, method: Callable[Concatenate[Any, P], Answer], *args: P.args, **kwargs: P.kwargs) -> list[Answer]:
+        """The answers of all shards, in the order of their rows."""
+        ...
+
+    def tell(self, method: Callable[Concatenate[Any, P], Any], *args: P.args, **kwargs: P.kwargs) -> None:
+        """The same without waiting for an answer."""
+        ...
+
+    def keep(
+        self, arrays: int, method: Callable[Concatenate[Any, P], tuple[Kept, Any]], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[int, ...]:
+        """Numbers under which the shards keep so many results, without waiting for an answer."""
+        ...
+
+
 @dataclass(slots=True)
 class Driver:
-    """The driver's end of the conversation: numbers of arrays, and which of them are still needed."""
+    """``RemoteCalls`` that are sent at once; it numbers the arrays, and knows which are still needed."""
 
-    crew: Crew
+    workers: WorkerGroup
     numbers: count[int] = field(default_factory=count)
     dropped: deque[int] = field(default_factory=deque)
 
-    def ask(self, method: str, *args: Any) -> list[Any]:
-        """The answers of all shards to the same question, in the order of their rows."""
-        return self.crew.ask([self._message(method, args, ())] * self.crew.size)
+    def ask(self, method: Callable[Concatenate[Any, P], Answer], *args: P.args, **kwargs: P.kwargs) -> list[Answer]:
+        """See ``RemoteCalls``."""
+        return self.workers.ask([self.message(method, args, kwargs)] * self.workers.size)
 
-    def tell(self, method: str, *args: Any) -> None:
-        self.crew.tell([self._message(method, args, ())] * self.crew.size)
+    def tell(self, method: Callable[Concatenate[Any, P], Any], *args: P.args, **kwargs: P.kwargs) -> None:
+        """See ``RemoteCalls``."""
+        self.workers.tell([self.message(method, args, kwargs)] * self.workers.size)
 
-    def ask_each(self, method: str, each: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The same where every shard is asked something else."""
-        dropped = self._take_dropped()
-        messages = [Message(method, tuple(map(sent, args)), (), dropped) for args in each]
-        return self.crew.ask(messages)
-
-    def keep(self, arrays: int, method: str, *args: Any) -> tuple[int, ...]:
-        """Have the shards hold so many results of a method, of which nobody waits for an answer."""
-        numbers = self._new(arrays)
-        self.crew.tell([self._message(method, args, numbers)] * self.crew.size)
+    def keep(
+        self, arrays: int, method: Callable[Concatenate[Any, P], tuple[Kept, Any]], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[int, ...]:
+        """See ``RemoteCalls``."""
+        numbers = self.new_numbers(arrays)
+        self.workers.tell([self.message(method, args, kwargs, numbers)] * self.workers.size)
         return numbers
 
-    def ask_and_keep(self, arrays: int, method: str, *args: Any) -> tuple[tuple[int, ...], list[Any]]:
-        """The same with answers."""
-        numbers = self._new(arrays)
-        return numbers, self.crew.ask([self._message(method, args, numbers)] * self.crew.size)
+    def ask_and_keep(
+        self, arrays: int, method: Callable[Concatenate[Any, P], tuple[Kept, Answer]], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[tuple[int, ...], list[Answer]]:
+        """``keep`` with answers."""
+        numbers = self.new_numbers(arrays)
+        return numbers, self.workers.ask([self.message(method, args, kwargs, numbers)] * self.workers.size)
+
+    def ask_each(self, method: Callable[..., Answer], each: Sequence[tuple[Any, ...]]) -> list[Answer]:
+        """``ask`` with other arguments for every shard."""
+        return self.workers.ask(self._messages(method, each, ()))
 
     def ask_each_and_keep(
-        self, arrays: int, method: str, each: Sequence[tuple[Any, ...]]
-    ) -> tuple[tuple[int, ...], list[Any]]:
-        """The same where every shard is asked something else."""
-        numbers, dropped = self._new(arrays), self._take_dropped()
-        messages = [Message(method, tuple(map(sent, args)), numbers, dropped) for args in each]
-        return numbers, self.crew.ask(messages)
+        self, arrays: int, method: Callable[..., tuple[Kept, Answer]], each: Sequence[tuple[Any, ...]]
+    ) -> tuple[tuple[int, ...], list[Answer]]:
+        """``ask_and_keep`` with other arguments for every shard."""
+        numbers = self.new_numbers(arrays)
+        return numbers, self.workers.ask(self._messages(method, each, numbers))
 
     def array(self, number: int, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Distributed:
-        """A handle on what the shards hold under that number, for as long as somebody has it."""
-        made = Distributed(number, shape, sizes)
-        finalize(made, self.dropped.append, number)
-        return made
+        """A handle on what the shards keep under that number. They drop it when the handle is gone."""
+        handle = Distributed(number, shape, sizes)
+        finalize(handle, self.dropped.append, number)
+        return handle
 
-    def _new(self, arrays: int) -> tuple[int, ...]:
+    def new_numbers(self, arrays: int) -> tuple[int, ...]:
         return tuple(next(self.numbers) for _ in range(arrays))
 
-    def _message(self, method: str, args: tuple[Any, ...], keep: tuple[int, ...]) -> Message:
-        return Message(method, tuple(map(sent, args)), keep, self._take_dropped())
+    def message(
+        self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], keep: tuple[int, ...] = ()
+    ) -> Message:
+        """A message for all shards, which also tells them what to drop."""
+        named = {name: sent(value) for name, value in kwargs.items()}
+        return Message(method, tuple(map(sent, args)), named, keep, self._take_dropped())
+
+    def _messages(
+        self, method: Callable[..., Any], each: Sequence[tuple[Any, ...]], keep: tuple[int, ...]
+    ) -> list[Message]:
+        dropped = self._take_dropped()
+        return [Message(method, tuple(map(sent, args)), {}, keep, dropped) for args in each]
 
     def _take_dropped(self) -> tuple[int, ...]:
         taken = []
@@ -88,16 +121,16 @@ class Driver:
         return tuple(taken)
 
 
-def sent(given: Any) -> Any:
-    """The argument as a shard is to get it: numbers in place of arrays that it holds."""
-    if isinstance(given, Distributed):
-        return given.held
-    if isinstance(given, tuple):
-        return tuple(map(sent, given))
-    if isinstance(given, RECORDS):
-        parts = {one.name: getattr(given, one.name) for one in fields(given)}
-        return replace(given, **{name: sent(part) for name, part in parts.items() if _travels(part)})
-    return given
+def sent(argument: Any) -> Any:
+    """The argument as a shard is to get it: numbers in place of arrays that it keeps."""
+    if isinstance(argument, Distributed):
+        return argument.ref
+    if isinstance(argument, tuple):
+        return tuple(map(sent, argument))
+    if isinstance(argument, RECORDS):
+        parts = {entry.name: getattr(argument, entry.name) for entry in fields(argument)}
+        return replace(argument, **{name: sent(part) for name, part in parts.items() if _travels(part)})
+    return argument
 
 
 def _travels(part: Any) -> bool:
@@ -105,5 +138,5 @@ def _travels(part: Any) -> bool:
 
 
 def is_distributed(data: TrainingSet) -> bool:
-    """Whether the shards hold these rows; those of an eval set are the driver's own."""
+    """Whether the shards keep these rows; those of an eval set are the driver's own."""
     return isinstance(getattr(data.bins, "rows", None), Distributed)

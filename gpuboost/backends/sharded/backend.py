@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -18,17 +18,18 @@ from gpuboost.backends.host.threads import Team
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
-from gpuboost.backends.numerics.probabilities import Odds
+from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.sharded.arrays import Distributed, Driver
-from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.drawing import draw
 from gpuboost.backends.sharded.extents import Extent, Scales, scales_of
 from gpuboost.backends.sharded.grower import ShardedGrower
 from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.ordered import joined
-from gpuboost.backends.sharded.piece import Source
 from gpuboost.backends.sharded.quantiles import quantiles
+from gpuboost.backends.sharded.shard import Shard
+from gpuboost.backends.sharded.shard_data import ShardSource
+from gpuboost.backends.sharded.worker_group import Kept, WorkerGroup
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -48,12 +49,14 @@ from gpuboost.types import (
     Tree,
 )
 
+P = ParamSpec("P")
+
 NO_BINS = np.empty((0, 0), np.uint8)
 NO_LONGS, NO_INTS, NO_BYTES = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8)
 
 
 class Sharded(Machine):
-    """Training rows lie with the crew's shards (``place``). Other rows, of eval sets and to predict, are the driver's.
+    """Training rows lie with the shards (``place``). Other rows, of eval sets and to predict, are the driver's.
 
     ``threads`` are the driver's own: to search histograms for splits, and for its own rows.
     """
@@ -61,9 +64,11 @@ class Sharded(Machine):
     offers = CPU_SHARDS
     whole = False  # whether shards must begin where stretches do
     why = "shards compute on CPUs"
+    _shard = Shard
 
-    def __init__(self, crew: Crew, threads: int = 1) -> None:
-        super().__init__(Driver(crew), threads)
+    def __init__(self, workers: WorkerGroup, threads: int = 1) -> None:
+        driver = Driver(workers)
+        super().__init__(driver, driver, threads)
         self._team = Team(threads)
         self._last_extents: tuple[Any, list[Extent]] | None = None
         self._workspaces: list[Workspace] = []
@@ -73,7 +78,7 @@ class Sharded(Machine):
     # the data, once
 
     def place(
-        self, sources: Sequence[Source], cuts: Cuts, y: Array, weight: Array | None, multiplicity: Array | None,
+        self, sources: Sequence[ShardSource], cuts: Cuts, y: Array, weight: Array | None, multiplicity: Array | None,
         query_start: Array | None, sizes: Sequence[int],
     ) -> TrainingSet:  # fmt: skip
         """Give every shard its rows. The driver keeps the target and the weights of all, and no feature.
@@ -82,14 +87,14 @@ class Sharded(Machine):
         that order.
         """
         firsts, self._last_extents = self._sized(sizes, len(y)), None
-        self._driver.crew.narrow(len(sources))
+        self._driver.workers.narrow(len(sources))
         each = [(source, cuts, first) for source, first in zip(sources, firsts, strict=True)]
-        numbers, defaults = self._driver.ask_each_and_keep(2, "hold", each)
+        numbers, defaults = self._driver.ask_each_and_keep(2, Shard.hold, each)
         if all(default is not None for default in defaults):
             self._empty = _no_rows(defaults[0])
         else:
             self._empty = DenseBins(NO_BINS, NO_BINS)
-            self._driver.tell("fill")
+            self._driver.tell(Shard.fill)
         bins = self._array(numbers[0], (len(y), cuts.n_features))
         kept = self._array(numbers[1], (len(y),))
         self._multiplicity = None if multiplicity is None else kept
@@ -103,24 +108,26 @@ class Sharded(Machine):
     # the target, once a round
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
-        g, h = self._driver.keep(2, "differentiate", self._held(loss), scores, curvature)
+        g, h = self._driver.keep(2, Shard.differentiate, self._remote_loss(loss), scores, curvature)
         return Gradients(self._array(g, scores.shape), self._array(h, scores.shape), self._multiplicity)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
-        return self._sample(*self._driver.ask_and_keep(2, "draw_evenly", probability, key))
+        return self._sample(*self._driver.ask_and_keep(2, Shard.draw_evenly, probability, key))
 
-    def draw(self, gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None = None) -> Sample:
-        return self._sample(*draw(self._driver, gradients, kappa, odds, key, losses))
+    def draw(
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
+    ) -> Sample:
+        return self._sample(*draw(self._driver, gradients, kappa, rule, key, losses))
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
-        (number,) = self._driver.keep(1, "price", self._held(loss), scores)
+        (number,) = self._driver.keep(1, Shard.row_losses, self._remote_loss(loss), scores)
         return self._array(number, scores.shape[1:])
 
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return self._made(gradients.g.shape, self._sizes, "by_node", gradients, sample, before, eta)
+        return self._made(gradients.g.shape, self._sizes, Shard.node_control, gradients, sample, before, eta)
 
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
@@ -129,20 +136,22 @@ class Sharded(Machine):
         means = []
         for output, (leaf_of_row, size) in enumerate(zip(leaves, sizes, strict=True)):
             exact, _, units = self._leaf_integers(before, output, leaf_of_row, size)
-            rows = self._total("weight_of_leaves", leaf_of_row, size, before.multiplicity)
+            rows = self._total(Shard.weight_of_leaves, leaf_of_row, size, before.multiplicity)
             means.append(exact[:, 0] * units[0] / np.maximum(rows, 1))
         counts = self._sizes if sample.rows is None else sample.rows.sizes
         shape = gradients.g.shape[0], sum(counts)
-        return self._made(shape, counts, "by_leaf", gradients, sample, before, eta, tuple(leaves), tuple(means))
+        return self._made(
+            shape, counts, Shard.leaf_control, gradients, sample, before, eta, tuple(leaves), tuple(means)
+        )
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         if sample.rows is None:
             return gradients
         counts = sample.rows.sizes
-        return self._made((gradients.g.shape[0], sum(counts)), counts, "weighed", gradients, sample)
+        return self._made((gradients.g.shape[0], sum(counts)), counts, Shard.weighed, gradients, sample)
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
-        (number,) = self._driver.keep(1, "with_noise", gradients, rows, noise)
+        (number,) = self._driver.keep(1, Shard.with_noise, gradients, rows, noise)
         return replace(gradients, g=self._driver.array(number, gradients.g.shape, gradients.g.sizes))
 
     # the tree
@@ -156,16 +165,16 @@ class Sharded(Machine):
         sizes = target.gradients.g.sizes
         scales, weight = self._scales(target.gradients, output)
         tree = next(self._driver.numbers)
-        sums = self._driver.ask("sow", tree, target, output, candidates, limits, scales)
+        sums = self._driver.ask(Shard.init_root, tree, target, output, candidates, limits, scales)
         totals = sum(g for g, _ in sums), sum(h for _, h in sums)
         layout = layout_of(self._empty, data.cuts, candidates, by_column=False)
         workspace = self._workspaces.pop() if self._workspaces else Workspace()
         grower = ShardedGrower(
-            tree, self._driver.ask, self._driver.tell, self._empty, data.cuts, layout, sum(sizes), weight, totals,
+            tree, self._driver, self._empty, data.cuts, layout, sum(sizes), weight, totals,
             (1.0 / scales[0], 1.0 / scales[1]), limits, output, self._team, workspace, candidates,
         )  # fmt: skip
         grower.grow()
-        (number,), counts = self._driver.ask_and_keep(1, "settle", tree)
+        (number,), counts = self._driver.ask_and_keep(1, Shard.settle, tree)
         leaf_of_row = self._driver.array(number, (data.n_rows,), sizes)
         nodes = grower.finished(reduce(add, counts))
         self._workspaces.append(workspace)
@@ -178,7 +187,7 @@ class Sharded(Machine):
     ) -> tuple[Tree, Array]:  # fmt: skip
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
         if leaf_of_row is None:
-            (number,) = self._driver.keep(1, "route", nodes)
+            (number,) = self._driver.keep(1, Shard.route, nodes)
             leaf_of_row = self._array(number, (data.n_rows,))
         if sums is None or structure.version != version:
             exact, rows, units = self._leaf_integers(gradients, structure.output, leaf_of_row, len(nodes.feature))
@@ -190,10 +199,15 @@ class Sharded(Machine):
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
         assert loss.leaf_quantile is not None
         scale = 1.0 if data.weight is None else weight_scale(data.weight)
-        (number,) = self._driver.keep(1, "residuals", leaf_of_row, scores, tree.output, scale)
-        residuals = self._array(number, (data.n_rows,))
-        found = quantiles(partial(self._total, "rank", residuals, len(tree.value)), len(tree.value), loss.leaf_quantile)
-        return replace(tree, value=np.where(tree.nodes.is_leaf, found, 0.0))
+        (number,) = self._driver.keep(1, Shard.residuals, leaf_of_row, scores, tree.output, scale)
+        residuals: Any = self._array(number, (data.n_rows,))
+        n_nodes = len(tree.value)
+
+        def rank(prefixes: Array, shift: int) -> Array:
+            return self._total(Shard.rank, residuals, n_nodes, prefixes, shift)
+
+        value = quantiles(rank, n_nodes, loss.leaf_quantile)
+        return replace(tree, value=np.where(tree.nodes.is_leaf, value, 0.0))
 
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
@@ -204,41 +218,44 @@ class Sharded(Machine):
 
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
         if isinstance(scores, Distributed):
-            self._driver.tell("add", scores, tree, factor, leaf_of_row)
+            self._driver.tell(Shard.add, scores, tree, factor, leaf_of_row)
         else:
             self._local.add_leaves(scores, tree, factor, leaf_of_row)
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         if isinstance(scores, Distributed):
-            self._driver.tell("add_routed", scores, tree, factor)
+            self._driver.tell(Shard.add_routed, scores, tree, factor)
         else:
             self._local.add_tree(scores, tree, factor, bins, cuts)
 
     # parts of the above
 
     def _sum_of_losses(self, loss: Loss, scores: Array, *, weighted: bool) -> float:
-        return joined(self._driver.ask("loss_part", self._held(loss), scores, weighted))
+        return joined(self._driver.ask(Shard.loss_part, self._remote_loss(loss), scores, weighted))
 
-    def _sample(self, numbers: tuple[int, ...], counts: list[int], never: int = 0) -> Sample:
+    def _sample(self, numbers: tuple[int, ...], counts: list[int], n_excluded: int = 0) -> Sample:
         rows, inverse = (self._driver.array(number, (sum(counts),), tuple(counts)) for number in numbers)
-        return Sample(rows, inverse, never)
+        return Sample(rows, inverse, n_excluded)
 
-    def _made(self, shape: tuple[int, ...], counts: tuple[int, ...], method: str, *args: Any) -> Gradients:
+    def _made(
+        self, shape: tuple[int, ...], sizes: tuple[int, ...],
+        method: Callable[Concatenate[Shard, P], tuple[Kept, None]], *args: P.args, **kwargs: P.kwargs,
+    ) -> Gradients:  # fmt: skip
         """Gradients that the shards make, of so many rows each."""
-        numbers = self._driver.keep(3, method, *args)
-        g, h, m = (self._driver.array(number, shape, counts) for number in numbers)
+        numbers = self._driver.keep(3, method, *args, **kwargs)
+        g, h, m = (self._driver.array(number, shape, sizes) for number in numbers)
         return Gradients(g, h, None if self._multiplicity is None else m)
 
-    def _total(self, method: str, *args: Any) -> Array:
-        """The sum of the shards' answers: of integers, so in whatever order."""
-        return reduce(add, self._driver.ask(method, *args))
+    def _total(self, method: Callable[Concatenate[Shard, P], Array], *args: P.args, **kwargs: P.kwargs) -> Array:
+        """The sum of the shards' answers, which are integers, so in whatever order."""
+        return reduce(add, self._driver.ask(method, *args, **kwargs))
 
     def _leaf_integers(
         self, gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int
     ) -> tuple[Array, Array, Scales]:
         """(v, 2) sums of the integers of each leaf, (v,) its rows, and the value of one unit of g and of h."""
         scales, _ = self._scales(gradients, output)
-        answers = self._driver.ask("leaf_integers", gradients, output, leaf_of_row, n_nodes, scales)
+        answers = self._driver.ask(Shard.leaf_integers, gradients, output, leaf_of_row, n_nodes, scales)
         sums, rows = (reduce(add, column) for column in zip(*answers, strict=True))
         return sums, rows, (1.0 / scales[0], 1.0 / scales[1])
 
@@ -247,7 +264,7 @@ class Sharded(Machine):
         if self._last_extents is None or self._last_extents[0] is not gradients.g:
             firsts = np.cumsum([0, *gradients.g.sizes])[:-1].tolist()
             each = [(gradients, first) for first in firsts]
-            self._last_extents = gradients.g, self._driver.ask_each("size_of", each)
+            self._last_extents = gradients.g, self._driver.ask_each(Shard.size_of, each)
         return scales_of(self._last_extents[1], output)
 
 

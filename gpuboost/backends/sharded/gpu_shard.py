@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.device.collective import Alone, HostCollective, Meeting, NcclCollective, nccl_of
+from gpuboost.backends.cuda.device.collective import Alone, HostCollective, NcclCollective, Rendezvous, nccl_of
 from gpuboost.backends.cuda.device.gpus import own_runtime
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.backends.cuda.shares import Collective, Share
 from gpuboost.backends.cuda.store import DeviceTree
 from gpuboost.backends.devices import choose, devices
-from gpuboost.backends.sharded.crew import Message
-from gpuboost.backends.sharded.holder import Holder
-from gpuboost.backends.sharded.piece import Source
+from gpuboost.backends.sharded.object_store import ObjectStore
+from gpuboost.backends.sharded.shard_data import ShardSource
+from gpuboost.backends.sharded.worker_group import Kept, Message
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
     Array,
@@ -69,15 +69,19 @@ def in_turn() -> Iterator[Callable[[], CupyRuntime]]:
     return (partial(own_runtime, name) for name in cycle(names))
 
 
-class GpuShard(Holder):
+class GpuShard:
     """Verbs of ``Cuda``, on rows ``first`` .. of all. All shards are told the same, in the same order."""
 
     def __init__(self, open_runtime: Callable[[], CupyRuntime]) -> None:
-        super().__init__()
+        self._objects = ObjectStore()
         self._runtime = open_runtime()
         self._collective: Collective = Alone()
         self._rank = 0
         self._round: Any = None
+
+    def do(self, message: Message) -> Any:
+        """See ``AnyShard``."""
+        return self._objects.call(self, message)
 
     def run(self, messages: Sequence[Message]) -> Any:
         """Several messages in one; the answer is the last one's."""
@@ -88,6 +92,14 @@ class GpuShard(Holder):
 
     def abort(self) -> None:
         self._collective.abort()
+
+    def receive(self, *objects: Any) -> tuple[Kept, None]:
+        """See ``AnyShard``."""
+        return objects, None
+
+    def fetch(self, kept: Any) -> Any:
+        """See ``AnyShard``."""
+        return self._cuda.to_host(kept)
 
     # who is there
 
@@ -100,24 +112,24 @@ class GpuShard(Holder):
         nccl = nccl_of(self._runtime.cp)
         return None if nccl is None else nccl.get_unique_id()
 
-    def join(self, size: int, rank: int, unique_id: tuple[int, ...] | None, meeting: Meeting | None) -> None:
-        """Become one of so many, by NCCL if there is an id, by a meeting of the host, or alone."""
+    def join(self, size: int, rank: int, unique_id: tuple[int, ...] | None, rendezvous: Rendezvous | None) -> None:
+        """Become one of so many, by NCCL if there is an id, by a rendezvous of the host, or alone."""
         self._rank = rank
         if unique_id is not None:
             self._collective = NcclCollective(self._runtime, unique_id, size, rank)
-        elif meeting is not None:
-            self._collective = HostCollective(self._runtime, meeting, size, rank)
+        elif rendezvous is not None:
+            self._collective = HostCollective(self._runtime, rendezvous, size, rank)
 
     # the data, once
 
-    def hold(self, source: Source, cuts: Cuts, first: int, totals: Totals) -> None:
+    def hold(self, source: ShardSource, cuts: Cuts, first: int, totals: Totals) -> None:
         """Bin the rows, on the device."""
-        piece = source()
+        data = source()
         share = Share(self._collective, first, totals.rows, totals.weight, totals.most, totals.unit)
         self._cuda = Cuda(self._runtime, share)
-        bins = self._cuda.quantise(piece.x, cuts)
-        self._data = piece.binned(bins, cuts)
-        weighted = piece.weight is not None or piece.multiplicity is not None
+        bins = self._cuda.quantise(data.x, cuts)
+        self._data = data.binned(bins, cuts)
+        weighted = data.weight is not None or data.multiplicity is not None
         self._row_weight = self._data.row_weight() if weighted else None
 
     # the round
@@ -128,9 +140,6 @@ class GpuShard(Holder):
 
     def close_round(self) -> None:
         self._round.__exit__(None, None, None)
-
-    def fetch(self, held: Any) -> Any:
-        return self._cuda.to_host(held)
 
     def begin(self, bias: Array) -> tuple[tuple[Array], None]:
         return (self._cuda.start(self._data, bias),), None

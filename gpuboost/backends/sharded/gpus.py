@@ -16,12 +16,12 @@ import numpy as np
 
 from gpuboost.backends.capabilities import GPU_SHARDS
 from gpuboost.backends.numerics.leaf_values import weight_scale
-from gpuboost.backends.sharded.arrays import Distributed
-from gpuboost.backends.sharded.crew import Crew
-from gpuboost.backends.sharded.gpu_shard import Totals
+from gpuboost.backends.sharded.arrays import Distributed, Driver
+from gpuboost.backends.sharded.command_queue import CommandQueue, RemoteStructure, RemoteTree
+from gpuboost.backends.sharded.gpu_shard import GpuShard, Totals
 from gpuboost.backends.sharded.machine import Machine
-from gpuboost.backends.sharded.orders import HeldStructure, HeldTree, Orders
-from gpuboost.backends.sharded.piece import Source
+from gpuboost.backends.sharded.shard_data import ShardSource
+from gpuboost.backends.sharded.worker_group import WorkerGroup
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -45,67 +45,69 @@ UNIT = 4096  # rows: a shard begins where a stretch of the fixed order of summat
 
 
 class ShardedGpus(Machine):
-    """See ``Backend``. Training rows lie with the crew's shards (``place``); other rows are the driver's, on its CPU.
+    """See ``Backend``. Training rows lie with the workers' shards (``place``); other rows are the driver's, on its CPU.
 
     ``by``: how the GPUs add up: "nccl", "host" or "alone"; ``why``: the reason, for the report.
     """
 
     offers = GPU_SHARDS
     whole = True  # shards begin where stretches do
-    _driver: Orders
+    _shard = GpuShard
 
-    def __init__(self, crew: Crew, threads: int = 1) -> None:
-        super().__init__(Orders(crew), threads)
-        self.by, self.why = _way(self._driver.ask("offer"))
+    def __init__(self, workers: WorkerGroup, threads: int = 1) -> None:
+        driver = Driver(workers)
+        self._queue = CommandQueue(driver, GpuShard.run)
+        super().__init__(driver, self._queue, threads)
+        self.by, self.why = _way(self._calls.ask(GpuShard.offer))
 
     # the data, once
 
     def place(
-        self, sources: Sequence[Source], cuts: Cuts, y: Array, weight: Array | None, multiplicity: Array | None,
+        self, sources: Sequence[ShardSource], cuts: Cuts, y: Array, weight: Array | None, multiplicity: Array | None,
         query_start: Array | None, sizes: Sequence[int],
     ) -> TrainingSet:  # fmt: skip
         """See ``Sharded.place``. All sizes but the last are multiples of ``UNIT``."""
         if any(size % UNIT for size in sizes[:-1]):
             raise ValueError(f"sizes: all but the last must be multiples of {UNIT}; got {tuple(sizes)}.")
         driver, firsts = self._driver, self._sized(sizes, len(y))
-        driver.crew.narrow(len(sources))
+        driver.workers.narrow(len(sources))
         self.by = "alone" if self.shards == 1 else self.by
-        name = driver.ask("unique_id")[0] if self.by == "nccl" else None
-        meeting = driver.crew.meeting() if self.by == "host" else None
-        driver.ask_each("join", [(self.shards, rank, name, meeting) for rank in range(self.shards)])
+        name = self._calls.ask(GpuShard.unique_id)[0] if self.by == "nccl" else None
+        rendezvous = driver.workers.rendezvous() if self.by == "host" else None
+        driver.ask_each(GpuShard.join, [(self.shards, rank, name, rendezvous) for rank in range(self.shards)])
         total = len(y) if multiplicity is None else int(multiplicity.sum(dtype=np.int64))
         most = 1 if multiplicity is None else int(multiplicity.max(initial=1))
         totals = Totals(len(y), total, most, 1.0 if weight is None else weight_scale(weight))
-        driver.ask_each("hold", [(source, cuts, a, totals) for source, a in zip(sources, firsts, strict=True)])
-        bins = self._array(driver.keep(1, "receive", 0)[0], (len(y), cuts.n_features))
+        driver.ask_each(GpuShard.hold, [(source, cuts, a, totals) for source, a in zip(sources, firsts, strict=True)])
+        bins = self._array(self._calls.keep(1, GpuShard.receive, 0)[0], (len(y), cuts.n_features))
         return TrainingSet(DenseBins(bins, bins), cuts, y, weight, multiplicity, query_start)
 
     # the round
 
     @contextmanager
     def recorded(self, step: int) -> Iterator[None]:
-        driver = self._driver
-        driver.is_open = True
-        driver.tell("open_round", step)
+        queue = self._queue
+        queue.is_open = True
+        self._calls.tell(GpuShard.open_round, step)
         try:
             yield
         except BaseException:
-            driver.queue.clear()
+            queue.queue.clear()
             raise
         finally:
-            driver.is_open = False
-        driver.tell("close_round")
+            queue.is_open = False
+        self._calls.tell(GpuShard.close_round)
 
     def collect(self, ensemble: Ensemble) -> Ensemble:
         trees: tuple[Any, ...] = ensemble.trees
-        waiting = [tree for tree in trees if isinstance(tree, HeldTree) and tree.host is None]
+        waiting = [tree for tree in trees if isinstance(tree, RemoteTree) and tree.host is None]
         self._fetch(waiting)
-        return replace(ensemble, trees=tuple(tree.fetched if isinstance(tree, HeldTree) else tree for tree in trees))
+        return replace(ensemble, trees=tuple(tree.fetched if isinstance(tree, RemoteTree) else tree for tree in trees))
 
     # the target, once a round
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
-        (number,) = self._driver.keep(1, "differentiate", self._held(loss), scores, curvature)
+        (number,) = self._calls.keep(1, GpuShard.differentiate, self._remote_loss(loss), scores, curvature)
         both = self._array(number, scores.shape)
         return Gradients(both, both)
 
@@ -120,42 +122,42 @@ class ShardedGpus(Machine):
         key: Key | None = None,
     ) -> Structure:  # fmt: skip
         assert key is None, "random shapes are not offered"
-        (number,) = self._driver.keep(1, "grow", target.gradients.g, target.version, output, candidates, limits)
-        return cast(Structure, HeldStructure(self._array(number, ()), output, target.version))
+        (number,) = self._calls.keep(1, GpuShard.grow, target.gradients.g, target.version, output, candidates, limits)
+        return cast(Structure, RemoteStructure(self._array(number, ()), output, target.version))
 
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
     ) -> tuple[Tree, Array]:  # fmt: skip
         assert noise is None, "noise is not offered"
-        grown = cast(HeldStructure, structure)
-        tree, leaf_of_row = self._driver.keep(2, "leaf_values", grown.held, gradients.g, limits, version)
-        made = HeldTree(self._array(tree, ()), grown.output, grown.version)
+        grown = cast(RemoteStructure, structure)
+        tree, leaf_of_row = self._calls.keep(2, GpuShard.leaf_values, grown.ref, gradients.g, limits, version)
+        made = RemoteTree(self._array(tree, ()), grown.output, grown.version)
         return cast(Tree, made), self._array(leaf_of_row, (data.n_rows,))
 
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
-        self._driver.tell("leaf_quantiles", cast(Any, tree).held, leaf_of_row, self._held(loss), scores)
+        self._calls.tell(GpuShard.leaf_quantiles, cast(Any, tree).ref, leaf_of_row, self._remote_loss(loss), scores)
         return tree
 
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
-        self._driver.tell("bound_leaves", cast(Any, tree).held, leaf_of_row, limits, refined)
+        self._calls.tell(GpuShard.bound_leaves, cast(Any, tree).ref, leaf_of_row, limits, refined)
         return tree
 
     # the model
 
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
-        self._driver.tell("add_leaves", scores, cast(Any, tree).held, factor, leaf_of_row)
+        self._calls.tell(GpuShard.add_leaves, scores, cast(Any, tree).ref, factor, leaf_of_row)
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
         if isinstance(scores, Distributed):
             given: Any = tree
-            known = given.host or given.held if isinstance(given, HeldTree) else given
-            self._driver.tell("add_tree", scores, known, factor)
+            known = given.host or given.ref if isinstance(given, RemoteTree) else given
+            self._calls.tell(GpuShard.add_tree, scores, known, factor)
             return
         seen: Any = tree
-        if isinstance(seen, HeldTree):
+        if isinstance(seen, RemoteTree):
             self._fetch([seen])
             seen = seen.fetched
         self._local.add_tree(scores, seen, factor, bins, cuts)
@@ -163,16 +165,16 @@ class ShardedGpus(Machine):
     # parts of the above
 
     def _sum_of_losses(self, loss: Loss, scores: Array, *, weighted: bool) -> float:
-        return float(self._driver.ask("loss_total", self._held(loss), scores, weighted)[0])
+        return float(self._calls.ask(GpuShard.loss_total, self._remote_loss(loss), scores, weighted)[0])
 
-    def _fetch(self, trees: Sequence[HeldTree]) -> None:
+    def _fetch(self, trees: Sequence[RemoteTree]) -> None:
         """Bring these to the host, for good. Raises InputError if a gradient of one was not a finite number."""
         waiting = [tree for tree in trees if tree.host is None]
         if not waiting:
             return
-        found = self._driver.ask("trees", tuple(tree.held for tree in waiting))[0]
+        found = self._calls.ask(GpuShard.trees, tuple(tree.ref for tree in waiting))[0]
         for tree, host in zip(waiting, found, strict=True):
-            tree.host, tree.held = host, None
+            tree.host, tree.ref = host, None
 
 
 def _way(offers: Sequence[Any]) -> tuple[str, str]:

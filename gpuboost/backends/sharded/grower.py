@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,16 +13,15 @@ from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.cpu.split_search import Search
 from gpuboost.backends.host.threads import Team
 from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.sharded.arrays import RemoteCalls
 from gpuboost.backends.sharded.rows import RULE, unpacked
+from gpuboost.backends.sharded.shard import Shard
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.growth import partition
 from gpuboost.types import Array, Bins, Candidates, Cuts, Limits, Nodes
 
 NO_PAIRS, NO_INTS = np.empty(0, np.int64), np.empty(0, np.int32)
 ALWAYS_WIDE = -1  # rows up to which histograms are narrow: sums of many shards are kept as two integers
-
-Ask = Callable[..., list[Any]]
-"""(method of ``Shard``, arguments after the tree's number) -> the answers"""
 
 
 class ShardedGrower:
@@ -34,8 +30,7 @@ class ShardedGrower:
     def __init__(
         self,
         tree: int,
-        ask: Ask,
-        tell: Callable[..., None],
+        calls: RemoteCalls,
         empty_bins: Bins,
         cuts: Cuts,
         layout: Layout,
@@ -49,7 +44,7 @@ class ShardedGrower:
         workspace: Workspace,
         candidates: Candidates,
     ) -> None:
-        self._number, self._ask, self._tell = tree, ask, tell
+        self._number, self._calls = tree, calls
         self._limits, self._units, self._layout = limits, np.array(units), layout
         of_all = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
         rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, team, None)
@@ -84,13 +79,13 @@ class ShardedGrower:
         if not len(fresh):
             return
         built, siblings = fresh[:, 0], fresh[:, 1]
-        answers = self._ask("sum_up", self._number, built)
+        answers = self._calls.ask(Shard.sum_up, self._number, built)
         slots = node[built, table.SLOT]
         for i, slot in enumerate(slots):
             total = sum(unpacked(found[i], cells) for found, _ in answers)
             histograms.of[slot] = np.reshape(total, -1)
         if histograms.counts.shape[1]:
-            counts = sum(count for _, count in answers)
+            counts = sum(np.asarray(count) for _, count in answers)
             histograms.counts[slots] = counts
             some = siblings >= 0
             histograms.counts[node[siblings[some], table.SLOT]] -= histograms.counts[slots[some]]
@@ -104,14 +99,16 @@ class ShardedGrower:
         fresh, counts = np.empty((count, 3), np.int64), np.zeros((1, count), np.int64)
         deeper = tree.node[chosen, table.DEPTH] + 1 < limits.max_depth
         if deeper.any():
-            counts[0, deeper] = sum(self._ask("sort", self._number, chosen[deeper], *self._told(chosen[deeper])))
+            counts[0, deeper] = sum(
+                self._calls.ask(Shard.sort, self._number, chosen[deeper], *self._told(chosen[deeper]))
+            )
         self._histograms.make_more_room(int(np.count_nonzero(deeper)))
         tree.lengthen(tree.size + 2 * count)
         rule = child_rule(limits, self._units[1])
         tree.size, pairs = partition.bear(chosen, tree.node, tree.size, self._histograms.slots, counts, *rule, fresh)
         self._fresh = fresh[:pairs]
         children = tree.node[chosen][:, [table.LEFT, table.RIGHT]]
-        self._tell("bear", self._number, chosen, children, *self._told(chosen))
+        self._calls.tell(Shard.apply_splits, self._number, chosen, children, *self._told(chosen))
 
     def _told(self, nodes: NDArray[np.int64]) -> tuple[Array, Array]:
         """The splits of these nodes, as shards are told them."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cpu.backend import Cpu
-from gpuboost.backends.sharded.arrays import Distributed, Driver, is_distributed
+from gpuboost.backends.sharded.arrays import Distributed, Driver, RemoteCalls, is_distributed
+from gpuboost.backends.sharded.worker_group import AnyShard
 from gpuboost.errors import InputError
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.losses.protocol import Loss
@@ -24,15 +25,16 @@ class Machine(ABC):
 
     name = "sharded"
     offers: Capabilities
+    _shard: ClassVar[type[AnyShard]]  # what the workers have
 
-    def __init__(self, driver: Driver, threads: int) -> None:
-        self._local, self._driver = Cpu(threads), driver
+    def __init__(self, driver: Driver, calls: RemoteCalls, threads: int) -> None:
+        self._local, self._driver, self._calls = Cpu(threads), driver, calls
         self._losses: list[tuple[Loss, Distributed]] = []
         self._sizes: tuple[int, ...] = ()
 
     @property
     def shards(self) -> int:
-        return self._driver.crew.size
+        return self._driver.workers.size
 
     # the data, once
 
@@ -47,21 +49,21 @@ class Machine(ABC):
     def to_host(self, found: Array) -> Array:
         if not isinstance(found, Distributed):
             return found
-        return np.concatenate(self._driver.ask("fetch", found), axis=-1)
+        return np.concatenate(self._calls.ask(self._shard.fetch, found), axis=-1)
 
     # the target, once a round
 
     def start(self, data: TrainingSet, bias: Array) -> Array:
         if not is_distributed(data):
             return self._local.start(data, bias)
-        (number,) = self._driver.keep(1, "begin", np.asarray(bias, np.float64))
+        (number,) = self._calls.keep(1, self._shard.begin, np.asarray(bias, np.float64))
         return self._array(number, (len(bias), data.n_rows))
 
     # the model
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
         if isinstance(sums, Distributed):
-            self._driver.tell("show", sums, bias, scale, out)
+            self._calls.tell(self._shard.show, sums, bias, scale, out)
         else:
             self._local.scores(sums, bias, scale, out)
 
@@ -100,11 +102,11 @@ class Machine(ABC):
         """What the shards hold under that number, of every row."""
         return self._driver.array(number, shape, self._sizes)
 
-    def _held(self, loss: Loss) -> Distributed:
+    def _remote_loss(self, loss: Loss) -> Any:
         """The loss, sent to the shards once: a copy that came with each message would be compiled each time."""
         for known, held in self._losses:
             if known is loss:
                 return held
-        (number,) = self._driver.keep(1, "receive", loss)
+        (number,) = self._calls.keep(1, self._shard.receive, loss)
         self._losses.append((loss, self._array(number, ())))
         return self._losses[-1][1]

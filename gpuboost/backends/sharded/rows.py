@@ -51,10 +51,10 @@ class ShardRows:
         node[chosen[:, None], RULE] = rule
         self._tree.left_set[chosen] = left_sets
         lefts = np.asarray(self._rows.sort(self._tree, chosen).sum(axis=0))
-        node[chosen, table.LEFT_H] = lefts  # remembered until ``bear``
+        node[chosen, table.LEFT_H] = lefts  # remembered until ``apply_splits``
         return lefts
 
-    def bear(self, chosen: NDArray[np.int64], children: Array, rule: Array, left_sets: Array) -> None:
+    def apply_splits(self, chosen: NDArray[np.int64], children: Array, rule: Array, left_sets: Array) -> None:
         """The children (c, 2) of these nodes. Of a last level's nodes the rows are not sorted: see ``settle``."""
         self._tree.lengthen(int(children.max()) + 1)
         node = self._tree.node

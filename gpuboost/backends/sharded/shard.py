@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -11,16 +12,22 @@ import numpy as np
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.backend import EVERY_ROW, Cpu
+from gpuboost.backends.cpu.layout import laid_out, layout_of
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
-from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
+from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.numerics.probabilities import Parameters, ProbabilityRule
+from gpuboost.backends.prediction.flat_trees import Programme
+from gpuboost.backends.prediction.memo import Last
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.sharded.extents import Extent, extent_of
-from gpuboost.backends.sharded.holder import Holder
+from gpuboost.backends.sharded.object_store import ObjectStore
 from gpuboost.backends.sharded.ordered import Part, part_of_numbers
-from gpuboost.backends.sharded.piece import Source
 from gpuboost.backends.sharded.quantiles import Residuals
 from gpuboost.backends.sharded.rows import ShardRows
+from gpuboost.backends.sharded.shard_data import ShardSource
+from gpuboost.backends.sharded.worker_group import Kept, Message
 from gpuboost.kernels.common import fixed_point, philox
 from gpuboost.kernels.sampling import importance as sampling
 from gpuboost.keys import Key
@@ -40,27 +47,43 @@ from gpuboost.types import (
     Tree,
 )
 
+ROWS_PER_THREAD = 8_192  # below it, waking another thread costs more than it saves
 
-class Shard(Holder, Cpu):
+
+class Shard:
     """The verbs that need rows, on rows ``first`` .. of all. ``do`` is the only method that messages come through."""
 
-    name = "shard"
-
     def __init__(self, threads: int = 1) -> None:
-        Holder.__init__(self)
-        Cpu.__init__(self, threads)
+        self._objects, self._cpu, self._team = ObjectStore(), Cpu(threads), Team(threads)
         self._trees: dict[int, ShardRows] = {}
+        self._workspaces: list[Workspace] = []  # of trees that are done
+        self._full_columns = Last(laid_out)
         self._first = 0
+
+    def do(self, message: Message) -> Any:
+        """See ``AnyShard``."""
+        return self._objects.call(self, message)
+
+    def abort(self) -> None:
+        """See ``AnyShard``. These shards do not wait for each other."""
+
+    def receive(self, *objects: Any) -> tuple[Kept, None]:
+        """See ``AnyShard``."""
+        return objects, None
+
+    def fetch(self, kept: Any) -> Any:
+        """See ``AnyShard``."""
+        return kept
 
     # the data, once
 
-    def hold(self, source: Source, cuts: Cuts, first: int) -> tuple[tuple[Any, ...], Array | None]:
+    def hold(self, source: ShardSource, cuts: Cuts, first: int) -> tuple[tuple[Any, ...], Array | None]:
         """Bin the rows. Answers the (d,) default bins if they are kept sparse."""
-        piece = source()
-        bins = self.quantise(piece.x, cuts)
-        self._data = piece.binned(bins, cuts)
+        data = source()
+        bins = self._cpu.quantise(data.x, cuts)
+        self._data = data.binned(bins, cuts)
         self._first = first
-        return (None, piece.multiplicity), bins.default if isinstance(bins, SparseBins) else None
+        return (None, data.multiplicity), bins.default if isinstance(bins, SparseBins) else None
 
     def fill(self) -> None:
         """Hold the bins dense, as another shard does."""
@@ -71,14 +94,14 @@ class Shard(Holder, Cpu):
     # the target, once a round
 
     def begin(self, bias: Array) -> tuple[tuple[Array], None]:
-        return (self.start(self._data, bias),), None
+        return (self._cpu.start(self._data, bias),), None
 
     def differentiate(self, loss: Loss, scores: Array, curvature: float | None) -> tuple[tuple[Array, Array], None]:
-        found = self.gradients(loss, scores, self._data, curvature)
+        found = self._cpu.gradients(loss, scores, self._data, curvature)
         return (found.g, found.h), None
 
-    def price(self, loss: Loss, scores: Array) -> tuple[tuple[Array], None]:
-        return (self.losses(loss, scores, self._data),), None
+    def row_losses(self, loss: Loss, scores: Array) -> tuple[tuple[Array], None]:
+        return (self._cpu.losses(loss, scores, self._data),), None
 
     def loss_part(self, loss: Loss, scores: Array, weighted: bool) -> Part:
         """Of the sum of losses, times the weights however they are held."""
@@ -91,7 +114,7 @@ class Shard(Holder, Cpu):
         return extent_of(gradients, first)
 
     def weighed(self, gradients: Gradients, sample: Sample) -> tuple[tuple[Array, Array, Array | None], None]:
-        return _arrays(self.weigh(gradients, sample)), None
+        return _arrays(self._cpu.weigh(gradients, sample)), None
 
     def with_noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> tuple[tuple[Array], None]:
         """Numbers of the stream are those of rows as all shards together count them."""
@@ -99,7 +122,7 @@ class Shard(Holder, Cpu):
         if rows is None and self._first:
             rows = np.arange(n, dtype=np.int32)
         at = EVERY_ROW if rows is None else rows + np.int32(self._first)
-        return (self.noise(gradients, at if rows is not None else None, noise).g,), None
+        return (self._cpu.noise(gradients, at if rows is not None else None, noise).g,), None
 
     # which rows
 
@@ -134,18 +157,13 @@ class Shard(Holder, Cpu):
         sampling.count_within(bits, 0, len(bits), shift, np.uint32(prefix), narrow, *out)
         return out
 
-    def draw_by(self, scores: Array, odds: Odds, found: tuple[float, ...], key: Key) -> tuple[tuple[Array, Array], int]:
-        """Rows drawn; ``found`` is what the driver made of all scores."""
-        match odds:
-            case Proportional():
-                p = np.minimum(1.0, np.maximum(odds.floor, found[0] * scores.astype(np.float64)))
-            case TopAndOthers():
-                border, tie, other = found
-                p = np.where(scores > border, 1.0, np.where(scores == border, tie, other))
-            case Heaviest():
-                p = (scores >= np.float32(found[0])).astype(np.float64)
+    def draw_by(
+        self, scores: Array, rule: ProbabilityRule, parameters: Parameters, key: Key
+    ) -> tuple[tuple[Array, Array], tuple[int, int]]:
+        """Rows drawn and 1 / p; answers how many they are, and how many rows have probability 0."""
+        p = rule.probability(scores.astype(np.float64), parameters)
         rows = np.flatnonzero(self._numbers(key).astype(np.float64) < p * 2.0**32)
-        return (rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32)), len(rows)
+        return (rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32)), (len(rows), int((p == 0.0).sum()))
 
     def _numbers(self, key: Key) -> Array:
         """(n,) uint32: this shard's numbers of the stream."""
@@ -157,12 +175,12 @@ class Shard(Holder, Cpu):
             out[at : at + philox.NUMBERS] = words
         return out[self._first - whole :][:n]
 
-    def by_node(
+    def node_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float
     ) -> tuple[tuple[Array, Array, Array | None], None]:
         return _arrays(reference_sampling.node_control(gradients, sample, before, eta)), None
 
-    def by_leaf(
+    def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         means: tuple[Array, ...],
     ) -> tuple[tuple[Array, Array, Array | None], None]:  # fmt: skip
@@ -172,12 +190,13 @@ class Shard(Holder, Cpu):
 
     # the tree
 
-    def sow(
+    def init_root(
         self, tree: int, target: Target, output: int, candidates: Candidates, limits: Limits,
         scales: tuple[float, float],
     ) -> tuple[int, int]:  # fmt: skip
         """All rows of the target in the root; answers the sums of their integers."""
-        data, gradients, workspace = self._data, target.gradients, self._free_workspace()
+        data, gradients = self._data, target.gradients
+        workspace = self._workspaces.pop() if self._workspaces else Workspace()
         g, h, m = gradients.g[output], gradients.h[output], cpu_sums.multiplicity_of(gradients)
         packed, totals = workspace.array("packed", g.shape, np.int64), np.zeros((self._team.size, 8), np.int64)
         self._in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *scales, a, b, packed, totals[part]))
@@ -186,8 +205,9 @@ class Shard(Holder, Cpu):
             by_row = np.zeros(data.n_rows, np.int64)
             by_row[target.rows] = packed
             packed = by_row
-        layout = self._layout_of(bins, data.cuts, candidates, False)
-        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._team, workspace)
+        layout = layout_of(bins, data.cuts, candidates, by_column=False)
+        in_full = None if isinstance(bins, DenseBins) else self._full_columns.of(bins)
+        by_node = RowsByNode(bins, layout, in_full, rows, drawn, self._team, workspace)
         self._trees[tree] = ShardRows(by_node, packed, limits, workspace)
         return int(totals[:, 0].sum()), int(totals[:, 1].sum())
 
@@ -197,8 +217,8 @@ class Shard(Holder, Cpu):
     def sort(self, tree: int, chosen: Array, rule: Array, left_sets: Array) -> Array:
         return self._trees[tree].sort(chosen, rule, left_sets)
 
-    def bear(self, tree: int, chosen: Array, children: Array, rule: Array, left_sets: Array) -> None:
-        self._trees[tree].bear(chosen, children, rule, left_sets)
+    def apply_splits(self, tree: int, chosen: Array, children: Array, rule: Array, left_sets: Array) -> None:
+        self._trees[tree].apply_splits(chosen, children, rule, left_sets)
 
     def settle(self, tree: int) -> tuple[tuple[Array], Array]:
         """The leaf of each row of the target; answers the rows of each node."""
@@ -208,7 +228,10 @@ class Shard(Holder, Cpu):
         return (leaf_of_row,), rows.count()
 
     def route(self, nodes: Nodes) -> tuple[tuple[Array], None]:
-        return (self._route(nodes, self._data.bins, self._data.cuts),), None
+        data, leaf_of_row = self._data, np.empty(self._data.n_rows, np.int32)
+        programme = Programme.of([nodes], data.cuts)
+        self._by_rows(data.n_rows, lambda a, b: programme.route(data.bins, a, b, leaf_of_row))
+        return (leaf_of_row,), None
 
     def leaf_integers(
         self, gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, scales: tuple[float, float]
@@ -237,13 +260,24 @@ class Shard(Holder, Cpu):
     # the model
 
     def add(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
-        self.add_leaves(scores, tree, factor, leaf_of_row)
+        self._cpu.add_leaves(scores, tree, factor, leaf_of_row)
 
     def add_routed(self, scores: Array, tree: Tree, factor: float) -> None:
-        self.add_tree(scores, tree, factor, self._data.bins, self._data.cuts)
+        self._cpu.add_tree(scores, tree, factor, self._data.bins, self._data.cuts)
 
     def show(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
-        self.scores(sums, bias, scale, out)
+        self._cpu.scores(sums, bias, scale, out)
+
+    # parts of the above
+
+    def _by_rows(self, n_rows: int, work: Callable[[int, int], object]) -> None:
+        """Call work(begin, end) on stretches of the rows, at once if there are many."""
+        self._in_parts(n_rows, lambda _, begin, end: work(begin, end))
+
+    def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object]) -> None:
+        """The same for work(part, begin, end), part below the number of threads."""
+        parts = self._team.worth(n_rows, ROWS_PER_THREAD)
+        self._team.run_parts(parts, lambda part: work(part, *share(n_rows, part, parts)))
 
 
 def _arrays(gradients: Gradients) -> tuple[Array, Array, Array | None]:

@@ -56,8 +56,8 @@ class NcclCollective:
         self._all.allReduce(at, at, device.size, kind, operation, stream)
 
 
-class Meeting(Protocol):
-    """Where ranks bring arrays of the host, and each goes away with what all of them come to."""
+class Rendezvous(Protocol):
+    """All-reduce of arrays in the host's memory: each rank brings one, and gets the sum or the maximum of all."""
 
     def reduce(self, rank: int, size: int, array: NDArray[Any], how: str) -> NDArray[Any]:
         """how: "sum" or "max". Waits until all ``size`` ranks are there, whose calls are alike.
@@ -72,12 +72,12 @@ class Meeting(Protocol):
 
 @final
 class HostCollective:
-    """See ``shares.Collective``. Through page-locked memory of the host, where a meeting joins the ranks; it waits."""
+    """See ``shares.Collective``. Through page-locked memory of the host and a rendezvous of the ranks; it waits."""
 
     name = "host"
 
-    def __init__(self, runtime: CupyRuntime, meeting: Meeting, size: int, rank: int) -> None:
-        self._runtime, self._meeting, self._size, self._rank = runtime, meeting, size, rank
+    def __init__(self, runtime: CupyRuntime, rendezvous: Rendezvous, size: int, rank: int) -> None:
+        self._runtime, self._rendezvous, self._size, self._rank = runtime, rendezvous, size, rank
         self._pinned: dict[tuple[int, Any], NDArray[Any]] = {}
 
     def sum(self, device: Array) -> None:
@@ -87,7 +87,7 @@ class HostCollective:
         self._reduce(device, "max")
 
     def abort(self) -> None:
-        self._meeting.abort()
+        self._rendezvous.abort()
 
     def _reduce(self, device: Array, how: str) -> None:
         key = device.shape[0], device.dtype
@@ -96,7 +96,7 @@ class HostCollective:
         pinned = self._pinned[key]
         self._runtime.read(device, pinned)
         self._runtime.wait()
-        pinned[:] = self._meeting.reduce(self._rank, self._size, pinned, how)
+        pinned[:] = self._rendezvous.reduce(self._rank, self._size, pinned, how)
         self._runtime.write(device, pinned)
 
 

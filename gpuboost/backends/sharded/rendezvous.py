@@ -1,4 +1,4 @@
-"""Where shards of one process bring arrays, each from a thread of its own."""
+"""All-reduce of arrays by the shards of one process, each in a thread of its own."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from gpuboost.backends.cuda.device.collective import combined, stopped
 
 
-class LocalMeeting:
-    """See ``cuda.collective.Meeting``. One for all ranks."""
+class LocalRendezvous:
+    """See ``cuda.device.collective.Rendezvous``. One for all ranks."""
 
     def __init__(self) -> None:
         self._gate = Condition()

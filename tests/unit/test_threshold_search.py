@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuboost.backends.cpu.threshold_search import Border
+from gpuboost.backends.cpu.threshold_search import ThreadedRowSums
 from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.reference.sampling import counts_of
 from gpuboost.kernels.sampling import importance as sampling
 
@@ -33,7 +34,7 @@ def scores_of(kind: str, n: int, seed: int) -> Array:
 
 
 def scale_for(mu: float, n: int) -> float:
-    """That of ``threshold.proportional``."""
+    """That of ``threshold.rho_for_rate``."""
     return ldexp(1.0, 62 - n.bit_length() - frexp(mu)[1])
 
 
@@ -54,10 +55,10 @@ def by_every_row(scores: Array, mu: float, low: float, scale: float) -> tuple[in
 )
 def test_sums_are_those_of_every_row(kind: str, n: int, seed: int, mus: list[float], floor: float) -> None:
     scores = scores_of(kind, n, seed)
-    border = Border(scores, counts_of(scores), TEAMS[0], np.empty(n, np.float32))
+    sums = ThreadedRowSums(scores, counts_of(scores), TEAMS[0], Workspace())
     for mu in [*mus, max(float(np.median(scores)), 1e-3)]:  # one after the other, as Newton's steps are
         scale = scale_for(mu, n)
-        assert border.three_sums(mu, floor * mu, scale) == by_every_row(scores, mu, floor * mu, scale)
+        assert sums.three_sums(mu, floor * mu, scale) == by_every_row(scores, mu, floor * mu, scale)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,7 +70,7 @@ def test_threads_share_the_rows(kind: str, floor: float) -> None:
     for mu in (0.9, 0.03):
         scale = scale_for(mu, n)
         for team in TEAMS:
-            found = Border(scores, counts, team, np.empty(n, np.float32)).three_sums(mu, floor * mu, scale)
+            found = ThreadedRowSums(scores, counts, team, Workspace()).three_sums(mu, floor * mu, scale)
             assert found == by_every_row(scores, mu, floor * mu, scale)
 
 

@@ -1,4 +1,4 @@
-"""Where shards of a Ray cluster bring arrays, through the object store, that their GPUs have no other way to add up."""
+"""All-reduce of arrays by the shards of a Ray cluster, through its object store, where GPUs have no other way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Turn:
     left: int = 0  # ranks that took it
 
 
-class MeetingActor:
+class RendezvousActor:
     """The actor: all ranks are in it at once, each waiting for the others."""
 
     def __init__(self) -> None:
@@ -40,8 +40,8 @@ class MeetingActor:
         return now.found
 
 
-class RayMeeting:
-    """See ``cuda.collective.Meeting``. Each rank has a copy, that counts the calls.
+class RayRendezvous:
+    """See ``cuda.device.collective.Rendezvous``. Each rank has a copy, that counts the calls.
 
     A shard that is lost ends the fit, and with it those that wait.
     """

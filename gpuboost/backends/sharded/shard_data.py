@@ -13,7 +13,7 @@ from gpuboost.types import Bins, Cuts, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ShardData:
     """Consecutive rows, not binned yet."""
 
     x: Any  # (n, d), as ``Backend.quantise`` takes it
@@ -22,7 +22,7 @@ class Piece:
     multiplicity: NDArray[np.int32] | None = None
     query_start: NDArray[np.int64] | None = None
 
-    def __call__(self) -> Piece:
+    def __call__(self) -> ShardData:
         return self
 
     def binned(self, bins: Bins, cuts: Cuts) -> TrainingSet:
@@ -30,5 +30,5 @@ class Piece:
         return TrainingSet(bins, cuts, self.y, self.weight, self.multiplicity, self.query_start)
 
 
-Source: TypeAlias = Callable[[], Piece]
-"""Called by the shard: a piece is its own source."""
+ShardSource: TypeAlias = Callable[[], ShardData]
+"""Called by the shard. ``ShardData`` is its own source; rows in files are read by a ``functools.partial``."""

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from gpuboost._version import __version__
-from gpuboost.backends.sharded.crew import MakeShard, Message
-from gpuboost.backends.sharded.piece import Piece, Source
+from gpuboost.backends.sharded.shard_data import ShardData, ShardSource
+from gpuboost.backends.sharded.worker_group import MakeShard, Message
 from gpuboost.errors import DeviceError, GpuBoostError, WorkerError
 from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
-from gpuboost.execution.ray_meeting import MeetingActor, RayMeeting
+from gpuboost.execution.ray_rendezvous import RayRendezvous, RendezvousActor
 
-KEPT = ("y", "weight", "multiplicity", "query_start")  # of a piece
+KEPT = ("y", "weight", "multiplicity", "query_start")  # of ShardData
 NO_ROOM = no_room("execution", "each shard's rows until they are binned, and histograms")
 TOLD = 256  # messages that nobody waited for, before the next one is
 
@@ -35,30 +35,38 @@ class ShardActor:
         return __version__
 
     def do(self, message: Message) -> Any:
-        args = tuple(map(lent, message.args))
-        if message.method == "hold":
-            args = (partial(_with_own_labels, args[0]), *args[1:])
-        if message.method == "run":  # several messages
-            args = (tuple(replace(one, args=tuple(map(lent, one.args))) for one in args[0]),)
-        return self._shard.do(Message(message.method, args, message.keep, message.drop))
+        return self._shard.do(_received(message))
 
 
-def _with_own_labels(source: Source) -> Piece:
-    """The piece, of which nothing that is kept lies in the object store's memory; features are binned and forgotten."""
-    piece = source()
-    own = {name: np.array(held) for name in KEPT if (held := getattr(piece, name)) is not None}
-    return replace(piece, x=lent(piece.x), **own)
+def _received(message: Message) -> Message:
+    return replace(message, args=tuple(map(_usable, message.args)))
 
 
-class RayCrew:
-    """See ``sharded.crew.Crew``. gpus: that each shard has for itself."""
+def _usable(argument: Any) -> Any:
+    """The argument with arrays in the object store's memory seen as ordinary ones; nothing of it outlives a source."""
+    if isinstance(argument, ShardData | partial):  # a ShardSource
+        return partial(_with_own_labels, argument)
+    if isinstance(argument, tuple) and argument and isinstance(argument[0], Message):
+        return tuple(map(_received, argument))
+    return lent(argument)
+
+
+def _with_own_labels(source: ShardSource) -> ShardData:
+    """The rows, of which nothing that is kept lies in the object store's memory; features are binned and forgotten."""
+    data = source()
+    own = {name: np.array(array) for name in KEPT if (array := getattr(data, name)) is not None}
+    return replace(data, x=lent(data.x), **own)
+
+
+class RayWorkerGroup:
+    """See ``sharded.worker_group.WorkerGroup``. gpus: that each shard has for itself."""
 
     def __init__(self, kind: Ray, size: int, make: MakeShard, gpus: int = 0) -> None:
         self._connection = Connection(kind, size * kind.cpus_per_worker)
         self._ray = self._connection.ray
         self._told: list[Any] = []
         self._actors: list[Any] = []
-        self._meetings: list[Any] = []
+        self._rendezvous: list[Any] = []
         try:
             self._connection.check_gpus(size * gpus)
             self._actors = self._connection.hire(ShardActor, size, make, gpus=gpus)
@@ -86,14 +94,14 @@ class RayCrew:
         self._connection.dismiss(self._actors[size:])
         self._actors = self._actors[:size]
 
-    def meeting(self) -> RayMeeting:
-        actor = self._ray.remote(num_cpus=0, max_restarts=0)(MeetingActor).remote()
-        self._meetings.append(actor)
-        return RayMeeting(actor)
+    def rendezvous(self) -> RayRendezvous:
+        actor = self._ray.remote(num_cpus=0, max_restarts=0)(RendezvousActor).remote()
+        self._rendezvous.append(actor)
+        return RayRendezvous(actor)
 
     def stop(self) -> None:
-        self._connection.dismiss([*self._actors, *self._meetings])
-        self._actors, self._meetings, self._told = [], [], []
+        self._connection.dismiss([*self._actors, *self._rendezvous])
+        self._actors, self._rendezvous, self._told = [], [], []
         self._connection.close()
 
     def _send(self, messages: Sequence[Message]) -> list[Any]:
