@@ -6,8 +6,9 @@ of equations each. The server's half decides on all rows how far to go along the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,26 @@ class Direction:
     leaf_of_row: Array | None = None  # (n,) int32, of a tree
 
 
+Length: TypeAlias = Callable[[Backend, Direction, RoundState, Step], float]
+"""rho of a direction by the step rule, on all rows"""
+
+
+def length_of(backend: Backend, values: Direction, state: RoundState, step: Step) -> float:
+    """rho from sums of cells, if they suffice: the worker's sums, if they are of the gradients of this version."""
+    component, origin = values.component, values.origin
+    if searches(step):
+        return line.length(backend, state, step, component.output, _by_row(backend, state, component))
+    if not (isinstance(component, Smooth) and isinstance(origin, Smoothed)):
+        return 1.0  # lines in leaves are fitted to all rows by least squares
+    slope, curvature = origin.slope, origin.curvature
+    if not (origin.of_all_rows and origin.version == state.version):
+        smoothing, grid = backend.smoothing(), component.space.grid
+        cells = smoothing.cells(state.gradients, None, component.output, grid, state.data.bins)
+        f = smoothing.values(component)
+        slope, curvature = -exact_sum(cells[:, 0] * f), exact_sum(cells[:, 1] * f * f)
+    return slope / curvature if slope > 0.0 and curvature > 0.0 else 0.0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Competition:
     """``families`` in the order in which ties are broken; those on bins first, then trees."""
@@ -71,6 +92,7 @@ class Competition:
     families: tuple[Family, ...]
     plan: Plan | None = None  # None until it is prepared
     centres: NDArray[np.float64] | None = None  # (d, 256), if a family has lines in its leaves
+    length: Length = length_of
 
     def prepared(self, backend: Backend, data: TrainingSet) -> Competition:
         """Bases, penalties and degrees of freedom, for these data.
@@ -97,11 +119,12 @@ class Competition:
         return len(self.plan.spaces) + len(self.trees)
 
     def search(self, key: Key) -> Grow:
-        return cast(Grow, self._fit)
+        return cast(Grow, self.fit)
 
-    def _fit(
+    def fit(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
     ) -> Smoothed | Grown:
+        """The candidate that lowers the weighted sum of squares most."""
         assert self.plan is not None
         n = len(self.plan.spaces)
         chosen = np.asarray(candidates.features)
@@ -116,13 +139,13 @@ class Competition:
             drop = float(fits.drop[t])
             best = Smoothed(int(smooth[t]), fits.coefficients[t], *sums, output, target.version, everywhere)
         for number in chosen[chosen >= n].tolist():
-            grown, own = self._grow(backend, data, target, output, self.trees[number - n])
+            grown, own = self.grow_tree(backend, data, target, output, self.trees[number - n])
             if best is None or own > drop:
                 best, drop = grown, own
         assert best is not None
         return best
 
-    def _grow(
+    def grow_tree(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, family: TreeFamily
     ) -> tuple[Grown, float]:
         """A tree, and what its constants take off the sum of squares; of lines in its leaves nobody knows yet."""
@@ -168,27 +191,12 @@ class Competition:
             tree = step.refine(backend, component.tree, leaves, state.loss, scores.values, state.data)
             backend.add_leaves(scores.sums, tree, state.factor, leaves)
             return replace(component, tree=tree)
-        rho = self._length(backend, values, state, step)
+        rho = self.length(backend, values, state, step)
         if not rho > 0.0:
             return Nothing(component.output, component.version)
         component = _scaled(component, rho)
         component.add(backend, state.scores.sums, state.factor, state.data)
         return component
-
-    def _length(self, backend: Backend, values: Direction, state: RoundState, step: Step) -> float:
-        """rho from sums of cells, if they suffice: the worker's sums, if they are of the gradients of this version."""
-        component, origin = values.component, values.origin
-        if searches(step):
-            return line.length(backend, state, step, component.output, _by_row(backend, state, component))
-        if not (isinstance(component, Smooth) and isinstance(origin, Smoothed)):
-            return 1.0  # lines in leaves are fitted to all rows by least squares
-        slope, curvature = origin.slope, origin.curvature
-        if not (origin.of_all_rows and origin.version == state.version):
-            smoothing, grid = backend.smoothing(), component.space.grid
-            cells = smoothing.cells(state.gradients, None, component.output, grid, state.data.bins)
-            f = smoothing.values(component)
-            slope, curvature = -exact_sum(cells[:, 0] * f), exact_sum(cells[:, 1] * f * f)
-        return slope / curvature if slope > 0.0 and curvature > 0.0 else 0.0
 
 
 def _scaled(component: Smooth | Leaves, rho: float) -> Smooth | Leaves:

@@ -13,6 +13,7 @@ from gpuboost.base_learners.competition import Competition, Direction, Grown, Sm
 from gpuboost.base_learners.protocol import RoundState
 from gpuboost.components import Grid, Smooth, Space
 from gpuboost.keys import Key
+from gpuboost.learners.families.protocol import Family
 from gpuboost.steps import Step, searches
 from gpuboost.types import Candidates, Component, Grow, Noise, Target, TrainingSet
 
@@ -27,12 +28,22 @@ class Everything:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OnPaper(Competition):
+class OnPaper:
     """A competition that everybody wins. Its spaces have the cells of the real ones, and one coefficient each."""
 
+    competition: Competition
+
+    @classmethod
+    def of(cls, families: tuple[Family, ...]) -> OnPaper:
+        return cls(Competition(families, length=_unmeasured_length))
+
     def prepared(self, backend: Backend, data: TrainingSet) -> OnPaper:
-        spaces = [_plain(grid) for family in self.smooth for grid in family.grids(data.cuts)]
-        return replace(self, plan=Plan.of(on_shared_grids(spaces)))
+        spaces = [_plain(grid) for family in self.competition.smooth for grid in family.grids(data.cuts)]
+        return OnPaper(replace(self.competition, plan=Plan.of(on_shared_grids(spaces))))
+
+    def n_groups(self, data: TrainingSet) -> int:
+        """See ``Competition``."""
+        return self.competition.n_groups(data)
 
     def search(self, key: Key) -> Grow:
         return cast(Grow, self._all)
@@ -40,12 +51,13 @@ class OnPaper(Competition):
     def _all(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
     ) -> Everything:
-        assert self.plan is not None
-        n, chosen = len(self.plan.spaces), np.asarray(candidates.features)
+        competition = self.competition
+        assert competition.plan is not None
+        n, chosen = len(competition.plan.spaces), np.asarray(candidates.features)
         found: list[Smoothed | Grown] = []
         if len(smooth := chosen[chosen < n]):
-            found.append(self._fit(backend, data, target, output, Candidates(smooth)))
-        found += [self._grow(backend, data, target, output, family)[0] for family in self.trees]
+            found.append(competition.fit(backend, data, target, output, Candidates(smooth)))
+        found += [competition.grow_tree(backend, data, target, output, family)[0] for family in competition.trees]
         return Everything(tuple(found), output, target.version)
 
     def values(self, backend: Backend, structure: Any, state: RoundState, noise: Noise | None) -> tuple[Any, None]:
@@ -55,19 +67,21 @@ class OnPaper(Competition):
     def update(self, backend: Backend, values: Any, leaf_of_row: None, state: RoundState, step: Step) -> Component:
         joined = []
         for structure in values.found:
-            direction, _ = Competition.values(self, backend, structure, state, None)
-            joined.append(Competition.update(self, backend, direction, None, state, step))
+            direction, _ = self.competition.values(backend, structure, state, None)
+            joined.append(self.competition.update(backend, direction, None, state, step))
         return joined[0]
 
-    def _length(self, backend: Backend, values: Direction, state: RoundState, step: Step) -> float:
-        component, origin, data = values.component, values.origin, state.data
-        if searches(step):
-            backend.start(data, np.zeros(state.loss.n_outputs))
-            backend.length_along(state.loss, state.scores.values, component.output, np.zeros(data.n_rows), data)
-        elif isinstance(component, Smooth) and isinstance(origin, Smoothed) and not origin.of_all_rows:
-            grid = component.space.grid
-            backend.smoothing().cells(state.gradients, None, component.output, grid, data.bins)
-        return 1.0
+
+def _unmeasured_length(backend: Backend, values: Direction, state: RoundState, step: Step) -> float:
+    """1, after the same requests to the machine as ``length_of``."""
+    component, origin, data = values.component, values.origin, state.data
+    if searches(step):
+        backend.start(data, np.zeros(state.loss.n_outputs))
+        backend.length_along(state.loss, state.scores.values, component.output, np.zeros(data.n_rows), data)
+    elif isinstance(component, Smooth) and isinstance(origin, Smoothed) and not origin.of_all_rows:
+        grid = component.space.grid
+        backend.smoothing().cells(state.gradients, None, component.output, grid, data.bins)
+    return 1.0
 
 
 def _plain(grid: Grid) -> Space:

@@ -101,7 +101,7 @@ def training_memory(
         return False
 
     if isinstance(recipe.base_learner, Competition):
-        recipe = replace(recipe, base_learner=OnPaper(recipe.base_learner.families))
+        recipe = replace(recipe, base_learner=OnPaper.of(recipe.base_learner.families))
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
     few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=in_turn(recipe.execution))
     boost(few, data, cast(Backend, backend), watch=watch, resume=begin)
