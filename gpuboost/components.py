@@ -26,7 +26,7 @@ def collapsed(ensemble: Ensemble) -> tuple[list[Smooth], list[tuple[Component, f
 
 
 def fit_for_gpus(ensemble: Ensemble) -> bool:
-    """Whether a GPU can predict with it: what is no function of bins, nor a plain tree, is added up on the CPU."""
+    """True if a GPU can predict: all components are functions of bins or plain trees. Others need the CPU."""
     return not any(
         isinstance(one, Estimated) or (isinstance(one, Leaves) and one.slopes is not None)
         for one in ensemble.components
@@ -54,7 +54,7 @@ class Nothing(Component):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimated(Component):
-    """What a fitted estimator predicts, times ``coefficient``."""
+    """Prediction of a fitted estimator, times ``coefficient``."""
 
     estimator: Any  # with predict(x) -> (n,)
     coefficient: float
@@ -109,7 +109,7 @@ class Space:
 
     @property
     def size(self) -> int:
-        """How many coefficients it has."""
+        """The number of coefficients."""
         return len(self.mean)
 
 

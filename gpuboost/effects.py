@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one feature adds, (bins + 1,), the last for a missing value; or two, (bins + 1, bins + 1)."""
+    """Effect of one feature, (bins + 1,), the last for a missing value; or of two, (bins + 1, bins + 1)."""
 
     features: tuple[int, ...]  # of the cuts
     output: int
@@ -30,7 +30,7 @@ class Effect:
 
 
 def effects(model: Any) -> list[Effect]:
-    """Of a fitted estimator or an ensemble: scores are its bias plus the sum of these.
+    """Effects of a fitted estimator or an ensemble: scores are its bias plus their sum.
 
     Raises:
         InputError: if the model is not additive; the message names the part that is not.

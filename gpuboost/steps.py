@@ -1,4 +1,4 @@
-"""How far to go along a tree: what stands in the denominator of its leaf values, and what refines them.
+"""Step rules: the denominator of a tree's leaf values, and their refinement.
 
 A leaf value is -G / (D + lambda), G being the sum of gradients in the leaf. The rules differ in D alone, so each is
 "Newton, with another curvature": the constant step of RGBM is Newton's with every h set to sigma (docs/theory/rgbm.md).

@@ -1,4 +1,4 @@
-"""What this machine offers, and why a device is not usable. Starts no backend."""
+"""Devices of this machine, and the reasons why some cannot be used. Starts no backend."""
 
 from __future__ import annotations
 

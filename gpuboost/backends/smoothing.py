@@ -1,4 +1,4 @@
-"""What a machine must be able to do for components: sums by cell, penalised least squares, and adding them up."""
+"""Protocol of a backend's smoothing: sums by cell, penalised least squares, and adding components to scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tables: TypeAlias = Sequence[tuple[Grid, Array]]
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """Of several spaces: what each would do, and the coefficients."""
+    """Least-squares fits of several spaces: their gains and coefficients."""
 
     drop: NDArray[np.float64]  # (t,) by how much the weighted sum of squares falls
     slope: NDArray[np.float64]  # (t,) -<g, f>
@@ -47,7 +47,7 @@ class Smoothing(Protocol):
         ...
 
     def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
-        """Of the spaces chosen, (t,) int32 increasing."""
+        """Fits of the chosen spaces, (t,) int32 increasing."""
         ...
 
     def values(self, component: Smooth) -> Array:

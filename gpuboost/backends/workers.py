@@ -1,6 +1,6 @@
-"""Where one worker builds its trees while the server goes on: what it is lent, and what it brings, outlive a round.
+"""A worker's execution context: owns copies of its target and of its trees, so they stay valid across rounds.
 
-On a host arrays are never written to again, so there is nothing to do. On a device they are those of one round.
+On a host no copy is needed, as arrays are never written to again. On a device arrays are those of one round.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Bench(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostBench:
-    """See ``Bench``. Of a machine that any number of threads may use at once."""
+    """See ``Bench``; for a backend that any number of threads may use at once."""
 
     machine: Backend
 
@@ -56,7 +56,7 @@ class HostBench:
 
 
 def benches_of(server: Backend, machine: Callable[[], Backend]) -> Callable[[], Bench]:
-    """What makes a bench with a machine of its own, beside the server's; hosts have one for all, ``machine()``."""
+    """A factory of contexts, each with a backend of its own beside the server's; on a host all share ``machine()``."""
     own: Callable[[], Callable[[], Bench]] | None = getattr(server, "benches", None)
     if own is not None:
         return own()

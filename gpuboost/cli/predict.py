@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _uncertainty(model: Any, x: Any) -> tuple[list[str], list[list[float]]]:
-    """The mean of the draws and the three variances or entropies; of no model but one trained with --langevin."""
+    """The mean of the draws and the three variances or entropies, for a model trained with --langevin."""
     if not hasattr(model, "predict_uncertainty"):
         raise InputError("--uncertainty: a ranking has none; leave it out.")
     found = model.predict_uncertainty(x)

@@ -67,7 +67,7 @@ def check_place(option: str, path: str) -> None:
 
 
 def task_of(task: str, loss: str | None, rows: Rows) -> str:
-    """What ``--task`` says; with ``auto`` what the loss is for, else what the rows look like.
+    """The task of ``--task``; with ``auto`` the task of the loss, or without a loss a guess from the target.
 
     "classification", "regression" or "rank". Raises InputError if rows are to be ranked whose queries are not known.
     """

@@ -1,4 +1,4 @@
-"""What a model knows of its columns: their names, and the categories of those that are categorical."""
+"""Feature names of a model, and the categories of its categorical features."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Columns:
 
     @classmethod
     def from_json(cls, value: Any) -> Columns:
-        """What ``to_json`` gave.
+        """Columns from the object that ``to_json`` wrote.
 
         Raises
         ------

@@ -1,10 +1,10 @@
-"""Where to cut each feature into bins.
+"""Bin edges of each feature.
 
 Few distinct values: one cut between each two neighbours. Many: a value heavier than a fair share gets a bin of its
 own, and the rest is spread evenly over the remaining bins (the aim of LightGBM's GreedyFindBin, here in closed form).
 
 Only the distinct values and their total weights count, and sums of weights are exact: a row of weight 3 gives the
-same cuts as three equal rows, to the last bit, and a row of weight 0 is not there.
+same cuts as three equal rows, to the last bit, and a row of weight 0 is ignored.
 
 Beyond 200,000 rows the numeric cuts come from a sample of 200,000: one row drawn from each of as many equal stretches
 of rows by a fixed Philox stream, so the same rows on every machine and for every seed. (There, weights and repeated

@@ -176,7 +176,7 @@ class Dataset:
         where: str = "host",
         group: NDArray[Any] | None = None,
     ) -> TrainingSet:
-        """What the loop learns from: the rows whose weight is above zero.
+        """Training rows for the boosting loop: those whose weight is above zero.
 
         y: (n,) the target as the loss wants it, if it is not the one given as it stands. weight: (n,) the same.
         group: (n,) the query of each row, if it is not held here.

@@ -1,7 +1,7 @@
-"""Rows that stay in Parquet files until, and unless, somebody needs them.
+"""Rows that stay in Parquet files until they are needed.
 
-Of the files only the target, the weights and a sample to choose cuts from are read at first. Shards of a data-parallel
-fit then read their own rows, so that no machine ever holds all of them; any other fit reads them all.
+Only the target, the weights and a sample for the bin edges are read at first. Shards of a data-parallel fit then read
+their own rows, so that no machine ever holds all of them; any other fit reads them all.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ParquetDataset(Dataset):
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
-    """What ``choose_cuts`` may see: some rows."""
+    """The sample of rows that ``choose_cuts`` reads."""
 
     rows: ParquetRows
     device: str = "files"

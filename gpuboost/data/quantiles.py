@@ -78,7 +78,7 @@ def bin_ends(mass: Integers, most: int) -> Integers:
 
 
 def _heavy(mass: Integers, most: int) -> tuple[NDArray[np.bool_], int, int]:
-    """Which values are heavy, the mass of the others, and the bins left to them."""
+    """A mask of the heavy values, the mass of the other ones, and the bins left to those."""
     heavy = np.zeros(len(mass), dtype=np.bool_)
     light_mass, bins = int(mass.sum()), most
     while True:

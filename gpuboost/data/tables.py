@@ -1,6 +1,6 @@
-"""What a user hands in as X, seen as one of two: a matrix of numbers, or columns of several kinds.
+"""The two forms of X: a matrix of numbers, or columns of several kinds.
 
-Nothing is copied that need not be, and nothing of the user's is written to. Libraries are recognised by what has been
+Nothing is copied without need, and the user's arrays are never written to. Libraries are recognised by the modules
 imported already: no pandas object exists in a process that has not imported pandas.
 """
 
@@ -59,7 +59,7 @@ class Table:
         return self.columns[f] if self.matrix is None else Column(self.matrix[:, f])
 
     def label(self, f: int) -> str:
-        """How an error message names column f."""
+        """The name of column f in error messages."""
         return f"column {f}" if self.names is None else f"column {self.names[f]!r}"
 
 
@@ -140,7 +140,7 @@ def as_floats(matrix: NDArray[Any]) -> NDArray[Any]:
 
 
 def fits_float32(kind: np.dtype[Any]) -> bool:
-    """Whether float32 holds every number of the dtype."""
+    """True if float32 represents every number of the dtype."""
     return bool(np.can_cast(kind, np.float32))
 
 

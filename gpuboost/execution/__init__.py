@@ -1,4 +1,4 @@
-"""Where trees are built, and how stale the gradients they are fitted to may be."""
+"""Execution of a round: serial, asynchronous, data-parallel, or simulated."""
 
 from gpuboost.execution.asynchronous import Asynchronous
 from gpuboost.execution.data_parallel import DataParallel

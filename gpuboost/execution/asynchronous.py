@@ -90,7 +90,7 @@ class Asynchronous(Rules):
 
     @property
     def in_process(self) -> bool:
-        """Whether the workers are threads of this process."""
+        """True if the workers are threads of this process."""
         return in_process(self._kind())
 
     def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:

@@ -28,10 +28,9 @@ class Engine(Protocol):
         ...
 
     def wait(self) -> Push | Failure:
-        """What comes back next, of any worker; waits for it. That worker is then idle, or has to be replaced.
+        """Wait for the next result of any worker. That worker is then idle, or has to be replaced.
 
-        Must return for every pull that was submitted, whatever becomes of the worker, and must let KeyboardInterrupt
-        through.
+        Must return once for every submitted pull, also if its worker is lost, and must let KeyboardInterrupt through.
         """
         ...
 

@@ -48,7 +48,7 @@ class InTurnEngine:
         return self._done.popleft()
 
     def replace(self, worker: int) -> bool:
-        """What raises here raises through ``submit``."""
+        """No replacement: an exception of a build is raised by ``submit``."""
         return False
 
     def now(self) -> float:

@@ -102,7 +102,7 @@ class Log:
 
     @property
     def saturation(self) -> float:
-        """1 + T_b / T_s: of more workers no speed-up comes, but staleness (Asynch-SGBDT, equation 13, corrected).
+        """1 + T_b / T_s: more workers give staleness but no speed-up (Asynch-SGBDT, equation 13, corrected).
 
         Infinite where T_s is not known.
         """
@@ -117,7 +117,7 @@ class Log:
 
     @property
     def speed_up(self) -> float:
-        """How much longer one worker would take: the time of all builds and of the server, over ``seconds``."""
+        """Speed-up over one worker: the time of all builds and of the server, divided by ``seconds``."""
         alone = sum(line.built - line.began for line in self.applied) + len(self.applied) * self.server_seconds
         return alone / self.seconds if self.seconds > 0.0 else 1.0
 

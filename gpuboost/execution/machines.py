@@ -1,4 +1,4 @@
-"""What an engine is given to build trees on: machines, wherever its workers are."""
+"""Backends for an engine's workers, in this process or in others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Machine:
         return backends.get(self.server.name)
 
     def benches(self) -> Callable[[], Bench]:
-        """What makes a place for one worker, with a machine that nobody else uses, or that any number may use."""
+        """A factory of worker contexts; each has a backend of its own, or one that all threads may share."""
         return benches_of(self.server, self)
 
     def __reduce__(self) -> Any:
@@ -45,5 +45,5 @@ def refuse_gpu(server: Backend, kind: Any) -> None:
 
 
 def in_process(kind: Any) -> bool:
-    """Whether workers of this kind of engine live where the server does, and build on ``Machine.benches``."""
+    """True if workers of this kind of engine run in the server's process, and build on ``Machine.benches``."""
     return bool(getattr(kind, "in_process", False))

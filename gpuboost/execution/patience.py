@@ -1,4 +1,4 @@
-"""How long a worker may be silent, and what is said when it was for longer."""
+"""Timeout of a worker's answer, and the message for a worker that exceeds it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENGINES_OWN = "auto"
 
 
 def silent(worker: int, seconds: float | None) -> str:
-    """Of a worker whose answer is waited for no longer."""
+    """Message for a worker that did not answer in time."""
     return (
         f"Worker {worker} gave no answer for {seconds:g} s, and counts as lost. If its trees take that long, raise "
         "Asynchronous(timeout=)."

@@ -1,4 +1,4 @@
-"""Who builds a round's trees, and how stale the gradients they are fitted to may be, as the loop sees it.
+"""The protocol between the boosting loop and the execution that builds its trees.
 
 In each round the loop publishes a way to answer pulls at the scores of that version, and receives one round's trees,
 which may have been fitted to an earlier one. Between the two it knows nothing of workers.
@@ -19,7 +19,7 @@ from gpuboost.types import Built, Sample, Structure, Target
 @swift
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What is to be applied now."""
+    """The trees to apply in this round."""
 
     structures: tuple[Structure, ...]  # one per output
     target: Target  # that they were fitted to
@@ -46,7 +46,7 @@ class Execution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a run continues."""
+    """The state of an earlier run that this one continues."""
 
     rounds: int = 0  # of the ensemble; versions count on from there
     log: tuple[Built, ...] = ()  # of the run that made it, if it is known

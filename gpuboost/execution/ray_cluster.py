@@ -185,7 +185,7 @@ def reach(address: str, timeout: float) -> None:
 
 
 def no_room(argument: str, holds: str) -> str:
-    """What to say of a full object store."""
+    """Message for a full object store."""
     return (
         f"{argument}: Ray's object store is full, and so is the disk that it moves objects to; it holds {holds}. Give "
         "it more memory (Ray(object_store_memory=), or --object-store-memory of `ray start`; in a container, more of "

@@ -18,7 +18,7 @@ from gpuboost.execution.ray_meeting import MeetingActor, RayMeeting
 
 KEPT = ("y", "weight", "multiplicity", "query_start")  # of a piece
 NO_ROOM = no_room("execution", "each shard's rows until they are binned, and histograms")
-TOLD = 256  # messages that nobody waited for, before the next one is
+TOLD = 256  # messages without a wait, before the next one is waited for
 
 
 class ShardLostError(WorkerError):

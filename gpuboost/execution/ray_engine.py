@@ -118,7 +118,7 @@ class RayEngine:
         self._connection.close()
 
     def _homeless(self, worker: int) -> bool:
-        """Whether this replacement has been waiting for a place for longer than is allowed."""
+        """True if this replacement has waited longer than ``timeout`` for a place in the cluster."""
         unseen = self._unseen.get(worker)
         if unseen is None:
             return False
@@ -129,7 +129,7 @@ class RayEngine:
         return perf_counter() - self._hired[worker] > self._connection.kind.timeout
 
     def _silent(self, worker: int) -> bool:
-        """Whether this worker has had something to do for so long that it counts as lost."""
+        """True if this worker has been busy for longer than ``patience``, and counts as lost."""
         self._homeless(worker)
         patience = self._connection.kind.patience
         if patience is None or worker in self._unseen:

@@ -1,4 +1,4 @@
-"""Where shards of a Ray cluster bring arrays, through the object store, that their GPUs have no other way to add up."""
+"""All-reduce of arrays through Ray's object store, for shards whose GPUs have no faster connection."""
 
 from __future__ import annotations
 

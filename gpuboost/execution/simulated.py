@@ -52,7 +52,7 @@ class SimulatedWorkers(Rules):
     speeds : tuple of numbers, or None
         How fast each worker is, 1 being usual.
     seed : int
-        Of the times and failures; the model's own random numbers are those of ``random_state``.
+        Seed of the times and failures; the model's own random numbers are those of ``random_state``.
 
     Raises
     ------
@@ -107,7 +107,7 @@ class SimulatedWorkers(Rules):
 
 @dataclass(frozen=True, slots=True)
 class _Coming:
-    """What will arrive at the server."""
+    """A push that is on its way to the server."""
 
     worker: int
     pull: Pull

@@ -1,6 +1,6 @@
-"""How long things take in a simulated cluster. Every draw is a pure function of a key: a simulation can be repeated.
+"""Distributions of durations in a simulated cluster. Every draw is a pure function of a key, so runs are repeatable.
 
-Wherever a time is asked for, a number of seconds stands for ``Constant``.
+A number of seconds stands for ``Constant`` in every parameter that takes a distribution.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The additive form of a model as a table that anybody can add up: in a spreadsheet, or in SQL."""
+"""The additive form of a model as a table, to be summed in a spreadsheet or in SQL."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _rows(effect: Effect, model: Any, ensemble: Ensemble) -> list[dict[str, Any]
 
 
 def _places(model: Any, feature: int, cuts: Cuts) -> list[dict[str, Any]]:
-    """Of each bin of the feature, and of a missing value: what a row asks for."""
+    """The condition on a row for each bin of the feature, and for a missing value."""
     column = int(cuts.columns[feature])
     names = getattr(model, "feature_names_in_", None)
     head = {"feature": column if names is None else str(names[column])}

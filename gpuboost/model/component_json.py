@@ -30,7 +30,7 @@ _MOST_CELLS, _INT64 = 1 << 16, 2**63
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What a model file says of components, one entry a line."""
+    """The components of a model file, one line of the file each."""
 
     spaces: list[dict[str, Any]]
     centres: list[list[float]]

@@ -31,7 +31,7 @@ KEYS = ("format", "version", "loss", "columns", "parameters", "extra", "bias", "
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """What a model file holds."""
+    """The content of a model file."""
 
     ensemble: Ensemble
     loss: dict[str, Any]
@@ -75,7 +75,7 @@ def from_json(text: str | bytes) -> ModelRecord:
 
     Raises:
         InputError: if the text is not exactly what ``to_json`` writes, or was written by a newer gpuboost. The message
-            says where. The dictionaries are not looked into: whoever wrote them checks them.
+            says where. The dictionaries are not checked here, but by the modules that write them.
     """
     try:
         decoded = text.decode() if isinstance(text, bytes) else text

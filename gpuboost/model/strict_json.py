@@ -54,7 +54,7 @@ def record(value: Any, where: str, keys: Collection[str]) -> dict[str, Any]:
 
 
 def free(value: Any, where: str) -> dict[str, Any]:
-    """An object whose content is somebody else's to check, but for its numbers, which are finite."""
+    """An object of which only the numbers are checked here: they must be finite."""
     if not isinstance(value, dict):
         refuse(where, "an object was expected", value)
     _check_finite(value, where)

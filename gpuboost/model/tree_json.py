@@ -19,7 +19,7 @@ _INT64 = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a tree must fit to: cuts, and how many value bins each feature has, and whether it is categorical."""
+    """The features that a tree is checked against: cuts, number of value bins, and which are categorical."""
 
     cuts: Cuts
     n_bins: NDArray[np.int32]

@@ -73,7 +73,7 @@ def cv(
     refit : bool
         Also fit to all rows, for the best number of rounds.
     random_state : int
-        Of the shuffling.
+        Seed of the shuffling.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def _curves(fitted: list[GradientBoosting]) -> tuple[dict[str, list[float]], dic
 
 
 def _best(model: GradientBoosting, fitted: GradientBoosting, mean: dict[str, list[float]]) -> int:
-    """The round with the best mean of the first metric; of equal ones the first."""
+    """The round with the best mean of the first metric; the first one of a tie."""
     first = metrics_of(model.eval_metric, fitted.loss_, getattr(model, "eval_at", None))[0]
     values = np.array(mean[first.name])
     if np.isnan(values).all():

@@ -74,7 +74,7 @@ def fit_posterior(
     prior_variances : positive numbers, optional
         1, 4 and 16 for classes; a 16th, a quarter, and all of the target's variance for numbers.
     held_out : float
-        Share of the rows that the choice is made by, drawn by ``random_state``; of classes, of each the same share.
+        Share of the rows that the choice is made by, drawn by ``random_state``; for classes, the same share of each.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def _split(data: Dataset, share: float, seed: int, classify: bool) -> tuple[NDAr
 
 
 def _variance(data: Dataset, rows: NDArray[np.intp]) -> float:
-    """Of the target, weighted."""
+    """Weighted variance of the target."""
     assert data.y is not None
     y, weight = data.y[rows].astype(np.float64), None if data.weight is None else data.weight[rows]
     found = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))

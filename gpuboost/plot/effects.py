@@ -21,11 +21,10 @@ Floats = NDArray[np.float64]
 def partial_effect(
     model: Any, feature: int | str | tuple[int | str, int | str], output: int = 0, *, ax: Axes | None = None
 ) -> Axes:
-    """What one feature adds to the score of an output, the average over its bins apart: the whole of its part.
+    """Effect of one feature on the score of an output, with its mean over the bins removed.
 
-    For additive models: families of ``gb.learners``, and stumps. A dashed line is the part of a missing value, if it
-    has one of its own. A pair of features has what the two add together, beside what each adds: the part of
-    ``gb.learners.TensorSpline``, as a map.
+    For additive models: families of ``gb.learners``, and stumps. A dashed line is the effect of a missing value, if it
+    has one of its own. For a pair of features, their interaction (``gb.learners.TensorSpline``) is drawn as a map.
 
     Raises:
         InputError: if there is no such feature or output, or the model has no additive form.

@@ -75,10 +75,10 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
 
 
 def staleness(model: Any, *, ax: Axes | None = None) -> Axes:
-    """How late the trees of an asynchronous fit were: rounds between the pull of their gradients and their application.
+    """Histogram of staleness in an asynchronous fit: rounds between a tree's gradients and its application.
 
-    ``model`` is a fitted estimator or a ``gb.Log``. The line is at the mean, which is one less than the workers if all
-    of them always had work.
+    ``model`` is a fitted estimator or a ``gb.Log``. The line is the mean, which is the number of workers less one if
+    they were never idle.
 
     Raises:
         InputError: if there is no log, or nothing in it.
@@ -95,10 +95,10 @@ def staleness(model: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def timeline(model: Any, *, last: int | None = 60, ax: Axes | None = None) -> Axes:
-    """What each worker did when: a bar from pull to push for each tree, and a dot where the server took it up.
+    """Timeline of the workers: a bar from pull to push for each tree, and a dot where the server applied it.
 
-    ``model`` is a fitted estimator or a ``gb.Log``; ``last`` is how many of its lines to draw, None for all. Trees that
-    came to nothing are drawn in another colour.
+    ``model`` is a fitted estimator or a ``gb.Log``; ``last`` is the number of its last lines to draw, None for all.
+    Dropped and failed trees are drawn in other colours.
 
     Raises:
         InputError: if there is no log, or nothing in it.

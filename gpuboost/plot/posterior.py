@@ -21,8 +21,8 @@ def uncertainty(
     """A regressor's posterior mean along one feature, with the interval of the mean and, around it, of observations.
 
     Every row of X is drawn where it stands; give rows that differ in this feature only to see one section. Without a
-    known noise (``Uncertainty.data`` is NaN) there is no outer band. Of a classifier: the probability of its second
-    class, and knowledge uncertainty.
+    known noise (``Uncertainty.data`` is NaN) there is no outer band. For a classifier, the probability of its second
+    class and the knowledge uncertainty are drawn.
     """
     found = model.predict_uncertainty(X, samples)
     column = np.asarray(X, dtype=np.float64)[:, feature]
@@ -44,7 +44,7 @@ def uncertainty(
 
 
 def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:
-    """Scores by round, one line a chain: of ``gb.chains(...).traces(X)`` or ``model.trace(X)``, of the first row.
+    """Scores of the first row by round, one line per chain, from ``gb.chains(...).traces(X)`` or ``model.trace(X)``.
 
     Chains that have mixed are hard to tell apart to the right of the line, where the burn-in ends; the title says what
     R-hat and the effective sample size make of it.
@@ -65,7 +65,7 @@ def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:
 
 
 def autocorrelation(traces: Any, *, burn_in: float = 0.5, lags: int | None = None, ax: Axes | None = None) -> Axes:
-    """How much a score has to do with that of so many rounds before: of the same traces, of the first row.
+    """Autocorrelation of the first row's score by lag in rounds, from the same traces.
 
     The line marks the autocorrelation time: draws that far apart are worth about as much as independent ones.
     """
@@ -84,7 +84,7 @@ def autocorrelation(traces: Any, *, burn_in: float = 0.5, lags: int | None = Non
 
 
 def calibration(found: Calibration, *, ax: Axes | None = None) -> Axes:
-    """What was promised against what came true: on the diagonal the two agree. Of ``gb.posterior.calibration(...)``."""
+    """Calibration curve of ``gb.posterior.calibration(...)``: promised against observed, equal on the diagonal."""
     ax = axes(ax)
     ax.plot([0.0, 1.0], [0.0, 1.0], linestyle=":", color="grey")
     ax.plot(found.promised, found.found, marker="o", label=f"off by {found.error:.1%} in the mean")

@@ -19,7 +19,7 @@ COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was promised, what came true, and of how many rows (or answers about a row) each."""
+    """Promised and observed shares, and the number of rows (or of answers about a row) behind each."""
 
     promised: Floats
     found: Floats

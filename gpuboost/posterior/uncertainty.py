@@ -25,9 +25,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """Of each row. For classes entropies and mutual information, in nats; for numbers variances.
+    """Uncertainty of each row: entropies and mutual information in nats for classes, variances for numbers.
 
-    ``data``, and with it ``total``, is NaN where the loss says nothing of the noise.
+    ``data``, and with it ``total``, is NaN if the loss has no model of the noise.
     """
 
     mean: Floats  # (n,) predictions, or (n, K) probabilities, averaged over the members

@@ -1,4 +1,4 @@
-"""What row sampling came to in a fit: how many rows, with what weights, and how much they say of each leaf."""
+"""Statistics of row sampling in a fit: drawn rows, their weights, and the effective rows of each leaf."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _effective(drawn: Drawn) -> float:
 
 
 def effective_rows(drawn: Drawn) -> tuple[float, ...]:
-    """Of each leaf that holds a drawn row with curvature, tree by tree."""
+    """Effective sample size of each leaf that holds a drawn row with curvature, tree by tree."""
     rows, (h, times) = drawn.sample.rows, _curvature(drawn)
     found: list[float] = []
     for output, leaf_of_row in enumerate(drawn.leaves):
@@ -174,7 +174,7 @@ def effective_rows(drawn: Drawn) -> tuple[float, ...]:
 
 
 def _by_gradient(sampling: Sampling) -> bool:
-    """Whether rows without a gradient are never drawn, whatever their second derivative."""
+    """True if rows without a gradient are never drawn, whatever their second derivative."""
     return isinstance(sampling, ImportanceSampling) and sampling.kappa == 0.0 and not sampling.weighs_losses
 
 

@@ -1,4 +1,4 @@
-"""How nearly parallel to any direction a random selection of weak learners is, in the worst case.
+"""Minimal cosine angle between a random selection of weak learners and any direction.
 
 Theta = min over c in the range of B of ||[cos(B_j, c)]_j||, the minimal cosine angle (RGBM, section 4.1), and the
 tighter Xi = min ||[cos^2(B_j, c)]_j|| >= Theta^2, in a norm of ``norms``. Both are minima of functions that are not
@@ -20,7 +20,7 @@ from gpuboost.theory.norms import SelectionNorm
 from gpuboost.theory.rates import orthonormal_angle, orthonormal_edge
 
 MOST_NUMBERS = 10_000_000
-"""Of B: beyond, the minimum is not looked for."""
+"""Largest number of entries of B for which the minimum is searched."""
 
 CIRCLE, SPHERE = 20_000, 20_000  # points of a grid in two and in three dimensions
 STARTS, STEPS = 48, 300  # of the search in more

@@ -1,4 +1,4 @@
-"""What each metric was in each round."""
+"""Values of each metric by round."""
 
 from __future__ import annotations
 

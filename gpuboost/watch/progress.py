@@ -1,4 +1,4 @@
-"""How far the fit is, through rich: a live bar in a terminal or a notebook, plain lines anywhere else."""
+"""Progress of a fit through rich: a live bar in a terminal or a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Lines:
 
 
 class Surface(Protocol):
-    """What a bar is drawn on. A terminal's is rich's own ``Progress``."""
+    """Display of a progress bar; in a terminal rich's own ``Progress``."""
 
     def start(self) -> None: ...
 

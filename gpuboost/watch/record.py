@@ -1,4 +1,4 @@
-"""What a watcher is told, and what it must be able to do."""
+"""Records passed to callbacks, and the protocol of a callback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Evals: TypeAlias = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is known before the first round."""
+    """Facts of a fit before its first round."""
 
     rounds: int  # at most so many
     metrics: Mapping[str, bool]  # metric -> whether greater is better, in the order of ``eval_metric``

@@ -52,7 +52,7 @@ def keep_entries(row_start, feature, code, default, start, stop, kept_start, kep
 
 @kernel
 def count_columns(feature, start, stop, count):
-    """How many of the entries start .. stop - 1 lie in each column."""
+    """Count the entries start .. stop - 1 of each column."""
     for k in range(start, stop):
         count[feature[k]] += 1
 

@@ -42,7 +42,7 @@ def _choose(builder, out, questions, answers):
     builder.store(chosen, builder.inttoptr(out, chosen.type.as_pointer()), align=1)
 
 
-_QUESTIONS = (_ADDRESS, _U8, _U8) * 3  # address of 64 codes, shift, last; of a node, its left and its right child
+_QUESTIONS = (_ADDRESS, _U8, _U8) * 3  # (address of 64 codes, shift, last) for a node, its left and its right child
 
 
 @intrinsic
@@ -70,7 +70,7 @@ def choose(typing_context, out, c0, s0, l0, c1, s1, l1, c2, s2, l2, a0, a1, a2, 
 
 @intrinsic
 def count_below(typing_context, address, x):
-    """How many of 16 numbers of x's type are less than x; 0 if x is NaN."""
+    """Count those of 16 numbers of x's type that are less than x; 0 if x is NaN."""
 
     def codegen(context, builder, signature, args):
         number = args[1]
@@ -95,7 +95,7 @@ def trailing_zeros(typing_context, x):
 
 @intrinsic
 def below(typing_context, words, p):
-    """Which of 16 uint32 are less than 2**32 times their own of 16 float64, as bits, the first the lowest."""
+    """Bit mask of 16 uint32: set where a number is less than 2**32 times its own of 16 float64; the first is bit 0."""
 
     def codegen(context, builder, signature, args):
         sixteen = ir.VectorType(_DOUBLE, SIXTEEN)
@@ -174,7 +174,7 @@ def random_words(typing_context, first, iteration, stream, seed_low, seed_high, 
 
 @intrinsic
 def in_either(typing_context, words, shift, a, b):
-    """Which of 64 uint32 are, less their lowest ``shift`` bits, a or b: as bits, the first the lowest."""
+    """Bit mask of 64 uint32: set where a number shifted right by ``shift`` bits is a or b; the first is bit 0."""
 
     def codegen(context, builder, signature, args):
         words, *rest = args
@@ -188,7 +188,7 @@ def in_either(typing_context, words, shift, a, b):
 
 @intrinsic
 def at_least(typing_context, numbers, least):
-    """Which of 64 float32 are not below ``least``: as bits, the first the lowest."""
+    """Bit mask of 64 float32: set where a number is not below ``least``; the first is bit 0."""
 
     def codegen(context, builder, signature, args):
         line = _load(builder, args[0], ir.VectorType(_FLOAT, LANES), align=4)

@@ -43,7 +43,7 @@ def _gathered(f, order, ranked):
 
 @kernel
 def _falls(ranked):
-    """Whether no score is higher than the one before it."""
+    """True if no score is higher than the one before it."""
     above, below, rises = ranked[:-1], ranked[1:], 0
     for place in range(below.size):
         rises += above[place] < below[place]

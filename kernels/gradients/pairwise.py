@@ -1,4 +1,4 @@
-"""What one or two documents of a list and 16 at a time below them pull at each other, as portable LLVM.
+"""Pairwise lambdas of one or two documents of a query with the documents below them, 16 at a time, in portable LLVM.
 
 A loop in numba would keep the sums of 16 lanes in memory, test for each document whether arrays overlap, and leave what
 is left of its unrolled vectors to scalars: three times as slow for lists of a hundred documents. Two documents at a
@@ -163,7 +163,7 @@ pull_below_one, pull_below_two = _puller(1), _puller(2)
 those at a and a + 1, with the places below it in lines ``first`` to ``stop`` - 1, one line or more.
 
 weigh: (gain, discount) float64 -> a pair's weight; known: scores, powers and worth of places, three rows of float32
-``pitch`` bytes apart; discounts: of places; g, h: float32 sums of places, to which forces and curves are added;
+``pitch`` bytes apart; discounts: by place; g, h: float32 sums by place, to which lambdas and curvatures are added;
 closer: whether pairs weigh more that stand close, near: by how much at most; out: (1 or 2, 3) float32, the document's
 own sums of forces, curves and sizes: 16 lanes, place p in lane p % 16, halves onto halves. All but numbers are
 addresses; whole lines are read and written.

@@ -1,8 +1,8 @@
 """A stump of small data in one call: gradients as integers, sums of what competes, the search, the leaf of each row.
 
-By ``fixed_point``, ``column_sums`` and ``stump``, one after the other: of a few thousand rows the calls themselves, and
-what lies between them, would take longer than all that they do. One thread, numeric features, and no more rows than
-narrow histograms can hold.
+By ``fixed_point``, ``column_sums`` and ``stump``, one after the other: for a few thousand rows the calls themselves,
+and what lies between them, would take longer than all that they do. One thread, numeric features, and no more rows
+than narrow histograms can hold.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ GAIN, COVER, SUM_G, SUM_H = 0, 1, 2, 3  # lines of ``numbers``
 
 @kernel
 def _write(v, count, g, h, units, counts, numbers):
-    """What there is to say of a node beside its split."""
+    """Write the count, the cover and the sums of a node."""
     counts[v] = count
     numbers[COVER, v], numbers[SUM_G, v], numbers[SUM_H, v] = h * units[1], g * units[0], h * units[1]
 
@@ -36,13 +36,13 @@ def grow(
     In place of the number, NO_NUMBER if a gradient is not finite, or NOT_PLAIN if ``general`` must not be None.
 
     g, h, multiplicity: see ``fixed_point.pack``; weight: the sum of the multiplicities; scale_h: what it is if that is
-    known, else 0. features (t,) int32; n_bins (d,) int32; columns (d, n) uint8: dense bins. Of sparse ones they are
+    known, else 0. features (t,) int32; n_bins (d,) int32; columns (d, n) uint8: dense bins. For sparse ones they are
     None; laid_out is the same or (0, 0), to route by, and for what follows see ``column_sums.build_by_entry``: all of
     it is None for dense bins, as numba leaves out what is asked of None. packed (n,) int64, for sparse bins a multiple
     of 64: scratch. limits, weight: see ``stump.as_root``. general, root: see ``split.search``.
 
     out: leaf_of_row (n,) int32; words (4, 3) int32, missing_left (3,) bool, numbers (4, 3) float64, counts (3,) int64:
-    of the root and both leaves; come as zeros, and as -1 for features.
+    for the root and both leaves; passed in as zeros, and as -1 for features.
     """
     n, t = g.shape[0], features.shape[0]
     scale_g = fixed_point.scale(g, multiplicity, np.float64(weight), 31)

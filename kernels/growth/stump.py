@@ -23,7 +23,7 @@ def stored(entries, features):
 
 @kernel
 def lay_out(features, n_bins, categorical, default, starts, own_bins, kinds, defaults):
-    """Of the candidates: first cells, numbers of bins, kinds and defaults (-1 if dense). Returns whether one is a set.
+    """Fill in the candidates' first cells, bin counts, kinds and defaults (-1 if dense). True if one is categorical.
 
     features (t,) int32; n_bins (d,) int32, categorical (d,) bool, default (d,) uint8 or (0,) of all features; out
     starts (t + 1,) uint64, own_bins (t,) int32, kinds (t,) uint8, defaults (t,) int64.

@@ -1,8 +1,8 @@
 """histograms of a root whose tree ends below it: column by column, so only what competes is read.
 
 A stump needs the sums of the root alone. Its rows are all rows in order, so a column of bins is passed from end to end;
-of sparse bins, its stored entries are. The cells are those that ``histogram.build`` makes. Gradients become integers on
-the way, a tile of rows before it is summed: what one thread packed, it finds in its own cache. Definition:
+of a sparse one, its stored entries are. The cells are those that ``histogram.build`` makes. Gradients become integers
+on the way, a tile of rows before it is summed: what one thread packed, it finds in its own cache. Definition:
 Reference.histograms.
 """
 

@@ -24,7 +24,7 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 @kernel
 def _take_batch(bins, packed, rows, begin, stop, end, places, pairs):
-    """Where the bins of rows[begin:stop] begin, and their gradients; the rows after them are asked for."""
+    """Write the offsets of the bins of rows[begin:stop] and their gradients; prefetch the rows after them."""
     width = np.intp(bins.shape[1])
     base, base_packed = bins.ctypes.data, packed.ctypes.data
     last = end - _1

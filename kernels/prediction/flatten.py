@@ -21,7 +21,7 @@ NODE, ANSWER, OUT, STEP_COLUMNS = 0, 3, 7, 8  # of a step: three nodes asked, fo
 
 @kernel
 def _plan(i, begin, child, cost, need, answer, place):
-    """What node i asks: a child is asked together with it if that saves an operation.
+    """Plan the operation of node i: a child is evaluated together with it if that saves an operation.
 
     answer: the four nodes that may come next, a pair of them equal if their parent is not asked; place: the slot of
     each one's result, counted from i's own, the most demanding first, or -1 for leaves and the second of equals.

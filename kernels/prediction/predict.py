@@ -25,7 +25,7 @@ CONSTANTS = 256 * LANES  # bytes of scratch that hold 64 times 0, 64 times 1, ..
 
 @kernel
 def _wide_bin(base, size, x):
-    """How many of 256 increasing numbers are less than x: 16 guides say which 16 to count."""
+    """Count those of 256 increasing numbers that are less than x: 16 guides tell which 16 to compare."""
     sixteen = count_below(base, x) * 16
     return sixteen + count_below(base + (16 + sixteen) * size, x)
 
@@ -158,7 +158,7 @@ def _look_up(codes, highest, set_, out):
 
 @kernel
 def _row(base, table, row, width):
-    """Where the codes lie that a question is about: a row of the block, or -1 - j, a looked-up one."""
+    """Address of the codes that an operation reads: row ``row`` of the block, or looked-up row j for -1 - j."""
     return base + row * width if row >= 0 else table + (-1 - row) * width
 
 
@@ -241,7 +241,7 @@ def add_trees(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of
 @kernel
 def find_leaves(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places,
                 leaf_node, out, at):  # fmt: skip
-    """out[at + r, t - first] = id of the node in which row r comes to rest in tree t."""
+    """out[at + r, t - first] = leaf of row r in tree t."""
     width = codes.shape[2]
     for block in range((n + width - 1) // width):
         rows, place, coded = min(width, n - block * width), at + block * width, codes[block]

@@ -34,14 +34,14 @@ from gpuboost.kernels.splits.gain import NOISE, score
 
 @kernel
 def value_within(g, h, ridge, low, high):
-    """-G / (H + lambda), or the bound that it is beyond; of nothing, 0."""
+    """-G / (H + lambda), clipped to the bounds; 0 without rows."""
     value = -g / (h + ridge) if h + ridge > 0.0 else 0.0
     return low if value < low else high if value > high else value
 
 
 @kernel
 def score_within(g, h, ridge, low, high):
-    """What a leaf of that value takes off the loss, doubled."""
+    """Twice the loss reduction of a leaf with that clipped value."""
     below = h + ridge
     free = -g / below
     if low <= free <= high:
@@ -52,7 +52,7 @@ def score_within(g, h, ridge, low, high):
 
 @kernel
 def both_within(lg, lh, rg, rh, ridge, low, high, direction):
-    """What two leaves with these G and H take off; -inf if their values go against the direction."""
+    """Twice the loss reduction of two leaves with these G and H; -inf if they violate the constraint."""
     if direction != 0:
         apart = value_within(lg, lh, ridge, low, high) - value_within(rg, rh, ridge, low, high)
         if direction * apart > 0.0:
@@ -62,7 +62,7 @@ def both_within(lg, lh, rg, rh, ridge, low, high, direction):
 
 @kernel
 def inherit(fresh, node, directions, units, ridge, bounds):
-    """bounds (v, 2) of both nodes of every fresh pair, from those of their parents. directions (d,): of all features.
+    """Bounds (v, 2) of both nodes of every new pair, from those of their parents. directions (d,): of all features.
 
     A root has none before it: see ``split.search`` for the pairs.
     """

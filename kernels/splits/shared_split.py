@@ -180,7 +180,7 @@ def _mark_candidates(g, h, n, total_g, total_h, total_n, order, single, units, r
 
 @kernel
 def _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, counted):
-    """What a split gains at one node; nothing where a side is not allowed."""
+    """Gain of a split at one node; 0 if a side is not allowed."""
     rg, rh = total_g - lg, total_h - lh
     low, high = lh * units[1], rh * units[1]
     if lh <= 0 or rh <= 0 or low < rule[1] or high < rule[1]:

@@ -1,4 +1,4 @@
-"""Which cells of a histogram belong to which candidate feature, and where the bins are read from."""
+"""Histogram layout: the cells of each candidate feature, and the source of its bins."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Layout:
 
     @property
     def entries_per_row(self) -> int:
-        """How many numbers a row adds to a histogram, on average; at least 1."""
+        """Mean number of bins that a row adds to a histogram; at least 1."""
         if len(self.row_start) < 2:
             return len(self.features)
         return max(len(self.cells) // (len(self.row_start) - 1), 1)
@@ -128,7 +128,7 @@ def even(starts: Array, parts: int) -> Array:
 
 
 def layout_of(bins: Bins, cuts: Cuts, candidates: Candidates, *, by_column: bool) -> Layout:
-    """The layout for one set of candidates; of sparse bins, only the candidates' entries are touched."""
+    """The layout for one set of candidates. With sparse bins, only the candidates' entries are read."""
     features = candidates.features
     n_bins_of_all, kinds_of_all = cuts.n_bins, cuts.is_categorical.astype(np.uint8)
     n_bins, kinds = n_bins_of_all[features], kinds_of_all[features]

@@ -20,7 +20,7 @@ SMALL = 100_000  # pairs below which waking another thread costs more than it sa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lists:
-    """What is the same in every round."""
+    """Constants of the queries, the same in every round."""
 
     of: tuple[Array, Array, ListLoss]  # labels, where the lists start, and the loss
     worth: Array  # (n,) float32 of each document
@@ -47,7 +47,7 @@ class Lists:
         return y is data.y and start is data.query_start and known == loss
 
     def stretches(self, parts: int) -> list[int]:
-        """Where each of the parts begins, of about the same work, and the number of lists."""
+        """The first list of each part, with equal work in all parts, and the number of lists."""
         cuts = np.searchsorted(self.ends, self.ends[-1] * np.arange(1, parts) // parts)
         return [0, *cuts.tolist(), len(self.ends)]
 

@@ -123,7 +123,7 @@ class CpuSmoothing(Penalised):
         return (*a, NO_BINS, NO_CELLS) if len(grid.features) == 1 else (*a, columns[grid.features[1]], grid.cells[1])
 
     def _by_column(self, bins: Bins) -> Array:
-        """(d, n) uint8; of sparse bins made once."""
+        """(d, n) uint8; for sparse bins built once."""
         return bins.columns if isinstance(bins, DenseBins) else self._columns_of_sparse.of(bins)
 
     def _by_row(self, bins: Bins) -> Array:

@@ -83,6 +83,6 @@ class Border:
 
 
 def _bucket(x: float) -> int:
-    """Of a positive number: the buckets above hold larger scores only, those below smaller ones."""
+    """Bucket of a positive number: higher buckets hold larger scores only, lower ones smaller scores."""
     significand, exponent = frexp(x)
     return min(max((exponent + 126) * 8 + int(significand * 16.0) - 8, 0), BUCKETS - 1)

@@ -69,7 +69,7 @@ class Helper:
         with self._lock:
             process, wanted, self._to_meet = self._process, self._to_meet, None
             if process is None or wanted is None or process.poll() is not None:
-                return  # another thread has met it, or it has come to an end
+                return  # another thread has waited for it, or it has ended
             rehearsal, word = _rehearsal(*wanted), STOP
             with _no_collection():
                 try:
@@ -121,9 +121,10 @@ def _no_collection() -> Iterator[None]:
 
 
 def compile_share(*wanted: str) -> None:
-    """What the other process does. It is told when this one has compiled its share.
+    """Main function of the helper process, which is told when the parent has compiled its share.
 
-    It notes that it was here whatever it is told: who never grows such trees is helped once, not in every new process.
+    It marks its work as done whatever it is told, so that a user who never grows such trees gets one helper process
+    only, not one in every new process.
     """
     rehearsal, told = _rehearsal(*wanted), list[bytes]()
     with _no_collection():
@@ -146,7 +147,7 @@ def _tell(process: subprocess.Popen[bytes], word: bytes) -> None:
     """Only the first word counts."""
     assert process.stdin is not None
     if not process.stdin.closed:
-        with suppress(OSError):  # it has come to an end already
+        with suppress(OSError):  # it has ended already
             process.stdin.write(word)
             process.stdin.close()
 

@@ -23,16 +23,16 @@ D, BINS = 4, 9
 
 
 def is_usual(limits: Limits, candidates: Candidates, by_column: Columns | None, n_rows: int) -> bool:
-    """Whether a tree's kernels are those of the made-up one."""
+    """True if a tree runs the same kernels as the dummy one."""
     plain = limits.min_samples_leaf == 1 and not limits.signed and candidates.root is None
     each = by_column is None and limits.directions is None and not limits.symmetric
     return each and (plain or n_rows > NARROW_ROWS)
 
 
 class Rehearsal:
-    """What ``Cpu`` does for a tree of data like the made-up ones: dense, by every feature, without constraints.
+    """The steps of ``Cpu`` for a tree on dummy data: dense, by every feature, without constraints.
 
-    No step needs another one's results, so they may be taken in any order, and by several processes.
+    The steps are independent of each other, so they may run in any order, and in several processes.
     """
 
     def __init__(self, *, large: bool, categorical: bool) -> None:
@@ -74,7 +74,7 @@ class Rehearsal:
         self._search.each(self._tree, self._histograms, self._fresh)
 
     def split(self) -> None:
-        """Children, and their rows: of no node at all."""
+        """Children and their rows, for an empty list of nodes."""
         tree, none = self._tree, np.empty(0, np.int64)
         partition.choose(tree.node, 0, tree.gain, 0, tree.chosen)
         partition.count_above(tree.node, none, 0)

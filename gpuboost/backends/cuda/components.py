@@ -51,7 +51,7 @@ class _Grids:
 
 @dataclass(slots=True, eq=False)
 class _Room:
-    """What the fits of one plan need on the device, and where its sums come to the host."""
+    """Buffers for the fits of one plan, on the device and (pinned) on the host."""
 
     plan: Plan
     number: dict[Grid, int]
@@ -66,7 +66,7 @@ class _Room:
 
 
 class CudaSmoothing(Penalised):
-    """One caller at a time. ``measured``: gradients on the device, with their scales; ``team``: of the host."""
+    """One caller at a time. ``measured``: gradients on the device, with their scales; ``team``: threads of the host."""
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured, team: Team) -> None:
         super().__init__(team)
@@ -196,7 +196,7 @@ class CudaSmoothing(Penalised):
         return copy
 
     def _drawn(self, given: DeviceGradients, rows: Array | None) -> Array | None:
-        """Where the rows of the target are, on the device; None for all."""
+        """The target's rows, on the device; None for all."""
         if rows is None:
             return None
         return given.sample.rows if given.sample is not None else self._resident.array(rows, np.int32)
@@ -241,7 +241,7 @@ def _tables(grids: Sequence[Grid]) -> NDArray[np.int32]:
 
 
 def _records(grids: Sequence[Grid], wanted: Sequence[int], first_table: list[int]) -> NDArray[np.int32]:
-    """(t + 1, 4) Grid of components.cu: of the wanted grids, and of what would follow."""
+    """(t + 1, 4) Grid of components.cu for each wanted grid, and one for the end."""
     found, begin = np.zeros((len(wanted) + 1, 4), np.int32), 0
     for place, one in enumerate(wanted):
         features = grids[one].features
@@ -252,7 +252,7 @@ def _records(grids: Sequence[Grid], wanted: Sequence[int], first_table: list[int
 
 
 def _batches(begins: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
-    """Where the batches of grids begin that a block adds up at once, and how many cells it has near at most."""
+    """First grid of each batch that a block sums at once, and the largest number of cells in shared memory."""
     starts, near = [0], 0
     for i in range(1, len(begins)):
         together = int(begins[i] - begins[starts[-1]])

@@ -23,7 +23,7 @@ _FILES = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gra
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lists:
-    """What is the same in every round: q lists of n documents, l of which stand in places that count."""
+    """Constants of q queries with n documents, l of which stand in places that count; the same in every round."""
 
     start: Array  # (q + 1,) int32
     list_of: Array  # (n,) int32

@@ -107,7 +107,7 @@ class DeviceTree:
 
     @property
     def fetched(self) -> Tree:
-        """What it stands for, when it has been collected."""
+        """The tree on the host, once it has been collected."""
         assert self.host is not None
         return self.host
 

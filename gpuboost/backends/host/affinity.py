@@ -1,9 +1,9 @@
-"""Which processors the threads of a team may run on: not the one of the thread that wakes them, and works meanwhile.
+"""CPU affinity of the thread pool: its threads stay off the processor of the thread that wakes them and also works.
 
-Linux wakes a thread where it last ran, or beside who woke it, unless it sees an idle processor. In a virtual machine it
-takes one that has gone to sleep for one that its host has taken away, so both threads may share a processor for good
-while another is idle: every piece of work then takes as long as on one thread. Nobody is bound to one processor, and
-where nothing can tell which one a thread is on, nothing is done.
+Linux wakes a thread where it last ran, or beside the thread that woke it, unless it sees an idle processor. In a
+virtual machine it mistakes a sleeping processor for one that the host has taken away, so both threads may share a
+processor for good while another is idle: every piece of work then takes as long as on one thread. No thread is bound
+to a single processor, and if the processor of a thread cannot be found out, nothing is done.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ processor: Callable[[], int] = _teller()
 
 
 def allowed() -> frozenset[int]:
-    """Where the calling thread may run, were it not kept off anything by ``keep_off``; empty if nothing tells."""
+    """Processors that the calling thread may run on, apart from ``keep_off``; empty if they are not known."""
     known: frozenset[int] | None = getattr(_here, "allowed", None)
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""What components need that is small: systems of equations of the size of a basis. Solved by the host's kernels.
+"""Penalised least squares of components: linear systems of the size of a basis, solved by kernels on the host.
 
 A CPU and a GPU differ in how they come by the sums of each cell, which grow with the rows. The sums are exact integers,
 and from there on both go through this file: so coefficients have the same bits by construction.
@@ -49,9 +49,9 @@ class Penalised:
         return x
 
     def _fits(self, plan: Plan, sums: Array, units: tuple[float, float], chosen: Array, room: Workspace) -> Fits:
-        """Of the chosen spaces, by the sums of their cells: sums (cells, 2) int64, grid by grid.
+        """Fits of the chosen spaces, from the sums of their cells: sums (cells, 2) int64, grid by grid.
 
-        What was factored in the last fit of the plan is in ``room``, and is used again where the curvature is the same.
+        ``room`` keeps the factors of the plan's last fit; they are used again where the curvature is the same.
         """
         kept_h, kept, coef = _kept(plan, room)
         found = np.empty((len(chosen), 3))
@@ -71,7 +71,7 @@ class Penalised:
 
 
 def _kept(plan: Plan, room: Workspace) -> tuple[Any, Any, Any]:
-    """What was factored in the last fit of the plan, and room for coefficients."""
+    """The curvatures and factors of the plan's last fit, and memory for coefficients."""
     shapes = plan.first.shape, (2 * int(plan.band_start[-1]),), (int(plan.q_start[-1]),)
     fresh = room.room("kept_h") == 0
     kept_h, kept, coef = (

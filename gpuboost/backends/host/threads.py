@@ -29,7 +29,7 @@ class Team:
         self._idle: list[_Members] = []
 
     def run(self, work: Work) -> None:
-        """Raise what a part raised, once every part has come to an end."""
+        """Raise the exception of a part, once all parts have ended."""
         if self.size == 1:
             work(0)
             return
@@ -53,11 +53,11 @@ class Team:
             raise failure
 
     def worth(self, size: int, per_thread: int) -> int:
-        """How many of the team to wake for so much work, if each is to have ``per_thread`` of it at least."""
+        """Number of threads to wake for work of that size, if each is to have at least ``per_thread`` of it."""
         return 1 if self.size == 1 else max(1, min(self.size, size // per_thread))
 
     def run_parts(self, parts: int, work: Work) -> None:
-        """``work(part)`` for part 0 .. parts - 1, at most ``size`` of them; one part is done without waking anybody."""
+        """``work(part)`` for part 0 .. parts - 1, at most ``size`` of them; one part wakes no thread."""
         if parts == 1:
             work(0)
         else:

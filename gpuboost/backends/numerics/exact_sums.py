@@ -1,4 +1,4 @@
-"""Sums that are the same on every machine: of integers, and of float64 numbers in one order."""
+"""Sums that are the same on every machine: integer sums, and float64 sums in a fixed order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LANES, STRETCH, BLOCK = 16, 1 << 12, 1 << 16
 
 
 def integers(gradients: Gradients, output: int) -> tuple[Array, Array, tuple[float, float]]:
-    """(m,) int64 g and h, and the value of one unit of each: exact sums for whoever adds them up."""
+    """(m,) int64 g and h, whose sums are exact, and the value of one unit of each."""
     m = gradients.multiplicity
     times = np.ones(gradients.g.shape[1], np.int64) if m is None else m.astype(np.int64)
     parts, units = [], []

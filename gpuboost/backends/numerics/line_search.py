@@ -1,4 +1,4 @@
-"""How far to go along a direction: the least of a convex function of one number, or of several at once.
+"""Line search: the minimum of a convex function of one variable, or of several such functions at once.
 
 Newton's method, kept between a point that is too short and one that is too far; until one is too far, a step at most
 doubles the length. Friedman's unguarded steps overflow on losses that grow exponentially.
@@ -50,7 +50,7 @@ def lengths(
     """(groups,) lengths >= 0 that lower the loss of all rows most: F <- F + length[group] * along, of one output.
 
     scores (k, n); along (n,), about as long as it should be; group (n,) int, None for one length of all rows, which is
-    all that there is of the absolute and the quantile loss: of these the leaves have ``Backend.leaf_quantiles``.
+    all that there is of the absolute and the quantile loss: for these, leaves use ``Backend.leaf_quantiles``.
     """
     if loss.leaf_quantile is not None:
         assert group is None
@@ -77,7 +77,7 @@ def _slopes(
 
 
 def _adder(group: Array | None, groups: int) -> Callable[[Vector], Vector]:
-    """What makes (groups,) sums of (n,) numbers: of each group's, in the order of its rows."""
+    """A function from (n,) numbers to their (groups,) sums, each in the order of the group's rows."""
     if group is None:
         return lambda x: np.array([pointwise.sum_in_order(x)])
 

@@ -28,11 +28,11 @@ class Within:
     directions: NDArray[np.int64]
 
     def value(self, g: float, h: float, ridge: float) -> float:
-        """-G / (H + lambda), or the bound that it is beyond; of nothing, 0."""
+        """-G / (H + lambda), clipped to the bounds; 0 without rows."""
         return clipped(-g / (h + ridge) if h + ridge > 0.0 else 0.0, self.low, self.high)
 
     def score(self, g: float, h: float, ridge: float) -> float:
-        """What a leaf of that value takes off the loss, doubled: G^2 / (H + lambda) if it is not beyond a bound."""
+        """Twice the loss reduction of a leaf with that clipped value: G^2 / (H + lambda) if it is within the bounds."""
         below = h + ridge
         free = -g / below
         if self.low <= free <= self.high:
@@ -41,7 +41,7 @@ class Within:
         return -(value * (g + g + below * value))
 
     def both(self, feature: int, left: tuple[float, float], right: tuple[float, float], ridge: float) -> float:
-        """What two leaves with these G and H take off; -inf if their values go against the feature's direction."""
+        """Twice the loss reduction of two leaves with these (G, H); -inf if they violate the feature's constraint."""
         direction = int(self.directions[feature])
         if direction != 0 and direction * (self.value(*left, ridge) - self.value(*right, ridge)) > 0.0:
             return -inf
@@ -107,7 +107,7 @@ def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:
 
 
 def in_order(tree: Tree, directions: NDArray[np.int64]) -> bool:
-    """Whether at every split on a constrained feature no leaf of one side goes against any of the other."""
+    """True if at every split on a constrained feature all leaves of the two sides obey the constraint."""
     nodes, least, largest = tree.nodes, tree.value.tolist(), tree.value.tolist()
     for v in range(len(least) - 1, -1, -1):
         f = int(nodes.feature[v])

@@ -62,7 +62,7 @@ def staged_predict(backend: Backend, ensemble: Ensemble, x: Any, copied: Callabl
 
 
 def _rows(backend: Backend, ensemble: Ensemble, x: Any) -> TrainingSet:
-    """x as components want it: its bins, unless nobody asks for them, and its numbers."""
+    """x in the form that components read: its numbers, and its bins if any component needs them."""
     by_bins = not all(isinstance(one, (Estimated, Nothing)) for one in ensemble.components)
     nothing = np.empty((0, 0), np.uint8)
     bins = backend.quantise(x, ensemble.cuts) if by_bins else DenseBins(nothing, nothing)

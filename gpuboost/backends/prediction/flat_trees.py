@@ -115,7 +115,7 @@ class Programme:
         kernels.add_trees(codes, n, trees.start, trees.stop, *self._arguments(codes), values, output, scores, at)
 
     def route(self, bins: Bins, start: int, stop: int, out: Array) -> None:
-        """out[start:stop] = node in which each row of the one tree comes to rest. out: (n,) int32."""
+        """out[start:stop] = leaf of each row in the one tree. out: (n,) int32."""
         self.route_and_sum(bins, out, NO_PAIRS, start, stop, NO_SUMS)
 
     def route_and_sum(self, bins: Bins, out: Array, pairs: Pairs, start: int, stop: int, sums: Array) -> None:
@@ -137,14 +137,14 @@ class Programme:
 
 
 def _bins_of(features: Array, cuts: Cuts) -> tuple[Array, Array]:
-    """How many value bins each of the features has, and whether it is categorical."""
+    """Number of value bins of each feature, and whether it is categorical."""
     listed = [cuts.categories[f] for f in features]
     counts = [len(cuts.thresholds[f]) + 1 if c is None else len(c) for f, c in zip(features, listed, strict=True)]
     return np.array(counts, dtype=np.int32), np.array([c is not None for c in listed], dtype=np.bool_)
 
 
 def _numbered(chosen: Array, node_start: Array) -> tuple[Array, Array]:
-    """Where the chosen nodes of each tree start among all chosen ones, and each one's number within its tree or -1."""
+    """Start of each tree among all chosen nodes, and each node's number within its tree, -1 if not chosen."""
     before = np.concatenate([[0], np.cumsum(chosen)])
     start = before[node_start]
     number = before[:-1] - np.repeat(start[:-1], np.diff(node_start))

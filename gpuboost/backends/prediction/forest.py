@@ -1,7 +1,7 @@
 """An ensemble made ready for prediction: flat arrays, the features it uses, and how their values become codes.
 
 Order of operations, which is part of the contract: scores start at the bias and every tree in turn adds
-``factor * value`` (rounded once), in float64; of an ensemble that was shrunk, that sum starts at 0 and the score is
+``factor * value`` (rounded once), in float64; for an ensemble that was shrunk, that sum starts at 0 and the score is
 ``bias + scale * sum``. So the scores of a row do not depend on the other rows, on blocks or on threads, and those of
 an ensemble that was never shrunk are the running scores of the training loop, bit for bit.
 """
@@ -139,7 +139,7 @@ def predict(forest: Forest, x: Any, start: int, stop: int, out: Array) -> None:
 
 
 def leaves(forest: Forest, x: Any, start: int, stop: int, out: Array) -> None:
-    """out[start:stop] = node in which each row comes to rest, tree by tree. out: (n, trees) int32."""
+    """out[start:stop] = leaf of each row in each tree. out: (n, trees) int32."""
     rows = forest.rows_of(x)
     codes = forest.programme.room(stop - start)
     step = codes.shape[0] * codes.shape[2]
@@ -169,12 +169,12 @@ def staged_predict(forest: Forest, x: Any) -> Iterator[Array]:
 
 
 def _never_shrunk(scales: tuple[float, ...]) -> int:
-    """How many rounds came before the first that shrank the model."""
+    """Number of rounds before the first that shrank the model."""
     return next((at for at, scale in enumerate(scales) if scale != 1.0), len(scales))
 
 
 def _tables(programme: Programme, cuts: Cuts) -> tuple[Array, Array, Array, Array, Array]:
-    """How the values of each used feature find their bin, see ``kernels.prediction.predict.code_dense``."""
+    """Look-up tables from values to bins for each used feature, see ``kernels.prediction.predict.code_dense``."""
     kinds, places = np.empty(len(programme.features), np.uint8), np.empty(len(programme.features), np.int64)
     numbers, codes, bins = [np.empty(0)], [np.empty(0)], [np.empty(0, np.uint8)]
     sizes = [0, 0]  # of numbers and of codes

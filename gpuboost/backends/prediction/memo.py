@@ -1,4 +1,4 @@
-"""What was made of something last, for whoever asks for the same again."""
+"""Memo of one entry, keyed by object identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which leaf of a tree a row comes to rest in."""
+"""Routing of binned rows to the leaves of a tree."""
 
 from __future__ import annotations
 

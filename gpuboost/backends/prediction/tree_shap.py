@@ -10,8 +10,8 @@ independently, the leaf is reached with weight prod_i (t o_i + (1 - t) z_i), and
 
     contribution of feature e  =  v (o_e - z_e)  integral over t in [0, 1] of  prod_{i != e} (t o_i + (1 - t) z_i)
 
-Of m features the integrand is a polynomial of degree m - 1, for which ceil(m / 2) Gauss-Legendre points are exact. All
-factors lie in [0, 1]: nothing cancels and nothing is divided.
+With m features the integrand is a polynomial of degree m - 1, for which ceil(m / 2) Gauss-Legendre points are exact.
+All factors lie in [0, 1]: nothing cancels and nothing is divided.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _Ways(NamedTuple):
 
 
 def _upwards(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(v,) parent of each node, and share of the parent's training rows that came to it."""
+    """(v,) parent of each node, and its share of the parent's training rows."""
     inner = np.flatnonzero(nodes.feature >= 0)
     parent, share = np.zeros(len(nodes.feature), np.int64), np.ones(len(nodes.feature))
     left, right = nodes.left[inner], nodes.right[inner]
@@ -157,7 +157,7 @@ def _upwards(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 def _firsts(way: NDArray[np.int64], name: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Where a new pair (way, name) begins in a sorted list of them."""
+    """Start of each run of equal pairs (way, name) in a sorted list of them."""
     if not len(way):
         return np.empty(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], (way[1:] != way[:-1]) | (name[1:] != name[:-1])]))

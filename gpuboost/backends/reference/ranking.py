@@ -114,7 +114,7 @@ class Places:
         return cls(np.float32(NEAR) + score, score, power, worth, discounts_of(len(f)).astype(np.float32))
 
     def pull_below(self, loss: ListLoss, a: int) -> tuple[Array, Array, Array]:
-        """Of place a with each one below it: forces, towards a if positive, curves and the sizes of forces."""
+        """Pairs of place a with each place below: lambdas (positive raise a), second derivatives, sizes of lambdas."""
         over, apart = self.worth[a] - self.worth[a + 1 :], self.discount[a] - self.discount[a + 1 :]
         pairs = zip(over.tolist(), apart.tolist(), strict=True)
         weights = [loss.pair_weight(abs(x), d) if x != 0.0 else 0.0 for x, d in pairs]
@@ -151,7 +151,7 @@ def _of_list(loss: ListLoss, worth: Array, scale: float, f: Array) -> tuple[Arra
 
 
 def _scale(loss: ListLoss, y: list[float], gains: list[float]) -> float:
-    """What pair weights are multiplied with; 0 where nothing is worth anything."""
+    """Factor of the query's pair weights: 1 over its ideal sum, 0 if no document has a gain."""
     if not loss.uses_ideal:
         return 1.0
     best = sorted((gains[int(label)] for label in y), reverse=True)

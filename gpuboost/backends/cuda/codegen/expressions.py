@@ -178,7 +178,7 @@ class Expressions:
         return [self._row(one) or self.term(one) for one in node.args]
 
     def _meaning(self, node: ast.expr) -> Any:
-        """What a name from outside stands for, or None."""
+        """The value of a name from outside the function, or None."""
         if isinstance(node, ast.Name) and (node.id in self.kinds or node.id in self.rows):
             return None
         try:

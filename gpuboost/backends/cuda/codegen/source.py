@@ -1,4 +1,4 @@
-"""Where the text of a Python function is, and what the names in it mean: what a translator has to know of it."""
+"""Source text of a Python function, and the values of the global names in it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _functions(text: str) -> list[Function]:
 
 
 def _is_of(node: Function, code: CodeType) -> bool:
-    """Whether the code object was made from this node: same name, first line and arguments, and the body around it."""
+    """True if the code object was compiled from this node: same name, first line, arguments and span of the body."""
     if isinstance(node, ast.Lambda) != (code.co_name == "<lambda>"):
         return False
     if [argument.arg for argument in node.args.args] != list(code.co_varnames[: code.co_argcount]):
