@@ -19,7 +19,7 @@ struct Places {
     const f32 *score, *power, *worth;
 };
 
-// What weighs a pair, besides the loss's formula.
+// Arrays of a pair's weight, besides the loss's formula.
 struct Weights {
     const f32 *discounts; // of places
     i32 closer;           // 1: pairs that stand close weigh more
@@ -96,8 +96,8 @@ place_documents(const u64 *keys, const i32 *rows, const f64 *scores, const f32 *
     }
 }
 
-// What the documents at a and b, a above, pull at each other, and the curvature (losses/ranking.py: pull). over: worth of
-// a less that of b, not 0; begin: of their list. No number here is denormal, so it is no matter whether those are kept.
+// Lambda of the documents at a and b, a above, and its curvature (losses/ranking.py: pull). over: worth of a less that
+// of b, not 0; begin: of their list. No number here is denormal, so flushing denormals makes no difference.
 static __device__ __forceinline__ f32 pull_between(const Places &at, const Weights &by, i32 begin, i32 a, i32 b, f32 over,
                                                    f32 &curve)
 {
@@ -120,8 +120,8 @@ static __device__ __forceinline__ f64 sum_of_lanes(f32 own)
     return (f64)own;
 }
 
-// What all pairs of a list pull together tells by how much its derivatives shrink. sizes: of its first ``count`` places;
-// steep: what pairs are multiplied with.
+// Factor by which the derivatives of a list shrink, from the sum over all its pairs. sizes: of its first ``count``
+// places; steep: factor of pairs.
 static __device__ f64 evening_factor(const f64 *sizes, i32 count, f64 steep)
 {
     f64 total = 0.0;
@@ -154,7 +154,7 @@ static __device__ __forceinline__ void pull_from_above(const Places &at, const W
     }
 }
 
-// Of the pairs of the document at a with those below it, tile by tile: sums of forces, curves and sizes, by half a warp.
+// Pairs of the document at a with those below it, tile by tile: sums of lambdas, curvatures and sizes, by half a warp.
 // Place p of the list in lane p % 16. All threads of a warp come here.
 static __device__ __forceinline__ void pull_from_below(const Places &at, const Weights &by, i32 begin, i32 a, i32 end,
                                                        f64 (&sums)[3])

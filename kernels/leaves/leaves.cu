@@ -1,5 +1,5 @@
-// The end of a tree: where its rows came to rest, what its leaves are worth, and the record of it that the host will
-// fetch. In front: common.cuh, philox.cuh, normal.cuh, tree.cuh, record.cuh, walk.cuh.
+// The end of a tree: the leaf of each row, the leaf values, and the tree's record for the host. In front: common.cuh,
+// philox.cuh, normal.cuh, tree.cuh, record.cuh, walk.cuh.
 
 // A finished tree as the kernels that walk through it read it.
 extern "C" __global__ void __launch_bounds__(256)

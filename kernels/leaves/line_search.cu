@@ -6,7 +6,7 @@
 
 enum { SEARCH_THREADS = 512, STAGED = 2048 }; // rows whose terms are staged at a time
 
-// What is known of one length.
+// State of the search for one length.
 struct Length {
     f64 rho, low, high; // to try next; too short; too far
     f64 found;          // the answer, as far as it is known
@@ -73,7 +73,7 @@ struct Groups {
     }
 };
 
-// What a row's loss is made of.
+// Inputs of a row's loss.
 struct Rows {
     const f64 *y, *scores, *weight;
     const i32 *times;

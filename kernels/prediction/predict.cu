@@ -33,7 +33,7 @@ predict(const Step *steps, const u32 *sets, const f64 *values, const i64 *begin,
     }
 }
 
-// out (n, trees): the node in which each row comes to rest in each tree.
+// out (n, trees): the leaf of each row in each tree.
 extern "C" __global__ void __launch_bounds__(256)
 leaves(const Step *steps, const u32 *sets, const i64 *begin, i32 trees, const u8 *rows, i32 n, i32 shift, i32 *out)
 {

@@ -1,4 +1,4 @@
-// Which feature splits a node, and random_strength: the same where what each of them gains there is seen with noise.
+// Choice of the feature that splits a node, without and with noise on the gains (random_strength).
 // Definition: backends/numerics/random_strength.py. In front: philox.cuh, normal.cuh, blocks.cuh, search.cuh.
 //
 // Compiled with DISTURBED 1 where there is noise.
@@ -13,7 +13,7 @@ struct Lots {
     const f64 *table;
 };
 
-// What a node adds to the number of a Philox block. g, h: its sums; of a level that shares a split, its depth and 0.
+// A node's part of the number of a Philox block. g, h: its sums; for a level that shares a split, its depth and 0.
 static __device__ __forceinline__ u64 number_of(i64 g, i64 h)
 {
     return (u64)g * 0x9e3779b97f4a7c15ull + (u64)h * 0xc2b2ae3d27d4eb4full;

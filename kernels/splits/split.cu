@@ -4,7 +4,7 @@
 //
 // Compiled for one CELLS and COUNTS (as histogram.cu) and SETS (1: some feature is categorical).
 
-// What is told besides where there are constraints.
+// Further parameters under monotone constraints.
 #if MONOTONE
 #define WITHIN , Bounds *bounds, const i32 *__restrict__ directions
 #else
@@ -70,7 +70,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 }
 #endif
 
-// Blocks that a multiprocessor should hold: of the largest variants two would spill registers.
+// Blocks that a multiprocessor should hold: with two, the largest variants would spill registers.
 #if CELLS == 256 && SETS && (COUNTS || MONOTONE || DISTURBED)
 #define BLOCKS 1
 #else
@@ -82,7 +82,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
 // cell is among those of a histogram, in units of CELLS. deviation and what follows: Lots (contest.cuh).
 // contest[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
-// Of shards, partials are what all of them have (shards.cu), and a last argument tells the rows that are here.
+// With shards, partials are the sums of all of them (shards.cu), and a last argument tells the rows that are here.
 // chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (subsets.cu); 0: all do.
 // Under constraints, bounds are those of every node that was searched, and directions those of all features.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)

@@ -33,7 +33,7 @@ complete_histograms(const uint2 *partials, const u32 *partial_counts, longlong2 
     }
 }
 
-// What each candidate gains at node v. By one warp.
+// Gain of each candidate at node v. By one warp.
 static __device__ void gains_at(const Node &node, const Level &level, const Ends *ends, i32 size, const Store &at,
                                 i32 place, i32 kind, Terms terms, f64 *gains)
 {

@@ -1,4 +1,4 @@
-// Warps of a block that complete the histograms of one feature together: of a child that was built, and of its sibling.
+// Groups of warps that complete the histograms of one feature together: of the child that was built and of its sibling.
 //
 // Each warp of a team adds up some of the stretches of rows; then the first has the child's histogram, and the second
 // the sibling's, which is its parent's less that.
@@ -6,7 +6,7 @@
 #define THREADS 256
 constexpr int WARPS = THREADS / 32;
 
-// What a warp hands to the others of its team, and afterwards its own.
+// Sums that a warp hands to the others of its group, and afterwards its own.
 struct Handed {
     longlong2 sums[PER_LANE][32];
     i32 rows[COUNTS ? PER_LANE : 1][32];
@@ -53,7 +53,7 @@ static __device__ __forceinline__ Teams teams_for(const Line *lines, i32 first_l
     return teams;
 }
 
-// What the stretches that fall to this warp have of a line's histogram of one feature.
+// Sums of this warp's stretches in a line's histogram of one feature.
 static __device__ __forceinline__ void add_share(Cells &cells, const Store &at, const Line &line, i32 number, i32 place,
                                                  i32 team)
 {
