@@ -12,23 +12,23 @@ from gpuboost.errors import InputError
 from gpuboost.types import Array, Component, Ensemble, TrainingSet, Tree
 
 
-def collapsed(ensemble: Ensemble) -> tuple[list[Smooth], list[tuple[Component, float]]]:
+def collapsed(ensemble: Ensemble) -> tuple[list[SmoothTerm], list[tuple[Component, float]]]:
     """One function for each space and output, the sum of its rounds; and what does not add up, with its factor."""
     parts: dict[tuple[Space, int], list[NDArray[np.float64]]] = {}
     rest: list[tuple[Component, float]] = []
     for one, factor in zip(ensemble.components, ensemble.factors[: len(ensemble.components)], strict=True):
-        if isinstance(one, Smooth):
+        if isinstance(one, SmoothTerm):
             parts.setdefault((one.space, one.output), []).append(factor * one.coefficients)
-        elif not isinstance(one, Nothing):
+        elif not isinstance(one, EmptyComponent):
             rest.append((one, factor))
-    sums = [Smooth(space, np.cumsum(each, axis=0)[-1], output, -1) for (space, output), each in parts.items()]
+    sums = [SmoothTerm(space, np.cumsum(each, axis=0)[-1], output, -1) for (space, output), each in parts.items()]
     return sums, rest
 
 
 def fit_for_gpus(ensemble: Ensemble) -> bool:
     """True if a GPU can predict: all components are functions of bins or plain trees. Others need the CPU."""
     return not any(
-        isinstance(one, Estimated) or (isinstance(one, Leaves) and one.slopes is not None)
+        isinstance(one, EstimatorComponent) or (isinstance(one, TreeComponent) and one.slopes is not None)
         for one in ensemble.components
     )
 
@@ -42,7 +42,7 @@ def add(machine: Any, scores: Array, one: Tree | Component, factor: float, data:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing(Component):
+class EmptyComponent(Component):
     """A round that found no way down."""
 
     output: int
@@ -53,7 +53,7 @@ class Nothing(Component):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimated(Component):
+class EstimatorComponent(Component):
     """Prediction of a fitted estimator, times ``coefficient``."""
 
     estimator: Any  # with predict(x) -> (n,)
@@ -114,7 +114,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Smooth(Component):
+class SmoothTerm(Component):
     """One function of a space."""
 
     space: Space
@@ -128,7 +128,7 @@ class Smooth(Component):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaves(Component):
+class TreeComponent(Component):
     """A tree, or one with a line in each leaf: value + sum over features of a slope times the centre of their bin.
 
     Centres are measured from the feature's mean, in standard deviations; a missing value has centre 0.
@@ -146,3 +146,7 @@ class Leaves(Component):
             machine.add_tree(scores, self.tree, factor, data.bins, data.cuts)
         else:
             machine.smoothing().add_lines(scores[self.output], self, factor, data.bins, data.cuts)
+
+
+Estimated, Leaves, Nothing, Smooth = EstimatorComponent, TreeComponent, EmptyComponent, SmoothTerm
+"""Names of version 0.1, which pickles of models hold."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.components import Leaves, Smooth, collapsed
+from gpuboost.components import SmoothTerm, TreeComponent, collapsed
 from gpuboost.errors import InputError
 from gpuboost.types import Cuts, Ensemble, Nodes, Tree
 
@@ -44,7 +44,7 @@ def effects(model: Any) -> list[Effect]:
     missing: set[tuple[int, tuple[int, ...]]] = set()
     trees = [*zip(ensemble.trees, ensemble.factors[: len(ensemble.trees)], strict=True)]
     for one, factor in rest:
-        if isinstance(one, Leaves) and one.slopes is None:
+        if isinstance(one, TreeComponent) and one.slopes is None:
             trees.append((one.tree, factor))
         else:
             _refuse(type(one).__name__)
@@ -65,7 +65,7 @@ def effects(model: Any) -> list[Effect]:
     return [Effect(at[1], at[0], values[at], tuple(known.get(at, ())), at in missing) for at in sorted(values)]
 
 
-def _by_bin(term: Smooth, cuts: Cuts) -> Floats:
+def _by_bin(term: SmoothTerm, cuts: Cuts) -> Floats:
     """The function of a space for every bin, or pair of bins."""
     space, coefficients = term.space, term.coefficients
     cells = np.zeros(space.grid.n_cells)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from zlib import crc32
 
-from gpuboost.records import swift
+from gpuboost.records import fast_dataclass
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Key:
     """A path such as ``Key.root(7) / "tree" / 12 / "learners"``.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 C = TypeVar("C")
 
 
-def swift(record: type[C]) -> type[C]:
+def fast_dataclass(record: type[C]) -> type[C]:
     """The same class, a dataclass that is frozen and has slots, with another ``__init__`` of the same signature.
 
     A frozen dataclass looks each of its fields up by name as it sets it, through ``object.__setattr__``, since its own

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.components import Grid, Leaves, Smooth, Space
+from gpuboost.components import Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.types import Array, Bins, Cuts, Gradients, Structure, TrainingSet
 
 Tables: TypeAlias = Sequence[tuple[Grid, Array]]
@@ -46,11 +46,13 @@ class Smoothing(Protocol):
         """(c + 1, 2) float64: exact sums of g and h in each cell, the one for unseen values last."""
         ...
 
-    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
+    def fit(
+        self, plan: SmoothingPlan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins
+    ) -> Fits:
         """Fits of the chosen spaces, (t,) int32 increasing."""
         ...
 
-    def values(self, component: Smooth) -> Array:
+    def values(self, component: SmoothTerm) -> Array:
         """(c + 1,) float64: its function in each cell."""
         ...
 
@@ -73,16 +75,16 @@ class Smoothing(Protocol):
         self, structure: Structure, gradients: Gradients, data: TrainingSet, leaf_of_row: Array, features: Array,
         centres: Array, ridge: float, reg_lambda: float,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """(v,) constants and (v, s) slopes of a ridge regression in each leaf, see ``Leaves``."""
+        """(v,) constants and (v, s) slopes of a ridge regression in each leaf, see ``TreeComponent``."""
         ...
 
-    def add_lines(self, scores: Array, component: Leaves, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_lines(self, scores: Array, component: TreeComponent, factor: float, bins: Bins, cuts: Cuts) -> None:
         """scores[i] <- scores[i] + factor * what the line of its leaf says, in place. scores (n,)."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class SmoothingPlan:
     """Spaces side by side, in the form that one kernel call goes through."""
 
     spaces: tuple[Space, ...]
@@ -99,7 +101,7 @@ class Plan:
     ridge: NDArray[np.float64]  # (s,)
 
     @classmethod
-    def of(cls, spaces: tuple[Space, ...], more: tuple[Grid, ...] = ()) -> Plan:
+    def of(cls, spaces: tuple[Space, ...], more: tuple[Grid, ...] = ()) -> SmoothingPlan:
         """``more``: grids on which there need not be a space."""
         grids = tuple(dict.fromkeys((*(space.grid for space in spaces), *more)))
         number = {grid: i for i, grid in enumerate(grids)}

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 from gpuboost.backends.protocol import Backend
 from gpuboost.types import Sample, Structure, Target
 
-Work: TypeAlias = Callable[[Backend], tuple[Structure, ...]]
+BuildFunction: TypeAlias = Callable[[Backend], tuple[Structure, ...]]
 """Builds the trees of one round on the machine that it is given."""
 
 
@@ -23,7 +23,7 @@ class Bench(Protocol):
         """By the server, in a round: the same, good until the next loan at this place."""
         ...
 
-    def build(self, work: Work) -> tuple[Structure, ...]:
+    def build(self, work: BuildFunction) -> tuple[Structure, ...]:
         """By the worker: what ``work`` builds, when it is there; for the server's verbs until the next loan."""
         ...
 
@@ -45,7 +45,7 @@ class HostBench:
     def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
         return target, sample
 
-    def build(self, work: Work) -> tuple[Structure, ...]:
+    def build(self, work: BuildFunction) -> tuple[Structure, ...]:
         return work(self.machine)
 
     def beside(self) -> HostBench:

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.smoothing import Plan, Smoothing
+from gpuboost.backends.smoothing import Smoothing, SmoothingPlan
 from gpuboost.base_learners import line
 from gpuboost.base_learners.protocol import Now
 from gpuboost.base_learners.spaces import Axis, axis_of, spaces_of
-from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
+from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
 from gpuboost.langevin import Grow
@@ -60,7 +60,7 @@ class Competition:
     """``families`` in the order in which ties are broken; those on bins first, then trees."""
 
     families: tuple[Family, ...]
-    plan: Plan | None = None  # None until it is prepared
+    plan: SmoothingPlan | None = None  # None until it is prepared
     centres: NDArray[np.float64] | None = None  # (d, 256), if a family has lines in its leaves
 
     def prepared(self, backend: Backend, data: TrainingSet) -> Competition:
@@ -77,7 +77,7 @@ class Competition:
                 spaces += spaces_of(family, data, smoothing, axes)
         lines = any(isinstance(family, LinearTree) for family in self.families)
         return replace(
-            self, plan=Plan.of(on_shared_grids(spaces)), centres=_centres(data, smoothing) if lines else None
+            self, plan=SmoothingPlan.of(on_shared_grids(spaces)), centres=_centres(data, smoothing) if lines else None
         )
 
     @property
@@ -134,15 +134,15 @@ class Competition:
             return self._join_tree(backend, structure, now), None
         assert self.plan is not None
         space, output, version = self.plan.spaces[structure.number], structure.output, structure.version
-        found = Smooth(space, structure.coefficients, output, version)
+        found = SmoothTerm(space, structure.coefficients, output, version)
         rho = self._length(backend, structure, found, now)
         if not rho > 0.0:
-            return Nothing(output, version), None
+            return EmptyComponent(output, version), None
         found = replace(found, coefficients=rho * structure.coefficients)
         found.add(backend, now.running.sums, now.factor, now.data)
         return found, None
 
-    def _length(self, backend: Backend, structure: Smoothed, found: Smooth, now: Now) -> float:
+    def _length(self, backend: Backend, structure: Smoothed, found: SmoothTerm, now: Now) -> float:
         """By the sums of cells where they say it all; those of the worker, if they are of these very gradients."""
         if getattr(now.step, "searches", False):
             return line.length(backend, now, found.output, _by_row(backend, now, found))
@@ -161,18 +161,18 @@ class Competition:
         if isinstance(family, Tree):
             tree = now.step.refine(backend, tree, leaf_of_row, now.loss, now.running.scores, now.data)
             backend.add_leaves(now.running.sums, tree, now.factor, leaf_of_row)
-            return Leaves(tree, tree.output, tree.version)
+            return TreeComponent(tree, tree.output, tree.version)
         assert self.centres is not None
         features = on_the_way(structure.nodes, now.data.cuts.is_categorical)
         weights = family.ridge, family.reg_lambda
         value, slopes = backend.smoothing().fit_lines(
             structure, now.gradients, now.data, leaf_of_row, features, self.centres, *weights
         )
-        found = Leaves(replace(tree, value=value), tree.output, tree.version, features, slopes, self.centres)
+        found = TreeComponent(replace(tree, value=value), tree.output, tree.version, features, slopes, self.centres)
         if getattr(now.step, "searches", False):
             rho = line.length(backend, now, found.output, _by_row(backend, now, found))
             if rho == 0.0:
-                return Nothing(found.output, found.version)
+                return EmptyComponent(found.output, found.version)
             found = replace(found, tree=replace(found.tree, value=rho * value), slopes=rho * slopes)
         found.add(backend, now.running.sums, now.factor, now.data)
         return found

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import line
 from gpuboost.base_learners.protocol import Now
-from gpuboost.components import Estimated, Nothing
+from gpuboost.components import EmptyComponent, EstimatorComponent
 from gpuboost.errors import InputError
 from gpuboost.keys import Key
 from gpuboost.langevin import Grow
@@ -94,13 +94,13 @@ class AnyEstimator:
 
     def join(self, backend: Backend, structure: Fitted, now: Now) -> tuple[Component, None]:
         """rho on all rows, by the step rule."""
-        found = Estimated(structure.estimator, 1.0, structure.columns, structure.output, structure.version)
+        found = EstimatorComponent(structure.estimator, 1.0, structure.columns, structure.output, structure.version)
         f = found.values(now.data.x)
         rho = line.length(backend, now, found.output, f)
         if rho == 0.0:
-            return Nothing(found.output, found.version), None
+            return EmptyComponent(found.output, found.version), None
         now.running.sums[found.output] += (now.factor * rho) * f
-        return Estimated(found.estimator, rho, found.columns, found.output, found.version), None
+        return EstimatorComponent(found.estimator, rho, found.columns, found.output, found.version), None
 
 
 def seeded(estimator: Any, key: Key) -> Any:

@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.smoothing import Plan
+from gpuboost.backends.smoothing import SmoothingPlan
 from gpuboost.base_learners.competition import Competition, Grown, Smoothed, on_shared_grids
 from gpuboost.base_learners.protocol import Now
 from gpuboost.base_learners.spaces import grids_at_most
-from gpuboost.components import Grid, Smooth, Space
+from gpuboost.components import Grid, SmoothTerm, Space
 from gpuboost.keys import Key
 from gpuboost.langevin import Grow
 from gpuboost.learners.families import LinearTree, Tree
@@ -35,7 +35,7 @@ class OnPaper(Competition):
     def prepared(self, backend: Backend, data: TrainingSet) -> OnPaper:
         on_bins = [family for family in self.families if not isinstance(family, (Tree, LinearTree))]
         spaces = [_plain(grid) for family in on_bins for grid in grids_at_most(family, data.cuts)]
-        return replace(self, plan=Plan.of(on_shared_grids(spaces)))
+        return replace(self, plan=SmoothingPlan.of(on_shared_grids(spaces)))
 
     def search(self, key: Key) -> Grow:
         return cast(Grow, self._all)
@@ -56,7 +56,7 @@ class OnPaper(Competition):
         joined = [Competition.join(self, backend, one, now) for one in structure.found]
         return joined[0]
 
-    def _length(self, backend: Backend, structure: Smoothed, found: Smooth, now: Now) -> float:
+    def _length(self, backend: Backend, structure: Smoothed, found: SmoothTerm, now: Now) -> float:
         if getattr(now.step, "searches", False):
             backend.start(now.data, np.zeros(now.loss.n_outputs))
             along = np.zeros(now.data.n_rows)

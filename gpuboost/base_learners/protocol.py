@@ -14,12 +14,12 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.langevin import Chain, Grow, Running
 from gpuboost.losses.protocol import Loss
-from gpuboost.records import swift
+from gpuboost.records import fast_dataclass
 from gpuboost.steps import Step
 from gpuboost.types import Array, Component, Gradients, TrainingSet, Tree
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Now:
     """What the server knows as the fits of a round come in."""

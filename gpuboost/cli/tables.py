@@ -17,7 +17,7 @@ MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
-class Rows:
+class InputTable:
     """x: a pandas frame, an array or a CSR matrix of n rows; y: (n,); weight: (n,) or None; group: (n,) query ids."""
 
     x: Any
@@ -29,11 +29,11 @@ class Rows:
     def n_rows(self) -> int:
         return int(self.x.shape[0])
 
-    def taken(self, rows: Any) -> Rows:
+    def taken(self, rows: Any) -> InputTable:
         """Some of the rows, by number."""
         x = self.x.iloc[rows] if hasattr(self.x, "iloc") else self.x[rows]
         weight, group = (None if one is None else one[rows] for one in (self.weight, self.group))
-        return Rows(x, self.y[rows], weight, group)
+        return InputTable(x, self.y[rows], weight, group)
 
 
 def read(
@@ -43,7 +43,7 @@ def read(
     categorical: list[str] | None = None,
     n_features: int | None = None,
     group: str | None = None,
-) -> Rows:
+) -> InputTable:
     """The rows of a file. InputError if it cannot be read or lacks a column."""
     from gpuboost.data.files import read_table
 
@@ -52,7 +52,7 @@ def read(
         x, y, w, queries = read_table(path, target, n_features=n_features, **columns)
     except ModuleNotFoundError as error:
         raise InputError(f"{path}: reading it needs {error.name}; pip install {error.name}.") from None
-    return Rows(x, y, w, queries)
+    return InputTable(x, y, w, queries)
 
 
 def check_place(option: str, path: str) -> None:
@@ -66,7 +66,7 @@ def check_place(option: str, path: str) -> None:
         raise InputError(f"{option}: the folder {place.parent} cannot be written to. Name another.")
 
 
-def task_of(task: str, loss: str | None, rows: Rows) -> str:
+def task_of(task: str, loss: str | None, rows: InputTable) -> str:
     """The task of ``--task``; with ``auto`` the task of the loss, or without a loss a guess from the target.
 
     "classification", "regression" or "rank". Raises InputError if rows are to be ranked whose queries are not known.
@@ -82,7 +82,7 @@ def task_of(task: str, loss: str | None, rows: Rows) -> str:
     return found
 
 
-def _looks_like(rows: Rows) -> str:
+def _looks_like(rows: InputTable) -> str:
     if rows.group is not None:
         return "rank"
     if not np.issubdtype(rows.y.dtype, np.number):
@@ -92,7 +92,7 @@ def _looks_like(rows: Rows) -> str:
     return "classification" if few else "regression"
 
 
-def split(rows: Rows, share: float, seed: int, *, task: str) -> tuple[Rows, Rows]:
+def split(rows: InputTable, share: float, seed: int, *, task: str) -> tuple[InputTable, InputTable]:
     """Training and held-out rows, drawn by the seed: whole queries of rankings, and as large a share of each class
     where each has two rows."""
     from sklearn.model_selection import train_test_split
@@ -107,7 +107,7 @@ def split(rows: Rows, share: float, seed: int, *, task: str) -> tuple[Rows, Rows
     return rows.taken(np.sort(train)), rows.taken(np.sort(test))
 
 
-def _split_queries(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+def _split_queries(rows: InputTable, share: float, seed: int) -> tuple[InputTable, InputTable]:
     from sklearn.model_selection import train_test_split
 
     from gpuboost.data.queries import check_group, query_start

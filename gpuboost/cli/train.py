@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from gpuboost.cli.scores import baseline, scores, table
-from gpuboost.cli.tables import Rows, check_place, read, split, task_of
+from gpuboost.cli.tables import InputTable, check_place, read, split, task_of
 from gpuboost.errors import InputError
 
 KINDS = {
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: str, options: argparse.Namespace, n_features: int | None = None) -> Rows:
+def _read(path: str, options: argparse.Namespace, n_features: int | None = None) -> InputTable:
     rows = read(path, options.target, options.weight, options.categorical, n_features, options.group)
     if rows.y is None:
         names = [str(name) for name in rows.x.columns]
@@ -91,7 +91,7 @@ def _read(path: str, options: argparse.Namespace, n_features: int | None = None)
     return rows
 
 
-def _eval_set(rows: Rows, task: str) -> tuple[Any, ...]:
+def _eval_set(rows: InputTable, task: str) -> tuple[Any, ...]:
     if task == "rank":
         return rows.x, rows.y, rows.group, rows.weight
     return rows.x, rows.y, rows.weight
@@ -138,7 +138,9 @@ def _with_parameter(loss: str) -> Any:
         raise InputError(f"--loss: the parameter of {name} in {loss!r}: {str(error).rstrip('.')}.") from None
 
 
-def _held_out(rows: Rows, options: argparse.Namespace, seed: int, task: str) -> tuple[Rows, Rows | None]:
+def _held_out(
+    rows: InputTable, options: argparse.Namespace, seed: int, task: str
+) -> tuple[InputTable, InputTable | None]:
     if not options.eval:
         return rows, None
     try:
@@ -151,7 +153,12 @@ def _held_out(rows: Rows, options: argparse.Namespace, seed: int, task: str) -> 
 
 
 def _report(
-    console: Any, options: argparse.Namespace, model: Any, train: Rows, held_out: Rows | None, seconds: float
+    console: Any,
+    options: argparse.Namespace,
+    model: Any,
+    train: InputTable,
+    held_out: InputTable | None,
+    seconds: float,
 ) -> None:
     kind = type(model).__name__
     console.print(f"{kind}: {train.n_rows:,} rows, {model.n_features_in_} features, {seconds:.2f} s", highlight=False)

@@ -26,7 +26,7 @@ from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
 from gpuboost.types import Bins
 
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+FilePaths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class _Sampled:
 
 
 def from_parquet(
-    paths: Paths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
+    paths: FilePaths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
     max_bins: int, given: Any = None,
 ) -> ParquetDataset:  # fmt: skip
     """See ``Dataset.from_parquet``."""
@@ -156,7 +156,7 @@ def from_parquet(
     return made
 
 
-def files_of(paths: Paths) -> tuple[str, ...]:
+def files_of(paths: FilePaths) -> tuple[str, ...]:
     """The files that they name: a file as it is, of a folder or a pattern its .parquet files, sorted by name.
 
     Raises

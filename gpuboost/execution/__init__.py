@@ -3,7 +3,7 @@
 from gpuboost.execution.asynchronous import Asynchronous
 from gpuboost.execution.data_parallel import DataParallel
 from gpuboost.execution.log import Log, log_of
-from gpuboost.execution.messages import Fit
+from gpuboost.execution.messages import BuildTrees
 from gpuboost.execution.protocol import Arrival, Execution, Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.replay import Replay
@@ -13,9 +13,9 @@ from gpuboost.execution.simulated import SimulatedWorkers
 __all__ = [
     "Arrival",
     "Asynchronous",
+    "BuildTrees",
     "DataParallel",
     "Execution",
-    "Fit",
     "Log",
     "Past",
     "Ray",

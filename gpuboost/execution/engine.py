@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from gpuboost.errors import RecipeError
-from gpuboost.execution.machines import Machine
-from gpuboost.execution.messages import Failure, Fit, Pull, Push
+from gpuboost.execution.machines import BackendFactory
+from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
 
 ENGINES = {"threads": "gpuboost.execution.threads:Threads", "ray": "gpuboost.execution.ray_cluster:Ray"}
 """name -> "module:class" of an ``EngineKind`` that needs no arguments; imported when it is asked for."""
@@ -55,11 +55,11 @@ class EngineKind(Protocol):
     ``in_process`` says so; without it there are none on GPUs.
     """
 
-    def check(self, fit: Fit) -> None:
+    def check(self, fit: BuildTrees) -> None:
         """Refuse a fit that these workers cannot be sent. Raises RecipeError. Called before any worker starts."""
         ...
 
-    def start(self, fit: Fit, machine: Machine, workers: int) -> Engine:
+    def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> Engine:
         """Start that many workers, each with this fit and a machine that ``machine()`` makes, or a bench.
 
         Raises:

@@ -14,7 +14,7 @@ from gpuboost.errors import DeviceError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Machine:
+class BackendFactory:
     """Machines of the server's kind.
 
     Called, it makes one that knows nothing of the server's, for a worker of another process: to be called where the
@@ -45,5 +45,5 @@ def refuse_gpu(server: Backend, kind: Any) -> None:
 
 
 def in_process(kind: Any) -> bool:
-    """True if workers of this kind of engine run in the server's process, and build on ``Machine.benches``."""
+    """True if workers of this kind of engine run in the server's process, and build on ``BackendFactory.benches``."""
     return bool(getattr(kind, "in_process", False))

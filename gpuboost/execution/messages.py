@@ -53,7 +53,7 @@ class Failure:
     expected: bool = False  # it belongs to a simulation: neither counted nor warned of
 
 
-class Fit(Protocol):
+class BuildTrees(Protocol):
     """A worker's half of a round: a function, blind to the scores, to the model and to other workers.
 
     It can be pickled if its data are in the host's memory and its recipe's parts can be.

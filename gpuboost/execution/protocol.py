@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.execution.messages import Answer, Fit
-from gpuboost.records import swift
+from gpuboost.execution.messages import Answer, BuildTrees
+from gpuboost.records import fast_dataclass
 from gpuboost.types import Built, Sample, Structure, Target
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """The trees to apply in this round."""
@@ -39,7 +39,7 @@ class Workers(Protocol):
 class Execution(Protocol):
     """A way to run ``fit``."""
 
-    def open(self, fit: Fit, backend: Backend, past: Past, /) -> AbstractContextManager[Workers]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past, /) -> AbstractContextManager[Workers]:
         """``backend`` is the server's machine; a worker that runs beside it needs one of its own."""
         ...
 

@@ -13,7 +13,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import Bench, benches_of
 from gpuboost.errors import RecipeError
 from gpuboost.execution.log import Log
-from gpuboost.execution.messages import Answer, Fit
+from gpuboost.execution.messages import Answer, BuildTrees
 from gpuboost.execution.protocol import Arrival, Past, Workers
 from gpuboost.types import Built, Sample, Structure, Target
 
@@ -57,7 +57,7 @@ class Replay:
         return self.log.workers
 
     @contextmanager
-    def open(self, fit: Fit, backend: Backend, past: Past) -> Iterator[Workers]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past) -> Iterator[Workers]:
         by_round = {line.applied: line for line in self.log.applied}
         for line in by_round.values():
             if line.applied is not None and line.pulled < past.rounds <= line.applied:
@@ -74,7 +74,7 @@ class Replay:
 
 
 class _Replayed:
-    def __init__(self, rules: Replay, by_round: dict[int | None, Built], fit: Fit, bench: Bench) -> None:
+    def __init__(self, rules: Replay, by_round: dict[int | None, Built], fit: BuildTrees, bench: Bench) -> None:
         self._rules, self._by_round, self._fit = rules, by_round, fit
         self._bench, self._idle = bench, [bench]
         self._taken: list[Bench] = []  # what the loop has in hand lies there

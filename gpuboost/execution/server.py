@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import GpuBoostError, WorkerError
 from gpuboost.execution.engine import Engine, EngineKind
-from gpuboost.execution.machines import Machine, refuse_gpu
-from gpuboost.execution.messages import Answer, Failure, Fit, Pull, Push
+from gpuboost.execution.machines import BackendFactory, refuse_gpu
+from gpuboost.execution.messages import Answer, BuildTrees, Failure, Pull, Push
 from gpuboost.execution.protocol import Arrival, Past, Tickets, Workers
 from gpuboost.execution.rules import Rules
 from gpuboost.types import Built
 
 
 @contextmanager
-def serve(rules: Rules, kind: EngineKind, fit: Fit, backend: Backend, past: Past) -> Iterator[Workers]:
+def serve(rules: Rules, kind: EngineKind, fit: BuildTrees, backend: Backend, past: Past) -> Iterator[Workers]:
     """A server and its workers, from start to end.
 
     Raises:
@@ -31,7 +31,7 @@ def serve(rules: Rules, kind: EngineKind, fit: Fit, backend: Backend, past: Past
     """
     refuse_gpu(backend, kind)
     kind.check(fit)
-    engine = kind.start(fit, Machine(backend), int(rules.workers))
+    engine = kind.start(fit, BackendFactory(backend), int(rules.workers))
     try:
         yield Server(rules, engine, past)
     finally:

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import Bench
 from gpuboost.errors import DeviceError, RecipeError
-from gpuboost.execution.machines import Machine
-from gpuboost.execution.messages import Failure, Fit, Pull, Push
+from gpuboost.execution.machines import BackendFactory
+from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
 from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.rules import Rules, positive
 from gpuboost.execution.server import serve
@@ -88,7 +88,7 @@ class SimulatedWorkers(Rules):
     def simulated(self) -> bool:
         return True
 
-    def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
         """Raises DeviceError if times are to be measured on a GPU."""
         for name in ("build_time", "server_time"):
             if backend.name.startswith("cuda") and isinstance(getattr(self, name), str):
@@ -98,10 +98,10 @@ class SimulatedWorkers(Rules):
                 )
         return serve(self, self, fit, backend, past)
 
-    def check(self, fit: Fit) -> None:
+    def check(self, fit: BuildTrees) -> None:
         """Nothing is sent anywhere."""
 
-    def start(self, fit: Fit, machine: Machine, workers: int) -> SimulatedEngine:
+    def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> SimulatedEngine:
         return SimulatedEngine(self, fit, machine.benches()())
 
 
@@ -119,7 +119,7 @@ class _Coming:
 class SimulatedEngine:
     """An event-driven simulation; see ``engine.Engine``."""
 
-    def __init__(self, rules: SimulatedWorkers, fit: Fit, bench: Bench) -> None:
+    def __init__(self, rules: SimulatedWorkers, fit: BuildTrees, bench: Bench) -> None:
         self._rules, self._fit = rules, fit
         self._benches = [bench, *(bench.beside() for _ in range(int(rules.workers) - 1))]
         self._root = Key.root(rules.seed)

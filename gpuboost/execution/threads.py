@@ -12,9 +12,9 @@ from time import perf_counter
 from typing import ClassVar, TypeAlias
 
 from gpuboost.backends.workers import Bench
-from gpuboost.execution.machines import Machine
-from gpuboost.execution.messages import Failure, Fit, Pull, Push
-from gpuboost.execution.patience import silent
+from gpuboost.execution.machines import BackendFactory
+from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
+from gpuboost.execution.timeout import timeout_message
 from gpuboost.types import Structure
 
 Reports: TypeAlias = "SimpleQueue[tuple[SimpleQueue[Pull | None], Push | Failure]]"
@@ -31,10 +31,10 @@ class Threads:
     patience: float | None = None
     in_process: ClassVar[bool] = True
 
-    def check(self, fit: Fit) -> None:
+    def check(self, fit: BuildTrees) -> None:
         """Whatever can be called can be called by a thread."""
 
-    def start(self, fit: Fit, machine: Machine, workers: int) -> ThreadEngine:
+    def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> ThreadEngine:
         return ThreadEngine(fit, machine.benches(), workers, self.patience)
 
 
@@ -44,7 +44,9 @@ class ThreadEngine:
     One that is silent for too long is left to itself: a thread cannot be interrupted. What it says later is not heard.
     """
 
-    def __init__(self, fit: Fit, benches: Callable[[], Bench], workers: int, patience: float | None = None) -> None:
+    def __init__(
+        self, fit: BuildTrees, benches: Callable[[], Bench], workers: int, patience: float | None = None
+    ) -> None:
         self._fit, self._benches, self._patience = fit, benches, patience
         self._start = perf_counter()
         self._reports: Reports = SimpleQueue()
@@ -99,14 +101,14 @@ class ThreadEngine:
         """The worker that has been silent for longest."""
         worker = min(self._ordered, key=lambda one: self._ordered[one])
         _, ticket = self._ordered.pop(worker)
-        why = f"{silent(worker, self._patience)} Its thread cannot be ended, and is left to itself."
+        why = f"{timeout_message(worker, self._patience)} Its thread cannot be ended, and is left to itself."
         return Failure(worker, ticket, why)
 
 
 class _Worker:
     """One daemon thread, asleep until there is an order."""
 
-    def __init__(self, number: int, fit: Fit, bench: Bench, reports: Reports) -> None:
+    def __init__(self, number: int, fit: BuildTrees, bench: Bench, reports: Reports) -> None:
         self.orders: SimpleQueue[Pull | None] = SimpleQueue()
         self.bench = bench
         live = (number, fit, bench, self.orders, reports)
@@ -120,7 +122,7 @@ class _Worker:
         self._thread.join(patience)
 
 
-def _live(number: int, fit: Fit, bench: Bench, orders: SimpleQueue[Pull | None], reports: Reports) -> None:
+def _live(number: int, fit: BuildTrees, bench: Bench, orders: SimpleQueue[Pull | None], reports: Reports) -> None:
     while (pull := orders.get()) is not None:
         began = perf_counter()
         try:
@@ -132,5 +134,5 @@ def _live(number: int, fit: Fit, bench: Bench, orders: SimpleQueue[Pull | None],
         del structures, pull  # not to be kept alive by a worker that has nothing to do
 
 
-def _built(fit: Fit, bench: Bench, pull: Pull) -> tuple[Structure, ...]:
+def _built(fit: BuildTrees, bench: Bench, pull: Pull) -> tuple[Structure, ...]:
     return bench.build(lambda machine: fit(machine, pull.target, pull.ticket))

@@ -39,7 +39,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class ExponentialTimes:
     """Without memory: the law that queueing theory assumes."""
 
     mean: float
@@ -49,6 +49,10 @@ class Exponential:
 
     def seconds(self, key: Key) -> float:
         return -self.mean * log(uniform(key))
+
+
+Exponential = ExponentialTimes
+"""The public name, ``gb.times.Exponential``; ``gb.losses.Exponential`` is a loss."""
 
 
 @dataclass(frozen=True, slots=True)

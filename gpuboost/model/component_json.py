@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
+from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
-from gpuboost.model.tree_json import Columns, tree_from, tree_line
+from gpuboost.model.tree_json import TreeFeatures, tree_from, tree_line
 from gpuboost.types import Component, Ensemble
 
 KEYS = ("spaces", "centres", "components")
@@ -29,7 +29,7 @@ _MOST_CELLS, _INT64 = 1 << 16, 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class ComponentLines:
     """The components of a model file, one line of the file each."""
 
     spaces: list[dict[str, Any]]
@@ -37,7 +37,7 @@ class Lines:
     components: list[dict[str, Any]]
 
 
-def lines_of(ensemble: Ensemble) -> Lines:
+def lines_of(ensemble: Ensemble) -> ComponentLines:
     """The entries.
 
     Raises:
@@ -49,12 +49,12 @@ def lines_of(ensemble: Ensemble) -> Lines:
     is_set = ensemble.cuts.is_categorical
     for one, factor in zip(ensemble.components, ensemble.factors, strict=True):
         head = {"output": int(one.output), "version": int(one.version), "factor": float(factor)}
-        if isinstance(one, Smooth):
+        if isinstance(one, SmoothTerm):
             place = number.setdefault(one.space, len(number))
             made.append({"kind": "smooth", **head, "space": place, "coefficients": one.coefficients.tolist()})
-        elif isinstance(one, Nothing):
+        elif isinstance(one, EmptyComponent):
             made.append({"kind": "nothing", **head})
-        elif isinstance(one, Leaves):
+        elif isinstance(one, TreeComponent):
             line = {"kind": "tree", **tree_line(one.tree, factor, is_set)}
             if one.features is not None and one.slopes is not None and one.centres is not None:
                 line |= {"kind": "lines", "along": one.features.tolist(), "slopes": one.slopes.tolist()}
@@ -65,7 +65,7 @@ def lines_of(ensemble: Ensemble) -> Lines:
                 "base_learner: a model file is JSON and holds no estimator of another library; use pickle or joblib "
                 "for this model. It is read by the same Python packages only."
             )
-    return Lines([_space_line(space) for space in number], centres, made)
+    return ComponentLines([_space_line(space) for space in number], centres, made)
 
 
 def _space_line(space: Space) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _space_line(space: Space) -> dict[str, Any]:
     }
 
 
-def components_from(found: dict[str, Any], k: int, columns: Columns) -> list[tuple[Component, float]]:
+def components_from(found: dict[str, Any], k: int, columns: TreeFeatures) -> list[tuple[Component, float]]:
     """The inverse of ``lines_of``: components of k outputs, each with its factor."""
     grids: dict[tuple[int, ...], Grid] = {}
     spaces = [
@@ -92,7 +92,7 @@ def components_from(found: dict[str, Any], k: int, columns: Columns) -> list[tup
     return [_from(one, f"components[{i}]", i % k, spaces, centres, columns) for i, one in enumerate(lines)]
 
 
-def _space_from(value: Any, where: str, columns: Columns, grids: dict[tuple[int, ...], Grid]) -> Space:
+def _space_from(value: Any, where: str, columns: TreeFeatures, grids: dict[tuple[int, ...], Grid]) -> Space:
     found = strict.record(value, where, _SPACE)
     if found["family"] not in FAMILIES:
         strict.refuse(f"{where}.family", f"one of {', '.join(FAMILIES)} was expected", found["family"])
@@ -122,7 +122,7 @@ def _space_from(value: Any, where: str, columns: Columns, grids: dict[tuple[int,
 
 
 def _from(
-    value: Any, where: str, output: int, spaces: list[Space], centres: NDArray[np.float64] | None, columns: Columns
+    value: Any, where: str, output: int, spaces: list[Space], centres: NDArray[np.float64] | None, columns: TreeFeatures
 ) -> tuple[Component, float]:
     kind = value.get("kind") if isinstance(value, dict) else None
     if kind in ("tree", "lines"):
@@ -134,19 +134,19 @@ def _from(
     version = strict.integer(found["version"], f"{where}.version", -1, _INT64 - 1)
     factor = strict.number(found["factor"], f"{where}.factor")
     if kind == "nothing":
-        return Nothing(output, version), factor
+        return EmptyComponent(output, version), factor
     space = spaces[strict.integer(found["space"], f"{where}.space", 0, len(spaces) - 1)]
     coefficients = strict.numbers(found["coefficients"], f"{where}.coefficients", space.size)
-    return Smooth(space, coefficients, output, version), factor
+    return SmoothTerm(space, coefficients, output, version), factor
 
 
 def _leaves_from(
-    value: dict[str, Any], where: str, output: int, centres: NDArray[np.float64] | None, columns: Columns
+    value: dict[str, Any], where: str, output: int, centres: NDArray[np.float64] | None, columns: TreeFeatures
 ) -> tuple[Component, float]:
     extra = ("kind", "along", "slopes") if value["kind"] == "lines" else ("kind",)
     tree, factor = tree_from({k: v for k, v in value.items() if k not in extra}, where, output, columns)
     if value["kind"] == "tree":
-        return Leaves(tree, output, tree.version), factor
+        return TreeComponent(tree, output, tree.version), factor
     for name in extra:
         if name not in value:
             strict.refuse(where, f"the entry {name!r} is missing")
@@ -158,7 +158,7 @@ def _leaves_from(
         strict.refuse(f"{where}.along", f"{v} lists were expected, one for each node", len(rows))
     d, s = columns.cuts.n_features, slopes.shape[1]
     along = [strict.integers(one, f"{where}.along[{i}]", -1, d - 1, s) for i, one in enumerate(rows)]
-    return Leaves(tree, output, tree.version, np.array(along, np.int32).reshape(v, s), slopes, centres), factor
+    return TreeComponent(tree, output, tree.version, np.array(along, np.int32).reshape(v, s), slopes, centres), factor
 
 
 def _matrix(value: Any, where: str, rows: int, width: int | None) -> NDArray[np.float64]:

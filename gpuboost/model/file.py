@@ -21,7 +21,7 @@ from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
 from gpuboost.model.component_json import KEYS as COMPONENT_KEYS
 from gpuboost.model.component_json import components_from, lines_of
-from gpuboost.model.tree_json import Columns, cuts_from, cuts_lines, tree_from, tree_line
+from gpuboost.model.tree_json import TreeFeatures, cuts_from, cuts_lines, tree_from, tree_line
 from gpuboost.types import Ensemble
 
 FORMAT, VERSION = "gpuboost", 2  # a model of trees is written as version 1, which says all of it
@@ -135,7 +135,7 @@ def _ensemble(found: dict[str, Any]) -> Ensemble:
     if not len(bias):
         strict.refuse("bias", "there is one number for each output, so at least one")
     cuts = cuts_from(found["features"])
-    kind, columns = "trees" if "trees" in found else "components", Columns.of(cuts)
+    kind, columns = "trees" if "trees" in found else "components", TreeFeatures.of(cuts)
     trees = strict.items(found[kind], kind)
     if len(trees) % len(bias):
         strict.refuse(kind, f"there is one for each of the {len(bias)} outputs in every round", len(trees))

@@ -18,7 +18,7 @@ _INT64 = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TreeFeatures:
     """The features that a tree is checked against: cuts, number of value bins, and which are categorical."""
 
     cuts: Cuts
@@ -26,7 +26,7 @@ class Columns:
     is_categorical: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, cuts: Cuts) -> Columns:
+    def of(cls, cuts: Cuts) -> TreeFeatures:
         return cls(cuts, cuts.n_bins, cuts.is_categorical)
 
 
@@ -83,7 +83,7 @@ def tree_line(tree: Tree, factor: float, is_categorical: NDArray[np.bool_]) -> d
     return {**head, **{name: columns[name] for name in _COLUMNS}, "sets": _sets(nodes, is_categorical)}
 
 
-def tree_from(value: Any, where: str, output: int, columns: Columns) -> tuple[Tree, float]:
+def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tuple[Tree, float]:
     """The inverse of ``tree_line``, for the tree of one output of one round."""
     found = strict.record(value, where, _TREE)
     strict.integer(found["output"], f"{where}.output", output, output)
@@ -130,7 +130,7 @@ def _check_columns(
     feature: NDArray[np.int64],
     integer: dict[str, NDArray[np.int64]],
     real: dict[str, NDArray[np.float64]],
-    columns: Columns,
+    columns: TreeFeatures,
 ) -> None:
     inner, leaf, every = np.flatnonzero(feature >= 0), np.flatnonzero(feature < 0), np.arange(len(feature))
     numeric = inner[~columns.is_categorical[feature[inner]]]
@@ -158,7 +158,7 @@ def _sets(nodes: Nodes, is_categorical: NDArray[np.bool_]) -> list[list[Any]]:
     return [[int(node), np.flatnonzero(row).tolist()] for node, row in zip(some, bits, strict=True)]
 
 
-def _left_set(value: Any, where: str, feature: NDArray[np.int64], columns: Columns) -> NDArray[np.uint32]:
+def _left_set(value: Any, where: str, feature: NDArray[np.int64], columns: TreeFeatures) -> NDArray[np.uint32]:
     """The inverse of ``_sets``: every categorical node in turn, with bins of its feature in increasing order."""
     words = np.zeros((len(feature), 8), np.uint32)
     inner = np.flatnonzero(feature >= 0)

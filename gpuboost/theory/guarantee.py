@@ -8,7 +8,7 @@ from typing import Literal
 from gpuboost.errors import InputError
 from gpuboost.theory.rates import linear_bound, sublinear_bound
 
-Kind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none"]
+GuaranteeKind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Guarantee:
     rate": theorem 4.2. "monotone descent": no round can raise the training loss. "stationary law": Langevin boosting.
     """
 
-    kind: Kind
+    kind: GuaranteeKind
     statement: str
     assumptions: tuple[str, ...] = ()  # that were used
     missing: tuple[str, ...] = ()  # of a stronger statement

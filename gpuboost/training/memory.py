@@ -18,7 +18,7 @@ from gpuboost.boosting import boost
 from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
 from gpuboost.errors import DeviceError
-from gpuboost.execution.in_turn import in_turn
+from gpuboost.execution.synchronous import synchronous
 from gpuboost.recipe import Recipe
 from gpuboost.training.memory_breakdown import OF_ROWS, PURPOSES, Labelled
 from gpuboost.types import (
@@ -114,7 +114,7 @@ def rehearsed(
     if isinstance(recipe.base_learner, Competition):
         recipe = replace(recipe, base_learner=OnPaper(recipe.base_learner.families))
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
-    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=in_turn(recipe.execution))
+    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=synchronous(recipe.execution))
     boost(few, data, cast(Backend, backend), watch=watch, resume=begin)
     return MemoryEstimate(n, cuts.n_features, backend.breakdown(data))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gpuboost.backends.cuda.device.dry_run import Rehearsal
 from gpuboost.backends.cuda.device.plan import Plan, tile_width
 from gpuboost.backends.protocol import Backend, Frontier
-from gpuboost.backends.workers import Bench, Work
+from gpuboost.backends.workers import Bench, BuildFunction
 from gpuboost.types import Candidates, DenseBins, Limits, Sample, Structure, Target, TrainingSet
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
@@ -118,7 +118,7 @@ class _LabelledBench:
         with self._runtime.purpose("lent"):
             return self._bench.lend(target, sample)
 
-    def build(self, work: Work) -> tuple[Structure, ...]:
+    def build(self, work: BuildFunction) -> tuple[Structure, ...]:
         with self._runtime.purpose("lent"):
             return self._bench.build(lambda _: work(cast(Backend, self._machine)))
 

@@ -24,7 +24,7 @@ from gpuboost.watch.record import Callback, Evals, Plan, Round, Watcher
 __all__ = ["Checkpoint", "EarlyStopping", "History", "Plan", "ProgressBar", "Round", "Watcher", "Watchers"]
 
 
-class Function:
+class FunctionWatcher:
     """A plain function as a watcher."""
 
     def __init__(self, function: Callback) -> None:
@@ -44,7 +44,7 @@ def as_watcher(callback: Any) -> Watcher:
     """The callback itself if it is a watcher, else wrapped. Raises RecipeError if it cannot be called."""
     if isinstance(callback, type) or not callable(callback):
         raise RecipeError(f"callbacks: each must be callable with one Round; got {callback!r}.")
-    return callback if isinstance(callback, Watcher) else Function(callback)
+    return callback if isinstance(callback, Watcher) else FunctionWatcher(callback)
 
 
 class Watchers:

@@ -60,7 +60,7 @@ class Screen(Protocol):
     def close(self) -> None: ...
 
 
-class Lines:
+class ProgressLines:
     """A line every k rounds, for logs."""
 
     def __init__(self, console: Console, every: int) -> None:
@@ -155,7 +155,7 @@ class Bar:
 def screen_for(console: Console, every: int) -> Screen:
     """The way to show progress that suits where the console writes."""
     if not (console.is_jupyter or console.is_terminal):
-        return Lines(console, every)
+        return ProgressLines(console, every)
     from rich.progress import BarColumn, Progress, TextColumn
 
     fields = ("{task.fields[done]}", "{task.fields[pace]}", "{task.fields[metrics]}")

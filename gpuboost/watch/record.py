@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from gpuboost.records import swift
+from gpuboost.records import fast_dataclass
 from gpuboost.types import Ensemble
 
 Evals: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -24,7 +24,7 @@ class Plan:
     done: int = 0  # rounds of ``rounds`` that were done before the fit was interrupted
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Round:
     """One round, after it is done: the only argument of a callback."""

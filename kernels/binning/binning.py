@@ -26,7 +26,7 @@ LOOK_UP, SEARCH, CATEGORY = 0, 1, 2
 MOST_STEPS = 6  # beyond that many thresholds in one cell, eight steps of bisection are faster
 
 
-class Tables(NamedTuple):
+class BinTables(NamedTuple):
     """The cuts as the kernels want them. d features."""
 
     thresholds: np.ndarray  # (d, 256) float32 or float64, as the values; rounded down, padded with inf
@@ -59,7 +59,7 @@ def tables(thresholds, categories, dtype, *, look_up=True):
     code_bin = np.repeat(value_bins, codes).astype(np.uint8)
     for f in np.flatnonzero(~numeric):
         code_bin[code_start[f] + categories[f]] = np.arange(len(categories[f]))
-    made = Tables(
+    made = BinTables(
         padded,
         np.where(numeric, SEARCH, CATEGORY),
         value_bins.astype(np.uint8),

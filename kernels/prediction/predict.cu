@@ -1,4 +1,4 @@
-// Scores of binned rows by all trees, in the order of operations of backends/prediction/forest.py. In front: common.cuh, walk.cuh.
+// Scores of binned rows by all trees, in the order of operations of backends/prediction/predictor.py. In front: common.cuh, walk.cuh.
 
 // scores (k, n) = bias (k,) of every row.
 extern "C" __global__ void __launch_bounds__(256) start(const f64 *bias, i32 n, f64 *scores)

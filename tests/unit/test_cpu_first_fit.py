@@ -15,7 +15,7 @@ import pytest
 
 from gpuboost.backends.cpu import warm_up as cpu_first_fit
 from gpuboost.backends.cpu.histograms import NARROW_ROWS
-from gpuboost.backends.cpu.layout import Columns
+from gpuboost.backends.cpu.layout import SortedColumns
 from gpuboost.backends.cpu.warm_up import Helper
 from gpuboost.backends.cpu.warm_up_tree import is_usual
 from gpuboost.kernels.common import disk_cache
@@ -222,7 +222,7 @@ def test_garbage_is_collected_again_once_numba_is_loaded(monkeypatch: pytest.Mon
 
 def test_whether_a_tree_is_of_the_usual_kind() -> None:
     every = Candidates(np.arange(3, dtype=np.int32))
-    columns = Columns(*(np.empty(0, np.int64),) * 4)
+    columns = SortedColumns(*(np.empty(0, np.int64),) * 4)
     usual = Limits(max_leaves=8)
     assert is_usual(usual, every, None, 1_000)
     assert not is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, 1_000)

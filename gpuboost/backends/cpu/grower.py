@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu.best_first import Ahead
 from gpuboost.backends.cpu.histograms import Histograms, free_slots
-from gpuboost.backends.cpu.layout import Columns
+from gpuboost.backends.cpu.layout import SortedColumns
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.cpu.small_trees import Levels
@@ -39,7 +39,7 @@ class CpuFrontier:
         weight: int,
         totals: tuple[int, int],
         units: tuple[float, float],
-        by_column: Columns | None,
+        by_column: SortedColumns | None,
         cuts: Cuts,
         limits: Limits,
         candidates: Candidates,

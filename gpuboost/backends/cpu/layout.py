@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import columns
 from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, SparseBins
@@ -52,7 +52,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SortedColumns:
     """The stored entries of sparse bins, each column's sorted by bin, for ``gpuboost.kernels.splits.columns``."""
 
     start: Array  # (d + 1,) int64
@@ -61,7 +61,7 @@ class Columns:
     default: Array  # (d,) uint8
 
 
-def columns_of(bins: Bins, cuts: Cuts, team: Team) -> Columns | None:
+def columns_of(bins: Bins, cuts: Cuts, team: ThreadPool) -> SortedColumns | None:
     """Columns to search without histograms, or None where histograms are the better way.
 
     They are where entries are many for each cell; where values are missing or categorical, only histograms will do.
@@ -79,11 +79,11 @@ def columns_of(bins: Bins, cuts: Cuts, team: Team) -> Columns | None:
         columns.sort_by_bin(bins.column_start, bins.row, bins.column_bin, bounds[part], bounds[part + 1], row, by_bin)
 
     team.run(sort)
-    return Columns(bins.column_start, row, by_bin, bins.default)
+    return SortedColumns(bins.column_start, row, by_bin, bins.default)
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class IndicatorBitmaps:
     """Sparse columns with an entry in many a row, all of one bin, as bits: indicators, above all.
 
     A sum over their rows is one over marked numbers, many at a time, which looks nothing up.
@@ -92,10 +92,10 @@ class Marks:
     words: NDArray[np.uint64]  # (m, rows / 64, rounded up): bit i % 64 of word i // 64 is set if row i has an entry
     of: NDArray[np.int32]  # (d,) the line of a column, -1 if it is not marked
     cost: NDArray[np.int64]  # (d,) of summing a column, in entries
-    pay: bool  # whether to sum all columns takes less than to go through the entries row by row
+    use_bitmaps: bool  # whether to sum all columns takes less than to go through the entries row by row
 
 
-def marks_of(bins: SparseBins) -> Marks:
+def indicator_bitmaps(bins: SparseBins) -> IndicatorBitmaps:
     """Of columns with an entry in one of MARKED_ABOVE rows, or more."""
     n, d = bins.shape
     cost, of = np.diff(bins.column_start), np.full(d, -1, np.int32)
@@ -109,7 +109,7 @@ def marks_of(bins: SparseBins) -> Marks:
             of[f], cost[f] = len(lines), n // MARKED_ABOVE
             lines.append(np.packbits(line, bitorder="little").view("<u8"))
     words = np.array(lines, np.uint64).reshape(len(lines), -(-n // 64))
-    return Marks(words, of, cost, pay=4 * int(cost.sum()) < 3 * len(bins.row))
+    return IndicatorBitmaps(words, of, cost, use_bitmaps=4 * int(cost.sum()) < 3 * len(bins.row))
 
 
 def laid_out(bins: Bins) -> Array | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Layout
 from gpuboost.backends.cpu.nodes import NodeTable
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace, count_up
 from gpuboost.kernels.growth import partition
 from gpuboost.kernels.sampling import gather
@@ -32,7 +32,7 @@ class RowsByNode:
 
     def __init__(
         self, bins: Bins, layout: Layout, laid_out: Array | None, rows: NDArray[np.int32], drawn: NDArray[np.int32],
-        team: Team, workspace: Workspace,
+        team: ThreadPool, workspace: Workspace,
     ) -> None:  # fmt: skip
         self.bins, self.rows, self.scratch = bins, rows, workspace.array("scratch rows", rows.shape, rows.dtype)
         self.layout, self.team, self._laid_out, self._drawn = layout, team, laid_out, drawn

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.reference.ranking import discounts_of, gains_of, worth_of
 from gpuboost.kernels.gradients import ranking
 from gpuboost.losses.protocol import ListLoss
@@ -19,7 +19,7 @@ SMALL = 100_000  # pairs below which waking another thread costs more than it sa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lists:
+class QueryConstants:
     """Constants of the queries, the same in every round."""
 
     of: tuple[Array, Array, ListLoss]  # labels, where the lists start, and the loss
@@ -30,7 +30,7 @@ class Lists:
     most: int  # places that count in a list
 
     @classmethod
-    def made_of(cls, loss: ListLoss, data: TrainingSet) -> Lists:
+    def made_of(cls, loss: ListLoss, data: TrainingSet) -> QueryConstants:
         start, gains = data.lists(), gains_of(loss)
         lengths = np.diff(start)
         longest = int(lengths.max(initial=0))
@@ -53,7 +53,7 @@ class Lists:
 
 
 def gradients(
-    loss: ListLoss, lists: Lists, scores: Array, data: TrainingSet, curvature: float | None, team: Team
+    loss: ListLoss, lists: QueryConstants, scores: Array, data: TrainingSet, curvature: float | None, team: ThreadPool
 ) -> Gradients:
     """(1, n) g and h of every document."""
     run = formulas.lambdas(loss)

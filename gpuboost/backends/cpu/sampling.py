@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gpuboost.backends.cpu.threshold_search import Border
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import Heaviest, Odds, Proportional, TopAndOthers
@@ -26,7 +26,7 @@ Draw: TypeAlias = Callable[[int, int, Array, Array], int]
 """(start, stop, rows, inverse): the rows drawn from a stretch, 1 / p of each, and how many they are"""
 
 
-def uniform(probability: float, n_rows: int, key: Key, team: Team, room: Workspace) -> Sample:
+def uniform(probability: float, n_rows: int, key: Key, team: ThreadPool, room: Workspace) -> Sample:
     """Rows that are all drawn with the same probability. See ``Backend.sample``."""
     p = int(probability * 2.0**32) / 2.0**32  # the whole numbers below it are as many as the definition says
     rows, _ = _drawn(n_rows, lambda a, b, out, _: philox.drawn_rows(a, b, p, *key.words, out), team, room)
@@ -34,7 +34,7 @@ def uniform(probability: float, n_rows: int, key: Key, team: Team, room: Workspa
 
 
 def draw(
-    gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None, team: Team, room: Workspace
+    gradients: Gradients, kappa: float, odds: Odds, key: Key, losses: Array | None, team: ThreadPool, room: Workspace
 ) -> Sample:
     """See the protocol. ``room`` is for what is forgotten once the rows are drawn."""
     scores, counts = _scores(gradients, kappa, losses, team, room)
@@ -70,7 +70,7 @@ def draw(
             return Sample(rows, np.ones(len(rows), np.float32), n - len(rows))
 
 
-def weigh(gradients: Gradients, sample: Sample, team: Team) -> Gradients:
+def weigh(gradients: Gradients, sample: Sample, team: ThreadPool) -> Gradients:
     """The gradients of the drawn rows, times 1 / p. See ``Backend.weigh``."""
     if sample.rows is None:
         return gradients
@@ -86,7 +86,7 @@ def weigh(gradients: Gradients, sample: Sample, team: Team) -> Gradients:
 
 
 def _scores(
-    gradients: Gradients, kappa: float, losses: Array | None, team: Team, room: Workspace
+    gradients: Gradients, kappa: float, losses: Array | None, team: ThreadPool, room: Workspace
 ) -> tuple[Array, Counts]:
     """(n,) float32, and how many there are of each size."""
     g, h = gradients.g, gradients.h
@@ -108,12 +108,12 @@ def _scores(
     return scores, Counts(*table.sum(axis=0))
 
 
-def _sample(n: int, draw_stretch: Draw, never: int, team: Team, room: Workspace) -> Sample:
+def _sample(n: int, draw_stretch: Draw, never: int, team: ThreadPool, room: Workspace) -> Sample:
     rows, inverse = _drawn(n, draw_stretch, team, room)
     return Sample(rows, inverse, never)
 
 
-def _drawn(n: int, draw_stretch: Draw, team: Team, room: Workspace) -> tuple[Array, Array]:
+def _drawn(n: int, draw_stretch: Draw, team: ThreadPool, room: Workspace) -> tuple[Array, Array]:
     """What every part drew, in the order of rows. Parts begin where a block of random numbers does."""
     rows, inverse = room.array("drawn", (n,), np.int32), room.array("inverse", (n,), np.float32)
     blocks = -(-n // philox.NUMBERS)
@@ -131,7 +131,7 @@ def _drawn(n: int, draw_stretch: Draw, team: Team, room: Workspace) -> tuple[Arr
     return np.concatenate([rows[one] for one in kept]), np.concatenate([inverse[one] for one in kept])
 
 
-def _in_parts(n: int, work: Callable[[int, int, int], object], team: Team) -> None:
+def _in_parts(n: int, work: Callable[[int, int, int], object], team: ThreadPool) -> None:
     """work(part, begin, end) on stretches of the rows, at once if there are enough of them."""
     if n < SMALL or team.size == 1:
         work(0, 0, n)

@@ -11,8 +11,8 @@ from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.layout import Marks
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.cpu.layout import IndicatorBitmaps
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE
 from gpuboost.errors import InputError
@@ -30,7 +30,7 @@ class LoneStumps:
     def __init__(self) -> None:
         self._last: tuple[Cuts, bool, int] | None = None
 
-    def suit(self, data: TrainingSet, candidates: Candidates, marks: Marks | None, team: Team) -> bool:
+    def suit(self, data: TrainingSet, candidates: Candidates, marks: IndicatorBitmaps | None, team: ThreadPool) -> bool:
         """No more rows than narrow histograms hold, no categories, and too little to do to wake a second thread."""
         n, t, last = data.n_rows, len(candidates.features), self._last
         if last is None or last[0] is not data.cuts:
@@ -58,7 +58,7 @@ class CpuLoneStump:
         output: int,
         candidates: Candidates,
         limits: Limits,
-        marks: Marks | None,
+        marks: IndicatorBitmaps | None,
         laid_out: Array | None,
         scales: cpu_sums.Scales,
         workspace: Workspace,

@@ -8,30 +8,32 @@ import numpy as np
 
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.host.penalised_least_squares import Penalised
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
-from gpuboost.backends.prediction.memo import Last
+from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.routing import codes_of, dense_rows
 from gpuboost.backends.reference.smoothing import lines_of, with_sums
-from gpuboost.backends.smoothing import Fits, Plan, Tables
-from gpuboost.components import Grid, Leaves
+from gpuboost.backends.smoothing import Fits, SmoothingPlan, Tables
+from gpuboost.components import Grid, TreeComponent
 from gpuboost.kernels.smoothing import lines
 from gpuboost.kernels.smoothing import smoothing as kernels
 from gpuboost.types import Array, Bins, Cuts, DenseBins, Gradients, Nodes, Structure, TrainingSet
 
 NO_BINS, NO_CELLS, EVERY_ROW = np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int32)
 
-Route = Callable[[Nodes, Bins, Cuts], Array]
+RouteRows = Callable[[Nodes, Bins, Cuts], Array]
 
 
 class CpuSmoothing(Penalised):
     """For as many threads as the backend has. Several callers may use it at once."""
 
-    def __init__(self, team: Team, in_parts: cpu_sums.Share, route: Route) -> None:
+    def __init__(self, team: ThreadPool, in_parts: cpu_sums.Share, route: RouteRows) -> None:
         super().__init__(team)
         self._in_parts, self._route = in_parts, route
-        self._columns_of_sparse = Last(lambda bins: np.ascontiguousarray(dense_rows(bins).T))
-        self._idle: list[tuple[Plan, Workspace]] = []  # of fits that are done, one for each that ran at the same time
+        self._columns_of_sparse = Memo(lambda bins: np.ascontiguousarray(dense_rows(bins).T))
+        self._idle: list[
+            tuple[SmoothingPlan, Workspace]
+        ] = []  # of fits that are done, one for each that ran at the same time
 
     def codes(self, bins: Bins, feature: int) -> Array:
         return codes_of(bins, feature)
@@ -43,7 +45,9 @@ class CpuSmoothing(Penalised):
         self._idle.append((_NO_PLAN, room))
         return sums * np.array(units)
 
-    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
+    def fit(
+        self, plan: SmoothingPlan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins
+    ) -> Fits:
         room = self._room(plan)
         packed, units = self._packed(gradients, output, room)
         sums = room.array("sums", (int(plan.cell_start[-1]), 2), np.int64)
@@ -92,7 +96,7 @@ class CpuSmoothing(Penalised):
             total += part
         return lines_of(total, structure, ridge, reg_lambda, self)
 
-    def add_lines(self, scores: Array, component: Leaves, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_lines(self, scores: Array, component: TreeComponent, factor: float, bins: Bins, cuts: Cuts) -> None:
         codes, leaf_of_row = self._by_row(bins), self._route(component.tree.nodes, bins, cuts)
         what = component.tree.value, component.features, component.slopes, component.centres
         self._in_parts(len(scores), lambda _, a, b: lines.add(scores, factor, codes, leaf_of_row, *what, a, b))
@@ -103,7 +107,7 @@ class CpuSmoothing(Penalised):
         packed, _, units = cpu_sums.pack(gradients, output, self._team, self._in_parts, room)
         return packed, units
 
-    def _room(self, plan: Plan | None) -> Workspace:
+    def _room(self, plan: SmoothingPlan | None) -> Workspace:
         """One that no other caller is using: that of the last fit of this plan, if there is one."""
         for i, (known, _) in enumerate(self._idle):
             if known is (plan or _NO_PLAN):
@@ -131,4 +135,4 @@ class CpuSmoothing(Penalised):
         return bins.rows if isinstance(bins, DenseBins) else np.ascontiguousarray(self._by_column(bins).T)
 
 
-_NO_PLAN = Plan.of(())
+_NO_PLAN = SmoothingPlan.of(())

@@ -7,7 +7,7 @@ from math import frexp
 
 import numpy as np
 
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.numerics.threshold import BUCKETS, Counts
 from gpuboost.kernels.sampling import importance as sampling
 from gpuboost.types import Array
@@ -27,7 +27,7 @@ class Border:
 
     scores: Array
     counts: Counts
-    team: Team
+    team: ThreadPool
     near: Array
     _found_for: tuple[int, int] | None = None
     _found: list[tuple[int, int]] = field(default_factory=list)  # where they are in ``near``, part by part

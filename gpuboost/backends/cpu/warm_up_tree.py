@@ -8,12 +8,12 @@ import numpy as np
 
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.histograms import NARROW_ROWS, Histograms
-from gpuboost.backends.cpu.layout import NO_INTS, Columns, layout_of
+from gpuboost.backends.cpu.layout import NO_INTS, SortedColumns, layout_of
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.cpu.small_trees import Levels
 from gpuboost.backends.cpu.split_search import Search
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace, count_up
 from gpuboost.kernels.common.fixed_point import BLOCK
 from gpuboost.kernels.growth import partition
@@ -22,7 +22,7 @@ from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits
 D, BINS = 4, 9
 
 
-def is_usual(limits: Limits, candidates: Candidates, by_column: Columns | None, n_rows: int) -> bool:
+def is_usual(limits: Limits, candidates: Candidates, by_column: SortedColumns | None, n_rows: int) -> bool:
     """True if a tree runs the same kernels as the dummy one."""
     plain = limits.min_samples_leaf == 1 and not limits.signed and candidates.root is None
     each = by_column is None and limits.directions is None and not limits.symmetric
@@ -37,7 +37,7 @@ class Rehearsal:
 
     def __init__(self, *, large: bool, categorical: bool) -> None:
         """large: more rows than ``levels.grow`` is for; categorical: whether a feature is."""
-        n, self._team, self._workspace = BLOCK + 1 if large else 256, Team(1), Workspace()
+        n, self._team, self._workspace = BLOCK + 1 if large else 256, ThreadPool(1), Workspace()
         self._large, self._limits = large, Limits(max_leaves=8)
         columns = np.tile(np.arange(n) % BINS, (D, 1)).astype(np.uint8)
         codes = np.arange(BINS, dtype=np.int64)

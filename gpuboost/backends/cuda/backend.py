@@ -29,14 +29,14 @@ from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
-from gpuboost.backends.cuda.lists import Lists
 from gpuboost.backends.cuda.predict import Predictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
+from gpuboost.backends.cuda.ranking import RankingGradients
 from gpuboost.backends.cuda.shares import Share, Shares
 from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import ITERATION, KEY, LOTS, DeviceGradients, DeviceSample, Targets
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.probabilities import Odds
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.contributions import Explainer, contributions
@@ -91,7 +91,7 @@ class Cuda:
         self._binner = Binner(self._runtime)
         self._resident = Resident(self._runtime, self._binner, copies)
         self._targets = Targets(self._runtime, self._resident, self._rounds, shares)
-        self._lists = Lists(self._runtime, self._resident, self._rounds, self._targets)
+        self._lists = RankingGradients(self._runtime, self._resident, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._resident, self._rounds)
         self._subsets = Subsets(self._runtime, self._rounds)
         self._control = Control(self._runtime, self._resident, self._rounds, self._targets)
@@ -99,7 +99,9 @@ class Cuda:
         self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes, shares)
         self._line_search = LineSearch(self._runtime, self._resident, self._rounds)
         self._predictor = Predictor(self._runtime, self._binner)
-        self._smoothing = CudaSmoothing(self._runtime, self._resident, self._rounds, self._targets.given, Team(threads))
+        self._smoothing = CudaSmoothing(
+            self._runtime, self._resident, self._rounds, self._targets.given, ThreadPool(threads)
+        )
         self._last_additive: tuple[Ensemble, additive.Additive] | None = None
 
     # the data, once

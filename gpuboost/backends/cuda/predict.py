@@ -1,4 +1,4 @@
-"""Prediction on a device: raw values to bins, bins to leaves, leaves to scores (``backends.prediction.forest``)."""
+"""Prediction on a device: raw values to bins, bins to leaves, leaves to scores (``backends.prediction.predictor``)."""
 
 from __future__ import annotations
 

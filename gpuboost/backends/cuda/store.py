@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.tree import NODE
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE
-from gpuboost.components import Leaves
+from gpuboost.components import TreeComponent
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.types import Array, Component, Ensemble, Nodes, Tree
 
@@ -124,7 +124,7 @@ class DeviceTree:
 def collected(ensemble: Ensemble) -> Ensemble:
     """The ensemble with every tree in the host's memory."""
     trees: tuple[Any, ...] = ensemble.trees
-    in_leaves: list[Any] = [one.tree for one in ensemble.components if isinstance(one, Leaves)]
+    in_leaves: list[Any] = [one.tree for one in ensemble.components if isinstance(one, TreeComponent)]
     found = [tree for tree in (*trees, *in_leaves) if isinstance(tree, DeviceTree)]
     if not found:
         return ensemble
@@ -133,7 +133,7 @@ def collected(ensemble: Ensemble) -> Ensemble:
             tree.store.collect()
 
     def component(one: Component) -> Component:
-        return replace(one, tree=_fetched(one.tree)) if isinstance(one, Leaves) else one
+        return replace(one, tree=_fetched(one.tree)) if isinstance(one, TreeComponent) else one
 
     return replace(ensemble, trees=tuple(map(_fetched, trees)), components=tuple(map(component, ensemble.components)))
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
-from gpuboost.backends.smoothing import Fits, Plan
-from gpuboost.components import Smooth
+from gpuboost.backends.smoothing import Fits, SmoothingPlan
+from gpuboost.components import SmoothTerm
 from gpuboost.kernels.smoothing import smoothing as kernels
 from gpuboost.types import Array
 
@@ -24,7 +24,7 @@ SMALL = 16_384  # steps that are not worth waking a thread for
 class Penalised:
     """The verbs of ``Smoothing`` that see no rows, and the equations of all spaces that compete."""
 
-    def __init__(self, team: Team) -> None:
+    def __init__(self, team: ThreadPool) -> None:
         self._team = team
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
@@ -35,7 +35,7 @@ class Penalised:
     def degrees_of_freedom(self, gram: Array, penalty: Array, ridge: float) -> float:
         return float(kernels.degrees_of_freedom(gram, penalty, ridge))
 
-    def values(self, component: Smooth) -> Array:
+    def values(self, component: SmoothTerm) -> Array:
         space, out = component.space, np.empty(component.space.grid.n_cells)
         kernels.expand(space.first, space.basis, component.coefficients, out[:-1])
         out[-1] = kernels.dot(space.mean, component.coefficients)
@@ -48,7 +48,9 @@ class Penalised:
         kernels.solve(a, x)
         return x
 
-    def _fits(self, plan: Plan, sums: Array, units: tuple[float, float], chosen: Array, room: Workspace) -> Fits:
+    def _fits(
+        self, plan: SmoothingPlan, sums: Array, units: tuple[float, float], chosen: Array, room: Workspace
+    ) -> Fits:
         """Fits of the chosen spaces, from the sums of their cells: sums (cells, 2) int64, grid by grid.
 
         ``room`` keeps the factors of the plan's last fit; they are used again where the curvature is the same.
@@ -70,7 +72,7 @@ class Penalised:
             self._team.run(lambda part: work(*share(items, part, self._team.size)))
 
 
-def _kept(plan: Plan, room: Workspace) -> tuple[Any, Any, Any]:
+def _kept(plan: SmoothingPlan, room: Workspace) -> tuple[Any, Any, Any]:
     """The curvatures and factors of the plan's last fit, and memory for coefficients."""
     shapes = plan.first.shape, (2 * int(plan.band_start[-1]),), (int(plan.q_start[-1]),)
     fresh = room.room("kept_h") == 0

@@ -15,11 +15,11 @@ from weakref import finalize
 
 from gpuboost.backends.host.affinity import UNKNOWN, allowed, inherit, keep_off, let_run_on, processor
 
-Work: TypeAlias = Callable[[int], object]
+Part: TypeAlias = Callable[[int], object]
 PATIENCE = 0.0005  # seconds that a member may be later than its caller before it is taken for one held up
 
 
-class Team:
+class ThreadPool:
     """``run(work)`` calls ``work(part)`` for part 0 .. size - 1 at once and returns when all are done."""
 
     def __init__(self, size: int) -> None:
@@ -28,7 +28,7 @@ class Team:
         self.size = size
         self._idle: list[_Members] = []
 
-    def run(self, work: Work) -> None:
+    def run(self, work: Part) -> None:
         """Raise the exception of a part, once all parts have ended."""
         if self.size == 1:
             work(0)
@@ -56,7 +56,7 @@ class Team:
         """Number of threads to wake for work of that size, if each is to have at least ``per_thread`` of it."""
         return 1 if self.size == 1 else max(1, min(self.size, size // per_thread))
 
-    def run_parts(self, parts: int, work: Work) -> None:
+    def run_parts(self, parts: int, work: Part) -> None:
         """``work(part)`` for part 0 .. parts - 1, at most ``size`` of them; one part wakes no thread."""
         if parts == 1:
             work(0)
@@ -95,7 +95,7 @@ class _Member:
 
     def __init__(self, part: int, processors: frozenset[int]) -> None:
         self._part, self._processors = part, processors
-        self._work: list[Work | None] = []  # one piece at most; who takes it out does it
+        self._work: list[Part | None] = []  # one piece at most; who takes it out does it
         self._failure: BaseException | None = None
         self.late = False
         self._go, self._done = threading.Lock(), threading.Lock()
@@ -105,7 +105,7 @@ class _Member:
         thread.start()  # returns when it runs, and has its number
         self.thread = thread.native_id or 0
 
-    def start(self, work: Work | None) -> None:
+    def start(self, work: Part | None) -> None:
         self._work.append(work)
         if self._go.locked():  # else it was told already, of work that was taken from it, and has not woken up since
             self._go.release()

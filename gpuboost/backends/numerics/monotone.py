@@ -20,7 +20,7 @@ FREE = -inf, inf  # the bounds of a root
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class NodeBounds:
     """A node's bounds, and the direction of every feature: see ``of_features``."""
 
     low: float
@@ -100,7 +100,7 @@ def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:
         if f < 0:
             value[v] = clipped(value[v], *bounds[v])
             continue
-        within = Within(*bounds[v], directions)
+        within = NodeBounds(*bounds[v], directions)
         of_children = (within.value(-minus_g[child], h[child], ridge) for child in (left[v], right[v]))
         bounds[left[v]], bounds[right[v]] = within.children(f, *of_children)
     return replace(tree, value=np.array(value) + 0.0)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.components import Estimated, Grid, Nothing, collapsed
+from gpuboost.components import EmptyComponent, EstimatorComponent, Grid, collapsed
 from gpuboost.types import Array, Component, DenseBins, Ensemble, TrainingSet
 
 
@@ -63,7 +63,7 @@ def staged_predict(backend: Backend, ensemble: Ensemble, x: Any, copied: Callabl
 
 def _rows(backend: Backend, ensemble: Ensemble, x: Any) -> TrainingSet:
     """x in the form that components read: its numbers, and its bins if any component needs them."""
-    by_bins = not all(isinstance(one, (Estimated, Nothing)) for one in ensemble.components)
+    by_bins = not all(isinstance(one, (EstimatorComponent, EmptyComponent)) for one in ensemble.components)
     nothing = np.empty((0, 0), np.uint8)
     bins = backend.quantise(x, ensemble.cuts) if by_bins else DenseBins(nothing, nothing)
     return TrainingSet(bins, ensemble.cuts, np.zeros(x.shape[0]), x=x)

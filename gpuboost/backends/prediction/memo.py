@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 Made = TypeVar("Made")
 
 
-class Last(Generic[Made]):
+class Memo(Generic[Made]):
     """``make(of, *rest)`` is called again when ``of`` is another object, be it an equal one. The rest goes with it."""
 
     def __init__(self, make: Callable[..., Made]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.numerics.feature_subsets import subset
-from gpuboost.backends.numerics.monotone import FREE, Within, of_features
+from gpuboost.backends.numerics.monotone import FREE, NodeBounds, of_features
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference.splits import Split, best_split, shared_splits
 from gpuboost.types import Array, Candidates, Gradients, Limits, Nodes, Structure, Target, TrainingSet
@@ -48,8 +48,8 @@ class Frontier:
     directions: Array | None  # (d,) int64; None: every feature is free
     n_leaves: int = 1
 
-    def within(self, node: Node) -> Within | None:
-        return None if self.directions is None else Within(*node.bounds, self.directions)
+    def within(self, node: Node) -> NodeBounds | None:
+        return None if self.directions is None else NodeBounds(*node.bounds, self.directions)
 
     def bounds(self, node: Node) -> list[tuple[float, float]]:
         """Those of its children, left and right, the sums of which are known."""

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.prediction.routing import codes_of
-from gpuboost.backends.smoothing import Fits, Plan, Tables
-from gpuboost.components import Grid, Leaves, Smooth
+from gpuboost.backends.smoothing import Fits, SmoothingPlan, Tables
+from gpuboost.components import Grid, SmoothTerm, TreeComponent
 from gpuboost.types import Array, Bins, Cuts, Gradients, Structure, TrainingSet
 
 TINY = 1e-12
 BLOCK = 1 << 16
 
 Integers = Callable[[Gradients, int], tuple[Array, Array, tuple[float, float]]]
-Route = Callable[[Any, Array, Cuts], Array]
+RouteRows = Callable[[Any, Array, Cuts], Array]
 
 
 class ReferenceSmoothing:
     """``integers``, ``dense_rows`` and ``route`` are those of ``Reference``."""
 
-    def __init__(self, integers: Integers, dense_rows: Callable[[Bins], Array], route: Route) -> None:
+    def __init__(self, integers: Integers, dense_rows: Callable[[Bins], Array], route: RouteRows) -> None:
         self._integers, self._dense_rows, self._route = integers, dense_rows, route
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
@@ -60,7 +60,9 @@ class ReferenceSmoothing:
         np.add.at(sums[:, 1], at, h)
         return sums * np.array(units)
 
-    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
+    def fit(
+        self, plan: SmoothingPlan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins
+    ) -> Fits:
         found, coefficients = np.zeros((len(chosen), 3)), []
         for t, s in enumerate(chosen.tolist()):
             space = plan.spaces[s]
@@ -79,7 +81,7 @@ class ReferenceSmoothing:
             coefficients.append(coef)
         return Fits(found[:, 0], found[:, 1], found[:, 2], coefficients)
 
-    def values(self, component: Smooth) -> Array:
+    def values(self, component: SmoothTerm) -> Array:
         space, coef = component.space, component.coefficients
         cells = [
             _dot(b[: len(coef) - at], coef[at : at + len(b)]) for at, b in zip(space.first, space.basis, strict=True)
@@ -117,7 +119,7 @@ class ReferenceSmoothing:
         """The solution of the system of upper band a."""
         return _solved(_factored(a), x)
 
-    def add_lines(self, scores: Array, component: Leaves, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_lines(self, scores: Array, component: TreeComponent, factor: float, bins: Bins, cuts: Cuts) -> None:
         codes, tree = self._dense_rows(bins), component.tree
         assert component.features is not None
         assert component.slopes is not None

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuboost.backends.cpu.layout import layout_of
 from gpuboost.backends.cpu.leaves import with_values
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
@@ -63,7 +63,7 @@ class Sharded(Machine):
 
     def __init__(self, crew: Crew, threads: int = 1) -> None:
         super().__init__(Driver(crew), threads)
-        self._team = Team(threads)
+        self._team = ThreadPool(threads)
         self._last_extents: tuple[Any, list[Extent]] | None = None
         self._workspaces: list[Workspace] = []
         self._empty: Bins = DenseBins(NO_BINS, NO_BINS)

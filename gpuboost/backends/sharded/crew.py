@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.sharded.meeting import LocalMeeting
 
 MakeShard: TypeAlias = Callable[[], Any]
@@ -66,7 +66,7 @@ class LocalCrew:
 
     def __init__(self, make: MakeShard, size: int) -> None:
         self._shards = [make() for _ in range(size)]
-        self._team = Team(size)
+        self._team = ThreadPool(size)
 
     @property
     def size(self) -> int:
@@ -93,7 +93,7 @@ class LocalCrew:
         self.ask(messages)
 
     def narrow(self, size: int) -> None:
-        self._shards, self._team = self._shards[:size], Team(size)
+        self._shards, self._team = self._shards[:size], ThreadPool(size)
 
     def meeting(self) -> LocalMeeting:
         return LocalMeeting()

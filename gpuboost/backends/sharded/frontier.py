@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu.grower import CpuFrontier
 from gpuboost.backends.cpu.layout import Layout
 from gpuboost.backends.cpu.partition import RowsByNode
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.sharded.rows import RULE, unpacked
 from gpuboost.kernels.common import nodes as table
@@ -49,7 +49,7 @@ class ShardedFrontier(CpuFrontier):
         units: tuple[float, float],
         limits: Limits,
         output: int,
-        team: Team,
+        team: ThreadPool,
         workspace: Workspace,
         candidates: Candidates,
     ) -> None:

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpuboost.backends.cuda.codegen.source import Source
-from gpuboost.backends.cuda.codegen.terms import FUNCTIONS, Kind, Term, binary, chosen, constant, joined
+from gpuboost.backends.cuda.codegen.source import FunctionSource
+from gpuboost.backends.cuda.codegen.terms import FUNCTIONS, NumberKind, Term, binary, chosen, constant, joined
 
 ROW = "row"
 """The type of an array argument; not a number, so not a kind."""
 
-Called: TypeAlias = "Callable[[Callable[..., Any], Sequence[Argument]], tuple[str, tuple[Kind, ...]]]"
+Called: TypeAlias = "Callable[[Callable[..., Any], Sequence[Argument]], tuple[str, tuple[NumberKind, ...]]]"
 Argument: TypeAlias = "Term | str"  # a number, or the C name of an array
 """Translates a Python function for arguments of these types: the call's text, and what it returns."""
 
@@ -24,7 +24,9 @@ _COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: 
 class Expressions:
     """Translates the expressions of one function. ``kinds``: its local numbers so far; ``rows``: its arrays."""
 
-    def __init__(self, source: Source, kinds: dict[str, Kind], rows: Mapping[str, str], call: Called) -> None:
+    def __init__(
+        self, source: FunctionSource, kinds: dict[str, NumberKind], rows: Mapping[str, str], call: Called
+    ) -> None:
         self.source, self.kinds, self.rows = source, kinds, rows
         self._call_python = call
 
@@ -36,7 +38,7 @@ class Expressions:
         found: Term = handler(node)
         return found
 
-    def terms(self, node: ast.expr) -> tuple[str, tuple[Kind, ...]] | list[Term]:
+    def terms(self, node: ast.expr) -> tuple[str, tuple[NumberKind, ...]] | list[Term]:
         """Several numbers: the terms of a tuple, or a call that returns one with the kinds of its parts."""
         if isinstance(node, ast.Tuple):
             return [self.term(part) for part in node.elts]

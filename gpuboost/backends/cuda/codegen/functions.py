@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboost.backends.cuda.codegen.expressions import ROW, Argument, Expressions, local
-from gpuboost.backends.cuda.codegen.source import Source, source_of
-from gpuboost.backends.cuda.codegen.terms import C_TYPE, PRELUDE, Kind, Term, binary, joined
+from gpuboost.backends.cuda.codegen.source import FunctionSource, source_of
+from gpuboost.backends.cuda.codegen.terms import C_TYPE, PRELUDE, NumberKind, Term, binary, joined
 
 
 class Library:
@@ -21,14 +21,14 @@ class Library:
 
     def __init__(self) -> None:
         self._parts = [PRELUDE]
-        self._known: dict[tuple[Any, tuple[str, ...]], tuple[str, tuple[Kind, ...]]] = {}
+        self._known: dict[tuple[Any, tuple[str, ...]], tuple[str, tuple[NumberKind, ...]]] = {}
         self._open: list[Any] = []
 
     @property
     def text(self) -> str:
         return "".join(self._parts)
 
-    def function(self, function: Callable[..., Any], types: tuple[str, ...]) -> tuple[str, tuple[Kind, ...]]:
+    def function(self, function: Callable[..., Any], types: tuple[str, ...]) -> tuple[str, tuple[NumberKind, ...]]:
         """The C name of a function for arguments of these types ("bool", "int", "float", "row"), and what it returns.
 
         One value is returned as it is, several as a struct with members r0, r1, ...; none as void.
@@ -46,12 +46,12 @@ class Library:
             self._open.pop()
         return self._known[key]
 
-    def _translated(self, source: Source, types: tuple[str, ...]) -> tuple[str, tuple[Kind, ...]]:
+    def _translated(self, source: FunctionSource, types: tuple[str, ...]) -> tuple[str, tuple[NumberKind, ...]]:
         names = source.parameters
         if len(names) != len(types):
             source.refuse(source.node, f"takes {len(names)} arguments and is given {len(types)}")
-        given: dict[str, Kind] = {name: kind for name, kind in zip(names, types, strict=True) if kind in C_TYPE}  # type: ignore[misc]
-        kinds, returned = dict(given), tuple[Kind, ...]()
+        given: dict[str, NumberKind] = {name: kind for name, kind in zip(names, types, strict=True) if kind in C_TYPE}  # type: ignore[misc]
+        kinds, returned = dict(given), tuple[NumberKind, ...]()
         rows = {name: local(name) for name, kind in zip(names, types, strict=True) if kind == ROW}
         while True:
             before = dict(kinds), returned
@@ -65,9 +65,9 @@ class Library:
         return self._written(source, types, given, kinds, returned, lines)
 
     def _written(
-        self, source: Source, types: tuple[str, ...], given: dict[str, Kind], kinds: dict[str, Kind],
-        returned: tuple[Kind, ...], lines: list[str],
-    ) -> tuple[str, tuple[Kind, ...]]:  # fmt: skip
+        self, source: FunctionSource, types: tuple[str, ...], given: dict[str, NumberKind],
+        kinds: dict[str, NumberKind], returned: tuple[NumberKind, ...], lines: list[str],
+    ) -> tuple[str, tuple[NumberKind, ...]]:  # fmt: skip
         name = (
             f"py{len(self._known) + len(self._parts)}_{''.join(c for c in source.name.split('.')[-1] if c.isalnum())}"
         )
@@ -87,7 +87,7 @@ class Library:
         self._parts.append(text + "\n".join(lines) + "\n}\n")
         return name, returned
 
-    def _call(self, function: Callable[..., Any], arguments: Sequence[Argument]) -> tuple[str, tuple[Kind, ...]]:
+    def _call(self, function: Callable[..., Any], arguments: Sequence[Argument]) -> tuple[str, tuple[NumberKind, ...]]:
         types = tuple(one.kind if isinstance(one, Term) else ROW for one in arguments)
         name, returned = self.function(function, types)
         texts = ", ".join(one.code if isinstance(one, Term) else one for one in arguments)
@@ -98,9 +98,9 @@ class Library:
 class _Body:
     """One turn over the statements of a function."""
 
-    source: Source
+    source: FunctionSource
     expressions: Expressions
-    returned: tuple[Kind, ...]
+    returned: tuple[NumberKind, ...]
     temporaries: int = field(default=0)
 
     def block(self, statements: list[ast.stmt], depth: int) -> list[str]:

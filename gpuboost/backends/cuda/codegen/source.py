@@ -20,16 +20,16 @@ ACCEPTED = (
     "Rewrite it so, or pass device='cpu'"
 )
 
-Function = ast.FunctionDef | ast.Lambda
+FunctionNode = ast.FunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True)
-class Source:
+class FunctionSource:
     """A function as its author wrote it."""
 
     name: str
     file: str
-    node: Function
+    node: FunctionNode
     names: Mapping[str, Any]  # what it sees: builtins, its module, and what it closes over
 
     @property
@@ -60,7 +60,7 @@ class Source:
         raise LookupError
 
 
-def source_of(function: Callable[..., Any]) -> Source:
+def source_of(function: Callable[..., Any]) -> FunctionSource:
     """The text of a function that is written in Python.
 
     Raises:
@@ -86,11 +86,11 @@ def source_of(function: Callable[..., Any]) -> Source:
             "Give each a line of its own; if the file was changed, import it again."
         )
     _check_signature(found[0], name, code)
-    return Source(name, code.co_filename, found[0], _names(function))
+    return FunctionSource(name, code.co_filename, found[0], _names(function))
 
 
 @cache
-def _functions(text: str) -> list[Function]:
+def _functions(text: str) -> list[FunctionNode]:
     try:
         tree = ast.parse(text)
     except SyntaxError:  # a file that was changed since, or magics of a notebook
@@ -98,7 +98,7 @@ def _functions(text: str) -> list[Function]:
     return [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
 
 
-def _is_of(node: Function, code: CodeType) -> bool:
+def _is_of(node: FunctionNode, code: CodeType) -> bool:
     """True if the code object was compiled from this node: same name, first line, arguments and span of the body."""
     if isinstance(node, ast.Lambda) != (code.co_name == "<lambda>"):
         return False
@@ -115,7 +115,7 @@ def _is_of(node: Function, code: CodeType) -> bool:
     return all(begin <= place <= end for place in places)
 
 
-def _check_signature(node: Function, name: str, code: CodeType) -> None:
+def _check_signature(node: FunctionNode, name: str, code: CodeType) -> None:
     arguments = node.args
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
         raise DeviceError(

@@ -20,7 +20,7 @@ from gpuboost.backends.cuda.device.round import Round
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.workers import Work
+from gpuboost.backends.workers import BuildFunction
 from gpuboost.errors import DeviceError, GpuBoostError
 from gpuboost.types import Array, Sample, Structure, Target
 
@@ -55,7 +55,7 @@ class CudaBench:
         drawn = replace(drawn, log=cast(DeviceSample, sample).log, number=number)
         return replace(target, rows=drawn.rows, gradients=lent), drawn
 
-    def build(self, work: Work) -> tuple[Structure, ...]:
+    def build(self, work: BuildFunction) -> tuple[Structure, ...]:
         machine, rounds = self._worker.machine, self._worker.rounds
         try:
             with rounds.enclosed():

@@ -22,7 +22,7 @@ _FILES = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gra
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Lists:
+class _QueryConstants:
     """Constants of q queries with n documents, l of which stand in places that count; the same in every round."""
 
     start: Array  # (q + 1,) int32
@@ -36,7 +36,7 @@ class _Lists:
     n_leaders: int
 
 
-class Lists:
+class RankingGradients:
     """The verb ``gradients`` for losses of lists. A place is counted from the first document of all."""
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, targets: Targets) -> None:
@@ -84,7 +84,7 @@ class Lists:
         grid = (max(1, min(-(-n // STRETCH), 4 * self._runtime.sm_count)),)
         self._kernel("finish_lists", loss)(grid, (EXTENT_THREADS,), arguments)
 
-    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> _Lists:
+    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> _QueryConstants:
         start = np.ascontiguousarray(data.lists(), np.int64)
         lengths, gains, upload = np.diff(start), gains_of(loss), self._runtime.upload
         longest = int(lengths.max(initial=0))
@@ -96,7 +96,7 @@ class Lists:
         y = data.y if isinstance(data.y, np.ndarray) else self._runtime.download(self._resident.array(data.y, float))
         if loss.uses_ideal:
             ranking.scales(y, gains, start, discounts, most, scales)
-        return _Lists(
+        return _QueryConstants(
             start=upload(start.astype(np.int32)),
             list_of=upload(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)),
             leaders=upload(_one_or_more(leaders.astype(np.int32))),
@@ -108,7 +108,7 @@ class Lists:
             n_leaders=len(leaders),
         )
 
-    def _scratch(self, n: int, lists: _Lists) -> dict[str, Array]:
+    def _scratch(self, n: int, lists: _QueryConstants) -> dict[str, Array]:
         empty, zeros, q = self._runtime.empty, self._runtime.zeros, lists.scales.shape[0]
         placed = {name: empty(n, np.float32) for name in ("score", "power", "worth")}
         return placed | {

@@ -12,7 +12,7 @@ from gpuboost.execution.rules import positive
 ENGINES_OWN = "auto"
 
 
-def silent(worker: int, seconds: float | None) -> str:
+def timeout_message(worker: int, seconds: float | None) -> str:
     """Message for a worker that did not answer in time."""
     return (
         f"Worker {worker} gave no answer for {seconds:g} s, and counts as lost. If its trees take that long, raise "
@@ -26,7 +26,7 @@ def check(timeout: Any) -> None:
         positive("timeout", timeout)
 
 
-def with_patience(kind: EngineKind, timeout: Any) -> EngineKind:
+def with_timeout(kind: EngineKind, timeout: Any) -> EngineKind:
     """The engine with that patience; "auto" is its own.
 
     Raises:

@@ -7,30 +7,30 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from gpuboost.execution.asynchronous import Asynchronous
-from gpuboost.execution.machines import Machine
-from gpuboost.execution.messages import Fit, Pull, Push
+from gpuboost.execution.machines import BackendFactory
+from gpuboost.execution.messages import BuildTrees, Pull, Push
 from gpuboost.execution.protocol import Execution
 from gpuboost.execution.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
-class InTurn:
+class Synchronous:
     """See ``EngineKind``. ``shared``: the workers take turns with one machine."""
 
     shared: bool = False
     in_process: ClassVar[bool] = True
 
-    def check(self, fit: Fit) -> None:
+    def check(self, fit: BuildTrees) -> None:
         """Nothing is sent anywhere."""
 
-    def start(self, fit: Fit, machine: Machine, workers: int) -> InTurnEngine:
-        return InTurnEngine(fit, machine, workers, self.shared)
+    def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> SynchronousEngine:
+        return SynchronousEngine(fit, machine, workers, self.shared)
 
 
-class InTurnEngine:
+class SynchronousEngine:
     """See ``Engine``. It has no clock."""
 
-    def __init__(self, fit: Fit, machine: Machine, workers: int, shared: bool) -> None:
+    def __init__(self, fit: BuildTrees, machine: BackendFactory, workers: int, shared: bool) -> None:
         hire = machine.benches()
         first = hire()
         self._fit = fit
@@ -58,12 +58,12 @@ class InTurnEngine:
         self._done.clear()
 
 
-def in_turn(execution: Execution) -> Execution:
+def synchronous(execution: Execution) -> Execution:
     """The same with as many trees under way, on as many machines, in one thread; itself if it has no workers."""
     how: Any = execution
     if not hasattr(how, "leaf_values"):
         return execution
     if isinstance(how, Asynchronous):
-        return replace(how, engine=InTurn(), address=None, timeout="auto")
+        return replace(how, engine=Synchronous(), address=None, timeout="auto")
     known = {one.name: getattr(how, one.name) for one in fields(Rules) if hasattr(how, one.name)}
-    return Asynchronous(**known, engine=InTurn(shared=True))
+    return Asynchronous(**known, engine=Synchronous(shared=True))

@@ -27,7 +27,7 @@ NO_SUMS = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Programme:
+class FlatForest:
     """Trees without values, flattened (``gpuboost.kernels.prediction.flatten``); s is the number of features used."""
 
     features: NDArray[np.int32]  # (s,) increasing
@@ -43,7 +43,7 @@ class Programme:
     most_sets: int
 
     @classmethod
-    def of(cls, trees: Sequence[Nodes], cuts: Cuts) -> Programme:
+    def of(cls, trees: Sequence[Nodes], cuts: Cuts) -> FlatForest:
         def all_of(name: str) -> Array:
             return np.concatenate([getattr(_NO_NODES, name)] + [getattr(nodes, name) for nodes in trees])
 
