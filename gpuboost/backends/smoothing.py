@@ -28,7 +28,7 @@ class Fits:
 
 
 class Smoothing(Protocol):
-    """Verbs for components; ``Reference`` defines them, in ``reference_smoothing``."""
+    """Verbs for components; ``Reference`` defines them, in ``reference.smoothing``."""
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
         """(q, w) upper band of sum h b b' over cells."""

@@ -198,15 +198,15 @@ def at_least(typing_context, numbers, least):
 
 
 @intrinsic
-def marked_sum(typing_context, numbers, marks, words):
+def bitmap_sum(typing_context, numbers, bitmaps, words):
     """The sum of those of 64 * ``words`` int64 whose bit is set. marks: uint64 each, the first number's bit lowest."""
 
     def codegen(context, builder, signature, args):
-        numbers, marks, words = args
+        numbers, bitmaps, words = args
         eight = ir.VectorType(_LONG, EIGHT)
         sums = [cgutils.alloca_once_value(builder, _same(0)) for _ in range(4)]
         with cgutils.for_range(builder, words) as loop:
-            at = builder.add(marks, builder.mul(loop.index, ir.Constant(marks.type, 8)))
+            at = builder.add(bitmaps, builder.mul(loop.index, ir.Constant(bitmaps.type, 8)))
             bits = builder.load(builder.inttoptr(at, _LONG.as_pointer()), align=8)
             chosen = builder.bitcast(bits, ir.VectorType(ir.IntType(1), LANES))
             line = builder.add(numbers, builder.mul(loop.index, ir.Constant(numbers.type, 8 * LANES)))

@@ -86,8 +86,8 @@ class _Line:
     def _pair(self, fixed, places, below, closer):
         """``gpuboost.losses.ranking.pull`` of 16 pairs: the force, towards the upper document if positive, the curve,
         and the force's size; 0 where not ``below``."""
-        b, (reach, power_a, worth_a, discount_a), (score, power, worth, discount) = self.builder, fixed, places
-        over = b.fsub(worth_a, worth)
+        b, (reach, power_a, gain_a, discount_a), (score, power, gain, discount) = self.builder, fixed, places
+        over = b.fsub(gain_a, gain)
         weight = self._weight(b.call(self.size_of, [over]), b.fsub(discount_a, discount))
         weight = b.select(b.fcmp_unordered("!=", over, _same(0.0)), weight, _same(0.0))
         upper_wins = b.fcmp_ordered(">", over, _same(0.0))
@@ -129,10 +129,10 @@ def _loops(context, builder, line, closer, first, stop):
                     line.write(index, False, kind)
 
 
-def _puller(count):
+def _lambdas_of(count):
     """The intrinsic for ``count`` documents, 1 or 2."""
 
-    def pull_below(typing_context, weigh, known, pitch, discounts, g, h, a, closer, near, first, stop, out):
+    def lambdas_below(typing_context, weigh, known, pitch, discounts, g, h, a, closer, near, first, stop, out):
         weight = weigh.get_call_type(typing_context, (_F64, _F64), {})
 
         def codegen(context, builder, signature, args):
@@ -155,10 +155,10 @@ def _puller(count):
         numbers = (_ADDRESS,) * 6, types.boolean, _F32, (_ADDRESS,) * 3
         return types.void(weigh, *numbers[0], numbers[1], numbers[2], *numbers[3]), codegen
 
-    return intrinsic(pull_below)
+    return intrinsic(lambdas_below)
 
 
-pull_below_one, pull_below_two = _puller(1), _puller(2)
+lambdas_below_one, lambdas_below_two = _lambdas_of(1), _lambdas_of(2)
 """(weigh, known, pitch, discounts, g, h, a, closer, near, first, stop, out): pairs of the document at place a, or of
 those at a and a + 1, with the places below it in lines ``first`` to ``stop`` - 1, one line or more.
 

@@ -328,7 +328,7 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
             g -= (f64)nodes[3 - v].sum_g * unit_g;
             h += (f64)nodes[3 - v].sum_h * unit_h;
         }
-        worth[v] = worth_of(nodes[v].feature, g, h + rule->reg_lambda);
+        worth[v] = leaf_value_of(nodes[v].feature, g, h + rule->reg_lambda);
     }
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
         count[i] = 0;

@@ -207,14 +207,14 @@ def copy_stretches(chosen, node, rows, scratch, bounds, part, counts):
 
 
 @kernel
-def bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, fresh):
+def add_children(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, new_pairs):
     """Make the children of the chosen nodes. Those of the last level keep no rows of their own: see ``settle_rows``.
 
-    fresh (c, 3) int64 gets the pairs to build: smaller, larger, parent.
+    new_pairs (c, 3) int64 gets the pairs to build: smaller, larger, parent.
 
     The larger child takes over its parent's histogram, the smaller one gets a free slot. A pair of which neither can be
     split needs none. slots: a stack of free slots, its height first. Returns the new number of nodes, and that of the
-    fresh pairs.
+    new pairs.
     """
     pairs = 0
     for c in range(chosen.shape[0]):
@@ -252,15 +252,15 @@ def bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, u
         large = left + right - small
         node[large, SLOT], node[small, SLOT] = node[v, SLOT], slots[slots[0]]
         slots[0] -= 1
-        fresh[pairs, 0], fresh[pairs, 1], fresh[pairs, 2] = small, large, v
+        new_pairs[pairs, 0], new_pairs[pairs, 1], new_pairs[pairs, 2] = small, large, v
         pairs += 1
     return n_nodes, pairs
 
 
 @kernel
 def split_alone(columns, default, column_start, row, column_bin, buffer, drawn, chosen, node, left_set, n_bins, kinds,
-                rows, scratch, n_nodes, slots, max_depth, least_rows, least_h, unit_h, counts, fresh):  # fmt: skip
-    """The same as ``sort_stretches``, ``copy_stretches`` and ``bear``, on one thread. counts (1, c) int64."""
+                rows, scratch, n_nodes, slots, max_depth, least_rows, least_h, unit_h, counts, new_pairs):  # fmt: skip
+    """The same as ``sort_stretches``, ``copy_stretches`` and ``add_children``, on one thread. counts (1, c) int64."""
     for c in range(chosen.shape[0]):
         v = chosen[c]
         counts[0, c] = 0
@@ -275,7 +275,7 @@ def split_alone(columns, default, column_start, row, column_bin, buffer, drawn, 
         counts[0, c] = lefts
         for i in range(end - begin - lefts):
             rows[np.uint64(begin + lefts + i)] = scratch[np.uint64(end - 1 - i)]
-    return bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, fresh)
+    return add_children(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, new_pairs)
 
 
 @kernel

@@ -33,7 +33,7 @@ static __device__ __forceinline__ void keep_nodes(const Node *nodes, i32 first, 
 
 // -G / (H + lambda) at a leaf; 0 elsewhere, and without rows. For a stump whose leaves share one value, G is the leaf's
 // sum less the other's and H the sum of both: so one value is the negative of the other, to the last bit.
-static __device__ __forceinline__ f64 worth_of(i32 feature, f64 g, f64 below)
+static __device__ __forceinline__ f64 leaf_value_of(i32 feature, f64 g, f64 below)
 {
     return feature < 0 && below > 0.0 ? -g / below + 0.0 : 0.0;
 }

@@ -29,7 +29,7 @@ def _write(v, count, g, h, units, counts, numbers):
 @kernel
 def grow(
     g, h, multiplicity, weight, scale_h, features, n_bins, columns, laid_out, default, column_start, row, column_bin,
-    marks, mark_of, packed, limits, signed, general, root, leaf_of_row, words, missing_left, numbers, counts,
+    bitmaps, bitmap_of, packed, limits, signed, general, root, leaf_of_row, words, missing_left, numbers, counts,
 ):  # fmt: skip
     """Returns the number of nodes, 1 or 3, and the scales of g and h.
 
@@ -68,16 +68,16 @@ def grow(
             defaults[j] = default[features[j]]
         fixed_point.pack(*rows, 0, n, packed, totals)
         column_sums.build_by_entry(
-            column_start, row, column_bin, marks, mark_of, features, starts, packed, 0, t, True, histogram[0]
+            column_start, row, column_bin, bitmaps, bitmap_of, features, starts, packed, 0, t, True, histogram[0]
         )
     gains, found, best = np.zeros((1, t)), np.empty((1, t, 4), np.int64), -1
     if totals[1] > 0 and totals[1] * units[1] >= 2.0 * limits[1] and n >= 2:
-        node, fresh, value, rule = stump.as_root(n, (totals[0], totals[1], weight), units, limits, signed)
+        node, new_pairs, value, rule = stump.as_root(n, (totals[0], totals[1], weight), units, limits, signed)
         no_counts, none = np.empty((1, 0), np.int32), np.empty((1, 0), np.int64)
         first = np.int64(0)  # the number itself has a type of its own, for which numba would compile once more
         split.search(
-            histogram, no_counts, none, none, fresh, node, starts, own_bins, None, defaults, value, rule, n, first, t,
-            general, root, np.empty((0, 0), np.bool_), gains, found, np.empty((1, 0, 8), np.uint32),
+            histogram, no_counts, none, none, new_pairs, node, starts, own_bins, None, defaults, value, rule, n, first,
+            t, general, root, np.empty((0, 0), np.bool_), gains, found, np.empty((1, 0, 8), np.uint32),
         )  # fmt: skip
         best = stump.best_of(gains[0], 0, t)
     if best < 0:

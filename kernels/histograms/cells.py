@@ -63,10 +63,10 @@ def _subtract(parent, built, parent_narrow, built_narrow, narrow, begin, end):
 
 
 @kernel
-def complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, first, last):
-    """Features [first, last) of fresh pair i: the histograms of both its nodes, from what ``histogram.build`` left."""
+def complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, first, last):
+    """Features [first, last) of new pair i: the histograms of both its nodes, from what ``histogram.build`` left."""
     begin, end = np.int64(starts[first]), np.int64(starts[last])
-    built, sibling, parent = fresh[i, 0], fresh[i, 1], fresh[i, 2]
+    built, sibling, parent = new_pairs[i, 0], new_pairs[i, 1], new_pairs[i, 2]
     own = histograms[node[built, SLOT]]
     own_narrow = node[built, END] - node[built, BEGIN] <= narrow_rows
     for p in range(shared.shape[1]):

@@ -44,7 +44,7 @@ static __device__ void step_length(Length &length, f64 first, f64 second, i32 st
     length.active = !done;
 }
 
-// The rows of a length: all, or, where leaves have lengths of their own, those of a leaf. See order.cu.
+// The rows of a length: all, or, where leaves have lengths of their own, those of a leaf. See sort_rows_by_leaf.cu.
 struct Groups {
     const i32 *rows, *begins, *first_stretch;
     i32 grouped, n, count;

@@ -1,4 +1,4 @@
-"""sample: how much each row matters, the threshold that follows, and the draw. Definition: ``reference_sampling``.
+"""sample: how much each row matters, the threshold that follows, and the draw. Definition: ``reference.sampling``.
 
 A score is a float32 that is not negative, so its bits, read as an integer, are in its order. The first pass writes the
 scores and counts them in 2,048 buckets by their upper 11 bits, 8 of exponent and 3 of significand: within a bucket all

@@ -38,11 +38,11 @@ from gpuboost.kernels.splits.gain import NOISE, score
 
 
 @kernel
-def level_of(fresh, node, slots, level):
-    """level[:c] = the open nodes among the fresh pairs, by number; the others give their slots back. Returns c."""
+def level_of(new_pairs, node, slots, level):
+    """level[:c] = the open nodes among the new pairs, by number; the others give their slots back. Returns c."""
     count = 0
-    for i in range(fresh.shape[0]):
-        a, b = fresh[i, 0], fresh[i, 1]
+    for i in range(new_pairs.shape[0]):
+        a, b = new_pairs[i, 0], new_pairs[i, 1]
         for at in (min(a, b), max(a, b)):  # -1 stands for no node
             if at < 0:
                 continue
@@ -252,16 +252,16 @@ def _categorical(level, node, histograms, counts, narrow_rows, begin, n_bins, un
 
 @kernel
 def search(
-    histograms, counts, spare, shared, fresh, level, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows,
-    first, last, gains, found, left_sets,
+    histograms, counts, spare, shared, new_pairs, level, node, starts, n_bins, kinds, defaults, units, rule,
+    narrow_rows, first, last, gains, found, left_sets,
 ):  # fmt: skip
-    """Features [first, last): complete the histograms of every fresh pair, then look for the best shared splits.
+    """Features [first, last): complete the histograms of every new pair, then look for the best shared splits.
 
     level (c,) int64: see ``level_of``. gains (t,) float64, found (t, 3) int64, left_sets (t, 8) uint32: what
     ``_numeric`` and ``_categorical`` say of each feature. The rest as for ``split.search``.
     """
-    for i in range(fresh.shape[0]):
-        complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, first, last)
+    for i in range(new_pairs.shape[0]):
+        complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, first, last)
     counted = 257 if counts.shape[1] > 0 else 0
     room = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
     sums = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)

@@ -34,14 +34,14 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 @kernel
 def search(
-    histograms, counts, spare, shared, fresh, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows, first,
-    last, general, root, by_node, gains, found, left_sets,
+    histograms, counts, spare, shared, new_pairs, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows,
+    first, last, general, root, by_node, gains, found, left_sets,
 ):  # fmt: skip
-    """Features [first, last) of every fresh pair: complete both histograms, then look for the best splits.
+    """Features [first, last) of every new pair: complete both histograms, then look for the best splits.
 
-    fresh (p, 3) int64: built node, its sibling or -1, and their parent. shared (p, threads) int64: lines of ``spare``
-    that hold a part of the built node, or -1. kinds (t,) uint8: 1 if categorical; None if none is. defaults (t,)
-    int64: bin of an absent entry, -1 if dense. counts (slots, n_cells) int32, or (1, 0) if a leaf may be one row.
+    new_pairs (p, 3) int64: built node, its sibling or -1, and their parent. shared (p, threads) int64: lines of
+    ``spare`` that hold a part of the built node, or -1. kinds (t,) uint8: 1 if categorical; None if none is. defaults
+    (t,) int64: bin of an absent entry, -1 if dense. counts (slots, n_cells) int32, or (1, 0) if a leaf may be one row.
     general: None where ``best_cut`` will do for every numeric feature: nodes are narrow, rows do not count, all cuts
     compete, a leaf has its own value, and reg_lambda is below MOST_RIDGE units; else True.
     root (t, 8) uint32: the cuts by which the root may be split, (0, 8) for all. by_node (2p, t) bool: the features by
@@ -53,15 +53,15 @@ def search(
     room = np.empty(257, np.int64), np.empty(257, np.int64), n, np.empty(257, np.float64)
     narrow_room = np.empty(ROOM, np.int64), np.empty(ROOM, np.float32)
     least = least_units(units[1], rule[1])
-    for i in range(fresh.shape[0]):
+    for i in range(new_pairs.shape[0]):
         begin = first
         while begin < last:  # so many features at a time as have their cells, of three nodes, in the nearest cache
             end = begin + 1
             while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
                 end += 1
-            complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, begin, end)
+            complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, begin, end)
             for side in range(2):
-                at = fresh[i, side]
+                at = new_pairs[i, side]
                 if at >= 0 and node[at, STATE] == FRESH:
                     slot, rows = node[at, SLOT], node[at, END] - node[at, BEGIN]
                     count = counts[slot] if counts.shape[1] > 0 else counts[0]
@@ -124,14 +124,14 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
 
 
 @kernel
-def pick(fresh, node, gain, left_set, features, kinds, gains, found, left_sets, slots):
+def pick(new_pairs, node, gain, left_set, features, kinds, gains, found, left_sets, slots):
     """Over the features: the first of the largest gains becomes the node's split, or the node is closed.
 
     slots: a stack of free slots, its height first; a node that cannot be split gives its own back.
     """
-    for i in range(fresh.shape[0]):
+    for i in range(new_pairs.shape[0]):
         for side in range(2):
-            at = fresh[i, side]
+            at = new_pairs[i, side]
             if at < 0:
                 continue
             line, best = 2 * i + side, -1

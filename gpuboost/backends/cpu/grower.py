@@ -164,7 +164,7 @@ class CpuFrontier:
         return self._histograms.slots
 
     def _rule(self) -> tuple[int, int, float, float]:
-        """Which children may be split: see ``partition.bear``."""
+        """Which children may be split: see ``partition.add_children``."""
         return self._limits.max_depth, self._least_rows, self._limits.min_child_weight, self._units[1]
 
     def settle(self, *, wanted: bool = True) -> NDArray[np.int32]:

@@ -61,7 +61,7 @@ class RowsByNode:
     ) -> NDArray[np.int64]:  # fmt: skip
         """Sort the rows of these nodes and make their children; answers the fresh pairs.
 
-        n_deeper: how many of the nodes are above the last level; slots, rule: see ``partition.bear``.
+        n_deeper: how many of the nodes are above the last level; slots, rule: see ``partition.add_children``.
         """
         fresh = np.empty((len(chosen), 3), np.int64)
         parts = self.team.worth(self.held_by(tree, chosen), SORTED_PER_THREAD)
@@ -72,7 +72,7 @@ class RowsByNode:
             )  # fmt: skip
         else:
             counts = self.sort(tree, chosen)
-            tree.size, pairs = partition.bear(chosen, tree.node, tree.size, slots, counts, *rule, fresh)
+            tree.size, pairs = partition.add_children(chosen, tree.node, tree.size, slots, counts, *rule, fresh)
         return fresh[:pairs]
 
     def sort(self, tree: NodeTable, chosen: NDArray[np.int64]) -> NDArray[np.int64]:

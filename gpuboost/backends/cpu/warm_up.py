@@ -2,7 +2,7 @@
 
 numba compiles one kernel at a time, under a lock and the GIL; so a second thread would be no help. While this process
 compiles what reads the data and finds their gradients, the other one begins with what grows trees. The longest kernel,
-``levels.grow``, holds the code of most of the others: it comes last, once both have compiled their share of them.
+``small_trees.grow``, holds the code of most of the others: it comes last, once both have compiled their share of them.
 
 Whatever is not on disk by the time it is asked for, this process compiles itself: but for the time it takes, nothing
 depends on the other one.

@@ -36,7 +36,7 @@ class Rehearsal:
     """
 
     def __init__(self, *, large: bool, categorical: bool) -> None:
-        """large: more rows than ``levels.grow`` is for; categorical: whether a feature is."""
+        """large: more rows than ``small_trees.grow`` is for; categorical: whether a feature is."""
         n, self._team, self._workspace = BLOCK + 1 if large else 256, ThreadPool(1), Workspace()
         self._large, self._limits = large, Limits(max_leaves=8)
         columns = np.tile(np.arange(n) % BINS, (D, 1)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""List-wise losses on a device: ``reference_lists``'s bits, by ``kernels/gradients/ranking.cu``."""
+"""List-wise losses on a device: the bits of ``reference.ranking``, by ``kernels/gradients/ranking.cu``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round
 from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, source
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
-from gpuboost.backends.reference.ranking import discounts_of, gains_of, worth_of
+from gpuboost.backends.reference.ranking import discounts_of, document_gains, gains_of
 from gpuboost.kernels.gradients import ranking
 from gpuboost.losses.protocol import ListLoss
 from gpuboost.types import Array, TrainingSet
@@ -64,7 +64,7 @@ class RankingGradients:
         places = *placed, lists.discounts, lists.scales, *of_row, lists.leaders, lists.leader_start, n_rows, n_leaders
         how = np.int32(lists.most), sigma, closer, even
         grid = self._blocks(max(n, 16 * lists.n_leaders), 16)
-        self._kernel("pull_pairs", loss)(grid, (THREADS,), (*places, *how, *sums, a["arrived"]))
+        self._kernel("pair_lambdas", loss)(grid, (THREADS,), (*places, *how, *sums, a["arrived"]))
         found = *sums, lists.scales, *of_row, lists.leader_start, a["place_of"], n_leaders, even, sigma
         self._finish(loss, data, curvature, found, made, scratch)
         return DeviceGradients(made.g, made.h, self._targets.rows_of(data).times, states=made.states)
@@ -103,7 +103,7 @@ class RankingGradients:
             leader_start=upload(leader_start.astype(np.int32)),
             scales=upload(scales),
             discounts=upload(discounts.astype(np.float32)),
-            worth=upload(worth_of(gains, y)),
+            worth=upload(document_gains(gains, y)),
             most=most,
             n_leaders=len(leaders),
         )

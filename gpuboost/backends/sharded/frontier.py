@@ -90,7 +90,7 @@ class ShardedFrontier(CpuFrontier):
             counts[0, deeper] = sum(self._ask("sort", self.tree, chosen[deeper], *self._told(chosen[deeper])))
         self._histograms.make_more_room(int(np.count_nonzero(deeper)))
         tree.lengthen(before + 2 * count)
-        tree.size, pairs = partition.bear(
+        tree.size, pairs = partition.add_children(
             chosen, tree.node, before, self._histograms.slots, counts, *self._rule(), fresh
         )
         self._fresh = fresh[:pairs]
