@@ -13,52 +13,52 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.types import Sample, Structure, Target
 
 BuildFunction: TypeAlias = Callable[[Backend], tuple[Structure, ...]]
-"""Builds the trees of one round on the machine that it is given."""
+"""Builds the trees of one round on the given backend."""
 
 
-class Bench(Protocol):
-    """A place for one tree under way, of each output. Both halves are used by one thread at a time."""
+class WorkerSlot(Protocol):
+    """A worker's slot for one round's trees. The server's and the worker's methods are each called by one thread."""
 
-    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
-        """By the server, in a round: the same, good until the next loan at this place."""
+    def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
+        """Called by the server in a round: a copy of both, valid until the slot's next copy."""
         ...
 
     def build(self, work: BuildFunction) -> tuple[Structure, ...]:
-        """By the worker: what ``work`` builds, when it is there; for the server's verbs until the next loan."""
+        """Called by the worker: the finished trees of ``work``, valid for the server's verbs until the next copy."""
         ...
 
-    def beside(self) -> Bench:
-        """Another place at the same machine, which builds for one place at a time."""
+    def sibling(self) -> WorkerSlot:
+        """Another slot of the same backend, which builds for one slot at a time."""
         ...
 
     def close(self) -> None:
-        """By the server: what was brought here is not asked for again."""
+        """Called by the server: the slot's trees are not used again."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostBench:
-    """See ``Bench``; for a backend that any number of threads may use at once."""
+class HostSlot:
+    """See ``WorkerSlot``; for a backend that any number of threads may use at once."""
 
     machine: Backend
 
-    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
+    def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
         return target, sample
 
     def build(self, work: BuildFunction) -> tuple[Structure, ...]:
         return work(self.machine)
 
-    def beside(self) -> HostBench:
+    def sibling(self) -> HostSlot:
         return self
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """There are no copies to release."""
 
 
-def benches_of(server: Backend, machine: Callable[[], Backend]) -> Callable[[], Bench]:
+def slots_of(server: Backend, machine: Callable[[], Backend]) -> Callable[[], WorkerSlot]:
     """A factory of contexts, each with a backend of its own beside the server's; on a host all share ``machine()``."""
-    own: Callable[[], Callable[[], Bench]] | None = getattr(server, "benches", None)
+    own: Callable[[], Callable[[], WorkerSlot]] | None = getattr(server, "slots", None)
     if own is not None:
         return own()
-    shared = HostBench(machine())
+    shared = HostSlot(machine())
     return lambda: shared

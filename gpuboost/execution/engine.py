@@ -51,7 +51,7 @@ class Engine(Protocol):
 class EngineKind(Protocol):
     """An engine before it runs: its options.
 
-    Where its workers are threads of the server's process and build on ``machine.benches()``, an attribute
+    Where its workers are threads of the server's process and build on ``machine.slots()``, an attribute
     ``in_process`` says so; without it there are none on GPUs.
     """
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from gpuboost import backends
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.workers import Bench, benches_of
+from gpuboost.backends.workers import WorkerSlot, slots_of
 from gpuboost.errors import DeviceError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BackendFactory:
-    """Machines of the server's kind.
+    """A picklable factory of backends of the server's kind, for workers.
 
-    Called, it makes one that knows nothing of the server's, for a worker of another process: to be called where the
-    worker is. It can be pickled. Workers of the server's own process have ``benches()``, which know its data.
+    A worker of another process calls it there, for a backend that shares nothing with the server's. Workers of the
+    server's own process use ``slots()``, which share its data.
     """
 
     server: Backend
@@ -26,9 +26,9 @@ class BackendFactory:
     def __call__(self) -> Backend:
         return backends.get(self.server.name)
 
-    def benches(self) -> Callable[[], Bench]:
+    def slots(self) -> Callable[[], WorkerSlot]:
         """A factory of worker contexts; each has a backend of its own, or one that all threads may share."""
-        return benches_of(self.server, self)
+        return slots_of(self.server, self)
 
     def __reduce__(self) -> Any:
         return partial, (backends.get, self.server.name)
@@ -45,5 +45,5 @@ def refuse_gpu(server: Backend, kind: Any) -> None:
 
 
 def in_process(kind: Any) -> bool:
-    """True if workers of this kind of engine run in the server's process, and build on ``BackendFactory.benches``."""
+    """True if workers of this kind of engine run in the server's process, and build on ``BackendFactory.slots``."""
     return bool(getattr(kind, "in_process", False))

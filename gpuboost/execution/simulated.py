@@ -14,7 +14,7 @@ from time import thread_time
 from typing import Any, ClassVar
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.workers import Bench
+from gpuboost.backends.workers import WorkerSlot
 from gpuboost.errors import DeviceError, RecipeError
 from gpuboost.execution.machines import BackendFactory
 from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
@@ -102,7 +102,7 @@ class SimulatedWorkers(Rules):
         """Nothing is sent anywhere."""
 
     def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> SimulatedEngine:
-        return SimulatedEngine(self, fit, machine.benches()())
+        return SimulatedEngine(self, fit, machine.slots()())
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,9 @@ class _Coming:
 class SimulatedEngine:
     """An event-driven simulation; see ``engine.Engine``."""
 
-    def __init__(self, rules: SimulatedWorkers, fit: BuildTrees, bench: Bench) -> None:
+    def __init__(self, rules: SimulatedWorkers, fit: BuildTrees, slot: WorkerSlot) -> None:
         self._rules, self._fit = rules, fit
-        self._benches = [bench, *(bench.beside() for _ in range(int(rules.workers) - 1))]
+        self._slots = [slot, *(slot.sibling() for _ in range(int(rules.workers) - 1))]
         self._root = Key.root(rules.seed)
         self._clock = 0.0
         self._busy: float | None = None  # what the server owes the clock, or since when it is measured
@@ -130,7 +130,7 @@ class SimulatedEngine:
 
     def submit(self, worker: int, pull: Pull) -> Pull:
         self._charge()
-        target, sample = self._benches[worker].lend(pull.target, pull.sample)
+        target, sample = self._slots[worker].copy_target(pull.target, pull.sample)
         pull = replace(pull, target=target, sample=sample)
         number = next(self._numbers)
         structures, seconds = self._build(worker, pull, number)
@@ -164,10 +164,10 @@ class SimulatedEngine:
     def stop(self) -> None:
         self._coming.clear()
         with suppress(Exception):  # what ended the fit is the one to see
-            self._benches[0].close()
+            self._slots[0].close()
 
     def _built(self, worker: int, pull: Pull) -> tuple[Structure, ...]:
-        return self._benches[worker].build(lambda machine: self._fit(machine, pull.target, pull.ticket))
+        return self._slots[worker].build(lambda machine: self._fit(machine, pull.target, pull.ticket))
 
     def _build(self, worker: int, pull: Pull, number: int) -> tuple[tuple[Structure, ...] | None, float]:
         """Now, if it is to be measured; else when the trees are asked for, as not all of them are."""

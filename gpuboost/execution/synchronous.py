@@ -31,16 +31,16 @@ class SynchronousEngine:
     """See ``Engine``. It has no clock."""
 
     def __init__(self, fit: BuildTrees, machine: BackendFactory, workers: int, shared: bool) -> None:
-        hire = machine.benches()
-        first = hire()
+        new_slot = machine.slots()
+        first = new_slot()
         self._fit = fit
-        self._benches = [first, *(first.beside() if shared else hire() for _ in range(workers - 1))]
+        self._slots = [first, *(first.sibling() if shared else new_slot() for _ in range(workers - 1))]
         self._done: deque[Push] = deque()
 
     def submit(self, worker: int, pull: Pull) -> Pull:
-        bench, fit = self._benches[worker], self._fit
-        target, sample = bench.lend(pull.target, pull.sample)
-        structures = bench.build(lambda machine: fit(machine, target, pull.ticket))
+        slot, fit = self._slots[worker], self._fit
+        target, sample = slot.copy_target(pull.target, pull.sample)
+        structures = slot.build(lambda machine: fit(machine, target, pull.ticket))
         self._done.append(Push(worker, pull.ticket, structures))
         return replace(pull, target=target, sample=sample)
 

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import ClassVar, TypeAlias
 
-from gpuboost.backends.workers import Bench
+from gpuboost.backends.workers import WorkerSlot
 from gpuboost.execution.machines import BackendFactory
 from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
 from gpuboost.execution.timeout import timeout_message
@@ -35,7 +35,7 @@ class Threads:
         """Whatever can be called can be called by a thread."""
 
     def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> ThreadEngine:
-        return ThreadEngine(fit, machine.benches(), workers, self.patience)
+        return ThreadEngine(fit, machine.slots(), workers, self.patience)
 
 
 class ThreadEngine:
@@ -45,17 +45,17 @@ class ThreadEngine:
     """
 
     def __init__(
-        self, fit: BuildTrees, benches: Callable[[], Bench], workers: int, patience: float | None = None
+        self, fit: BuildTrees, slots: Callable[[], WorkerSlot], workers: int, patience: float | None = None
     ) -> None:
-        self._fit, self._benches, self._patience = fit, benches, patience
+        self._fit, self._slots, self._patience = fit, slots, patience
         self._start = perf_counter()
         self._reports: Reports = SimpleQueue()
-        places = [benches() for _ in range(workers)]  # all of them, before the first thread begins
+        places = [slots() for _ in range(workers)]  # all of them, before the first thread begins
         self._workers = [_Worker(worker, fit, place, self._reports) for worker, place in enumerate(places)]
         self._ordered: dict[int, tuple[float, int]] = {}  # of workers that build: since when, and the ticket
 
     def submit(self, worker: int, pull: Pull) -> Pull:
-        target, sample = self._workers[worker].bench.lend(pull.target, pull.sample)
+        target, sample = self._workers[worker].slot.copy_target(pull.target, pull.sample)
         lent = replace(pull, target=target, sample=sample)
         self._ordered[worker] = self.now(), pull.ticket
         self._workers[worker].orders.put(lent)
@@ -73,8 +73,8 @@ class ThreadEngine:
 
     def replace(self, worker: int) -> bool:
         self._workers[worker].stop()
-        self._workers[worker].bench.close()
-        self._workers[worker] = _Worker(worker, self._fit, self._benches(), self._reports)
+        self._workers[worker].slot.close()
+        self._workers[worker] = _Worker(worker, self._fit, self._slots(), self._reports)
         return True
 
     def now(self) -> float:
@@ -88,7 +88,7 @@ class ThreadEngine:
             worker.join(self._patience)
         for worker in self._workers:
             with suppress(Exception):  # what ended the fit is the one to see
-                worker.bench.close()
+                worker.slot.close()
 
     def _left(self) -> float | None:
         """Seconds until the patience with some worker is at an end."""
@@ -108,10 +108,10 @@ class ThreadEngine:
 class _Worker:
     """One daemon thread, asleep until there is an order."""
 
-    def __init__(self, number: int, fit: BuildTrees, bench: Bench, reports: Reports) -> None:
+    def __init__(self, number: int, fit: BuildTrees, slot: WorkerSlot, reports: Reports) -> None:
         self.orders: SimpleQueue[Pull | None] = SimpleQueue()
-        self.bench = bench
-        live = (number, fit, bench, self.orders, reports)
+        self.slot = slot
+        live = (number, fit, slot, self.orders, reports)
         self._thread = threading.Thread(target=_live, args=live, name=f"gpuboost worker {number}", daemon=True)
         self._thread.start()
 
@@ -122,11 +122,11 @@ class _Worker:
         self._thread.join(patience)
 
 
-def _live(number: int, fit: BuildTrees, bench: Bench, orders: SimpleQueue[Pull | None], reports: Reports) -> None:
+def _live(number: int, fit: BuildTrees, slot: WorkerSlot, orders: SimpleQueue[Pull | None], reports: Reports) -> None:
     while (pull := orders.get()) is not None:
         began = perf_counter()
         try:
-            structures = _built(fit, bench, pull)
+            structures = _built(fit, slot, pull)
         except BaseException as error:  # also SystemExit: whatever ends a worker is reported
             reports.put((orders, Failure(number, pull.ticket, traceback.format_exc(), error)))
             return
@@ -134,5 +134,5 @@ def _live(number: int, fit: BuildTrees, bench: Bench, orders: SimpleQueue[Pull |
         del structures, pull  # not to be kept alive by a worker that has nothing to do
 
 
-def _built(fit: BuildTrees, bench: Bench, pull: Pull) -> tuple[Structure, ...]:
-    return bench.build(lambda machine: fit(machine, pull.target, pull.ticket))
+def _built(fit: BuildTrees, slot: WorkerSlot, pull: Pull) -> tuple[Structure, ...]:
+    return slot.build(lambda machine: fit(machine, pull.target, pull.ticket))

@@ -27,10 +27,10 @@ def check(timeout: Any) -> None:
 
 
 def with_timeout(kind: EngineKind, timeout: Any) -> EngineKind:
-    """The engine with that patience; "auto" is its own.
+    """The engine with that timeout; "auto" keeps its own.
 
     Raises:
-        RecipeError: if it has none that could be set.
+        RecipeError: if the engine has no timeout.
     """
     if timeout == ENGINES_OWN:
         return kind

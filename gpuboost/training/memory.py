@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import components
-from gpuboost.backends.cuda.device.dry_run import CountedArray, Rehearsal
+from gpuboost.backends.cuda.device.dry_run import CountedArray, DryRun
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners.competition import Competition
@@ -93,7 +93,7 @@ def rehearsed(
     """What the driver allocates for a training of this recipe on n rows cut like this; ``lists``: ``query_start``."""
     from gpuboost.backends.cuda.backend import Cuda
 
-    runtime = Rehearsal(sm_count)
+    runtime = DryRun(sm_count)
     machine = Cuda(runtime)
     backend = Labelled(machine, runtime)
     bins = backend.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
@@ -119,7 +119,7 @@ def rehearsed(
     return MemoryEstimate(n, cuts.n_features, backend.breakdown(data))
 
 
-def _watched(machine: Cuda, runtime: Rehearsal, n: int, k: int, cuts: Cuts) -> tuple[TrainingSet, Array]:
+def _watched(machine: Cuda, runtime: DryRun, n: int, k: int, cuts: Cuts) -> tuple[TrainingSet, Array]:
     rows = TrainingSet(
         machine.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts), cuts, runtime.empty(n, np.float64)
     )

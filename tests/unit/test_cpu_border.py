@@ -68,8 +68,8 @@ def test_threads_share_the_rows(kind: str, floor: float) -> None:
     counts = counts_of(scores)
     for mu in (0.9, 0.03):
         scale = scale_for(mu, n)
-        for team in TEAMS:
-            found = Border(scores, counts, team, np.empty(n, np.float32)).three_sums(mu, floor * mu, scale)
+        for pool in TEAMS:
+            found = Border(scores, counts, pool, np.empty(n, np.float32)).three_sums(mu, floor * mu, scale)
             assert found == by_every_row(scores, mu, floor * mu, scale)
 
 

@@ -89,7 +89,7 @@ class Cpu:
         self._smoothing: CpuSmoothing | None = None
         self._workspaces: list[Workspace] = []  # of trees that are done; one for each that grows at the same time
         self._last_layout: tuple[Bins, bool, Layout] | None = None
-        self._columns = Memo(partial(columns_of, team=self._team))
+        self._columns = Memo(partial(columns_of, pool=self._team))
         self._full_columns, self._marks = Memo(laid_out), Memo(indicator_bitmaps)
         self._last_lists: cpu_lists.QueryConstants | None = None
         self._scales, self._lone_stumps = cpu_sums.Scales(), LoneStumps()

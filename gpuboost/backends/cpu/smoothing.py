@@ -27,8 +27,8 @@ RouteRows = Callable[[Nodes, Bins, Cuts], Array]
 class CpuSmoothing(Penalised):
     """For as many threads as the backend has. Several callers may use it at once."""
 
-    def __init__(self, team: ThreadPool, in_parts: cpu_sums.Share, route: RouteRows) -> None:
-        super().__init__(team)
+    def __init__(self, pool: ThreadPool, in_parts: cpu_sums.Share, route: RouteRows) -> None:
+        super().__init__(pool)
         self._in_parts, self._route = in_parts, route
         self._columns_of_sparse = Memo(lambda bins: np.ascontiguousarray(dense_rows(bins).T))
         self._idle: list[
@@ -104,7 +104,7 @@ class CpuSmoothing(Penalised):
     # parts of the above
 
     def _packed(self, gradients: Gradients, output: int, room: Workspace) -> tuple[Array, tuple[float, float]]:
-        packed, _, units = cpu_sums.pack(gradients, output, self._team, self._in_parts, room)
+        packed, _, units = cpu_sums.pack(gradients, output, self._pool, self._in_parts, room)
         return packed, units
 
     def _room(self, plan: SmoothingPlan | None) -> Workspace:

@@ -27,7 +27,7 @@ class Border:
 
     scores: Array
     counts: Counts
-    team: ThreadPool
+    pool: ThreadPool
     near: Array
     _found_for: tuple[int, int] | None = None
     _found: list[tuple[int, int]] = field(default_factory=list)  # where they are in ``near``, part by part
@@ -47,7 +47,7 @@ class Border:
 
     def _parts(self) -> list[tuple[int, int]]:
         n = len(self.scores)
-        parts = 1 if n < SMALL else self.team.size
+        parts = 1 if n < SMALL else self.pool.size
         return [share(n, part, parts) for part in range(parts)]
 
     def _find(self, upper: int, lower: int) -> None:
@@ -60,7 +60,7 @@ class Border:
             a, b = parts[part]
             count[part] = sampling.take_buckets(self.scores, a, b, upper, lower, self.near[a:b])
 
-        self.team.run_parts(len(parts), take)
+        self.pool.run_parts(len(parts), take)
         self._found_for = upper, lower
         self._found = [(a, a + found) for (a, _), found in zip(parts, count, strict=True)]
 
@@ -77,7 +77,7 @@ class Border:
             for part in range(len(parts)):
                 add(part)
         else:
-            self.team.run_parts(len(parts), add)
+            self.pool.run_parts(len(parts), add)
         above, below, between = out.sum(axis=0)[:3].tolist()
         return above, below, between
 

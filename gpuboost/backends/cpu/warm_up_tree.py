@@ -1,4 +1,4 @@
-"""A tree of made-up rows, step by step: each step compiles the kernels that the same step of a real tree needs."""
+"""A tree on dummy data, step by step: each step compiles the kernels that the same step of a real tree needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_usual(limits: Limits, candidates: Candidates, by_column: SortedColumns | 
     return each and (plain or n_rows > NARROW_ROWS)
 
 
-class Rehearsal:
+class DummyTree:
     """The steps of ``Cpu`` for a tree on dummy data: dense, by every feature, without constraints.
 
     The steps are independent of each other, so they may run in any order, and in several processes.
@@ -37,7 +37,7 @@ class Rehearsal:
 
     def __init__(self, *, large: bool, categorical: bool) -> None:
         """large: more rows than ``small_trees.grow`` is for; categorical: whether a feature is."""
-        n, self._team, self._workspace = BLOCK + 1 if large else 256, ThreadPool(1), Workspace()
+        n, self._pool, self._workspace = BLOCK + 1 if large else 256, ThreadPool(1), Workspace()
         self._large, self._limits = large, Limits(max_leaves=8)
         columns = np.tile(np.arange(n) % BINS, (D, 1)).astype(np.uint8)
         codes = np.arange(BINS, dtype=np.int64)
@@ -45,10 +45,10 @@ class Rehearsal:
         bins, candidates = DenseBins(np.ascontiguousarray(columns.T), columns), Candidates(np.arange(D, dtype=np.int32))
         layout = layout_of(bins, cuts, candidates, by_column=False)
         self._rows = RowsByNode(
-            bins, layout, None, count_up(np.empty(n, np.int32)), NO_INTS, self._team, self._workspace
+            bins, layout, None, count_up(np.empty(n, np.int32)), NO_INTS, self._pool, self._workspace
         )
         units = np.ones(2)
-        self._search = Search(layout, cuts, self._limits, candidates, 0, units, 1.0, n <= NARROW_ROWS, self._team)
+        self._search = Search(layout, cuts, self._limits, candidates, 0, units, 1.0, n <= NARROW_ROWS, self._pool)
         self._tree = NodeTable(self._limits, n)
         self._fresh = self._tree.sow(n, (0, n), can_split=True)
         most, packed = len(self._tree.node), np.ones(n, np.int64)
@@ -63,7 +63,7 @@ class Rehearsal:
         def at_once(n_rows: int, work: Callable[[int, int, int], object]) -> None:
             work(0, 0, n_rows)
 
-        cpu_sums.pack(Gradients(values, values, None), 0, self._team, at_once, self._workspace)
+        cpu_sums.pack(Gradients(values, values, None), 0, self._pool, at_once, self._workspace)
 
     def sum(self) -> None:
         """Histograms."""

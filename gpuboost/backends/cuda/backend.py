@@ -23,7 +23,7 @@ from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.resident import Copies, Resident
 from gpuboost.backends.cuda.device.round import Round
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.device.streams import CudaBench, Side
+from gpuboost.backends.cuda.device.streams import CudaSlot, Side
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
 from gpuboost.backends.cuda.importance import Importance
@@ -125,10 +125,10 @@ class Cuda:
 
     # workers beside it
 
-    def benches(self) -> Callable[[], CudaBench]:
+    def slots(self) -> Callable[[], CudaSlot]:
         """What makes places for the workers of a training (``backends.workers``)."""
         server, numbers = self._side(), count()
-        return lambda: CudaBench(server, Cuda(self._runtime.beside(), copies=self._resident.copies)._side(), numbers)
+        return lambda: CudaSlot(server, Cuda(self._runtime.beside(), copies=self._resident.copies)._side(), numbers)
 
     # the target, once a round
 

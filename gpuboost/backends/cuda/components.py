@@ -66,12 +66,12 @@ class _Buffers:
 
 
 class CudaSmoothing(Penalised):
-    """One caller at a time. ``measured``: gradients on the device, with their scales; ``team``: threads of the host."""
+    """One caller at a time. ``measured``: gradients on the device, with their scales; ``pool``: threads of the host."""
 
     def __init__(
-        self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured, team: ThreadPool
+        self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured, pool: ThreadPool
     ) -> None:
-        super().__init__(team)
+        super().__init__(pool)
         self._runtime, self._resident, self._rounds, self._measured = runtime, resident, rounds, measured
         self._kernels: dict[str, Kernel] = {}
         self._last: _Buffers | None = None

@@ -24,8 +24,8 @@ SMALL = 16_384  # steps that are not worth waking a thread for
 class Penalised:
     """The verbs of ``Smoothing`` that see no rows, and the equations of all spaces that compete."""
 
-    def __init__(self, team: ThreadPool) -> None:
-        self._team = team
+    def __init__(self, pool: ThreadPool) -> None:
+        self._pool = pool
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
         out = np.empty((size, basis.shape[1]))
@@ -66,10 +66,10 @@ class Penalised:
 
     def _shared(self, items: int, cost: int, work: Callable[[int, int], object]) -> None:
         """work(begin, end) on stretches of the items, at once if it costs enough."""
-        if self._team.size == 1 or cost < SMALL or items == 1:
+        if self._pool.size == 1 or cost < SMALL or items == 1:
             work(0, items)
         else:
-            self._team.run(lambda part: work(*share(items, part, self._team.size)))
+            self._pool.run(lambda part: work(*share(items, part, self._pool.size)))
 
 
 def _kept(plan: SmoothingPlan, room: Workspace) -> tuple[Any, Any, Any]:

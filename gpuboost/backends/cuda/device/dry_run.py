@@ -64,7 +64,7 @@ class CountedArray:
 
 
 @final
-class Rehearsal:
+class DryRun:
     """See ``Runtime``. ``held`` and ``most`` are bytes by purpose, now and when they were the most."""
 
     def __init__(self, sm_count: int, block_memory: int = 227 << 10) -> None:
@@ -132,7 +132,7 @@ class Rehearsal:
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 
-    def beside(self) -> Rehearsal:
+    def beside(self) -> DryRun:
         """What is allocated there counts here."""
         return self
 

@@ -34,8 +34,8 @@ class Side:
     rounds: Round
 
 
-class CudaBench:
-    """See ``Bench``. ``numbers`` counts the loans of all places of a training, and so the draws that they are of."""
+class CudaSlot:
+    """See ``WorkerSlot``. ``numbers`` counts the copies of targets in all slots of a training, and so the draws."""
 
     def __init__(self, server: Side, worker: Side, numbers: Iterator[int]) -> None:
         self._server, self._worker, self._numbers = server, worker, numbers
@@ -47,8 +47,10 @@ class CudaBench:
         """That builds here."""
         return self._worker.machine
 
-    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
-        lent = self._server.rounds.verb(("lend", self), lambda: self._lend(cast(DeviceGradients, target.gradients)))
+    def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
+        lent = self._server.rounds.verb(
+            ("lend", self), lambda: self._copy_target(cast(DeviceGradients, target.gradients))
+        )
         number, drawn = next(self._numbers), lent.sample
         if drawn is None:
             return replace(target, gradients=lent), sample
@@ -70,15 +72,15 @@ class CudaBench:
         pairs = zip(brought, built, strict=True)
         return tuple(cast(Structure, DeviceStructure(one, of.version)) for one, of in pairs)
 
-    def beside(self) -> CudaBench:
-        return CudaBench(self._server, self._worker, self._numbers)
+    def sibling(self) -> CudaSlot:
+        return CudaSlot(self._server, self._worker, self._numbers)
 
     def close(self) -> None:
         self._server.runtime.wait()  # it may still read what was brought
 
     # parts of the above
 
-    def _lend(self, of: DeviceGradients) -> DeviceGradients:
+    def _copy_target(self, of: DeviceGradients) -> DeviceGradients:
         """Queue the copies, and put them before all that the worker's stream is given from now on."""
         shape = *of.g.shape, of.sample is None
         if shape not in self._lent:
