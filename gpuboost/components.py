@@ -16,11 +16,11 @@ def collapsed(ensemble: Ensemble) -> tuple[list[SmoothTerm], list[tuple[Componen
     """One function for each space and output, the sum of its rounds; and what does not add up, with its factor."""
     parts: dict[tuple[Space, int], list[NDArray[np.float64]]] = {}
     rest: list[tuple[Component, float]] = []
-    for one, factor in zip(ensemble.components, ensemble.factors[: len(ensemble.components)], strict=True):
-        if isinstance(one, SmoothTerm):
-            parts.setdefault((one.space, one.output), []).append(factor * one.coefficients)
-        elif not isinstance(one, EmptyComponent):
-            rest.append((one, factor))
+    for component, factor in zip(ensemble.components, ensemble.factors[: len(ensemble.components)], strict=True):
+        if isinstance(component, SmoothTerm):
+            parts.setdefault((component.space, component.output), []).append(factor * component.coefficients)
+        elif not isinstance(component, EmptyComponent):
+            rest.append((component, factor))
     sums = [SmoothTerm(space, np.cumsum(each, axis=0)[-1], output, -1) for (space, output), each in parts.items()]
     return sums, rest
 
@@ -28,17 +28,18 @@ def collapsed(ensemble: Ensemble) -> tuple[list[SmoothTerm], list[tuple[Componen
 def fit_for_gpus(ensemble: Ensemble) -> bool:
     """True if a GPU can predict: all components are functions of bins or plain trees. Others need the CPU."""
     return not any(
-        isinstance(one, EstimatorComponent) or (isinstance(one, TreeComponent) and one.slopes is not None)
-        for one in ensemble.components
+        isinstance(component, EstimatorComponent)
+        or (isinstance(component, TreeComponent) and component.slopes is not None)
+        for component in ensemble.components
     )
 
 
-def add(machine: Any, scores: Array, one: Tree | Component, factor: float, data: TrainingSet) -> None:
+def add(machine: Any, scores: Array, part: Tree | Component, factor: float, data: TrainingSet) -> None:
     """scores[output] <- scores[output] + factor * tree, or component, in place; ``machine``: a ``Backend``."""
-    if isinstance(one, Component):
-        one.add(machine, scores, factor, data)
+    if isinstance(part, Component):
+        part.add(machine, scores, factor, data)
     else:
-        machine.add_tree(scores, one, factor, data.bins, data.cuts)
+        machine.add_tree(scores, part, factor, data.bins, data.cuts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +72,17 @@ class EstimatorComponent(Component):
         Raises:
             InputError: if the estimator predicts anything but one finite number a row.
         """
-        found = np.asarray(self.estimator.predict(x if self.columns is None else x[:, self.columns]), np.float64)
-        found = found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
-        if found.shape != (x.shape[0],) or not np.isfinite(found).all():
+        predictions = np.asarray(self.estimator.predict(x if self.columns is None else x[:, self.columns]), np.float64)
+        predictions = predictions[:, 0] if predictions.ndim == 2 and predictions.shape[1] == 1 else predictions
+        if predictions.shape != (x.shape[0],) or not np.isfinite(predictions).all():
             name = type(self.estimator).__name__
             raise InputError(
                 f"base_learner: predictions must be one finite number a row; {name} gave an array of shape "
-                f"{found.shape}" + ("" if np.isfinite(found).all() else " with numbers that are not finite") + "."
+                f"{predictions.shape}"
+                + ("" if np.isfinite(predictions).all() else " with numbers that are not finite")
+                + "."
             )
-        return found
+        return predictions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

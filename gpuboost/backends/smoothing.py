@@ -105,8 +105,8 @@ class SmoothingPlan:
         """``more``: grids on which there need not be a space."""
         grids = tuple(dict.fromkeys((*(space.grid for space in spaces), *more)))
         number = {grid: i for i, grid in enumerate(grids)}
-        most = max((space.basis.shape[0] for space in spaces), default=1)
-        first = np.zeros((len(spaces), most), np.int32)
+        max_cells = max((space.basis.shape[0] for space in spaces), default=1)
+        first = np.zeros((len(spaces), max_cells), np.int32)
         for s, space in enumerate(spaces):
             first[s, : len(space.first)] = space.first
         return cls(

@@ -57,8 +57,8 @@ class HostSlot:
 
 def slots_of(server: Backend, machine: Callable[[], Backend]) -> Callable[[], WorkerSlot]:
     """A factory of contexts, each with a backend of its own beside the server's; on a host all share ``machine()``."""
-    own: Callable[[], Callable[[], WorkerSlot]] | None = getattr(server, "slots", None)
-    if own is not None:
-        return own()
+    make_slots: Callable[[], Callable[[], WorkerSlot]] | None = getattr(server, "slots", None)
+    if make_slots is not None:
+        return make_slots()
     shared = HostSlot(machine())
     return lambda: shared

@@ -155,7 +155,7 @@ def _table(outcomes: dict[Set, Outcome]) -> Any:
     for name in ("gpuboost", "scikit-learn", "baseline", "fit, seconds"):
         drawn.add_column(name, justify="right")
     for data, outcome in outcomes.items():
-        found = (outcome.ours, outcome.sklearn, outcome.baseline)
-        cells = [f"{one[data.score]:.4g}" for one in found]
+        columns = (outcome.ours, outcome.sklearn, outcome.baseline)
+        cells = [f"{scores[data.score]:.4g}" for scores in columns]
         drawn.add_row(data.name, data.score, *cells, f"{outcome.seconds:.2f}")
     return drawn

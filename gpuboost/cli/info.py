@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     about = {
         "gpuboost": gpuboost.__version__,
         "python": f"{platform.python_version()} on {platform.platform()}",
-        "libraries": ", ".join(f"{name} {found}" for name in LIBRARIES if (found := _version(name))),
+        "libraries": ", ".join(f"{name} {version}" for name in LIBRARIES if (version := _version(name))),
         "threads": str(usable_threads()),
         "kernel cache": kernel_cache(),
         "installed in": str(Path(gpuboost.__file__).parent),

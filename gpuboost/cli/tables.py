@@ -32,7 +32,7 @@ class InputTable:
     def taken(self, rows: Any) -> InputTable:
         """Some of the rows, by number."""
         x = self.x.iloc[rows] if hasattr(self.x, "iloc") else self.x[rows]
-        weight, group = (None if one is None else one[rows] for one in (self.weight, self.group))
+        weight, group = (None if values is None else values[rows] for values in (self.weight, self.group))
         return InputTable(x, self.y[rows], weight, group)
 
 
@@ -57,13 +57,13 @@ def read(
 
 def check_place(option: str, path: str) -> None:
     """Refuse before any work a file that could not be written at its end."""
-    place = Path(path).resolve()
-    if place.is_dir():
+    target = Path(path).resolve()
+    if target.is_dir():
         raise InputError(f"{option}: a file is written, and {path} is a folder. Name a file in it.")
-    if not place.parent.is_dir():
-        raise InputError(f"{option}: the folder {place.parent} does not exist. Make it, or name another.")
-    if not os.access(place.parent, os.W_OK):
-        raise InputError(f"{option}: the folder {place.parent} cannot be written to. Name another.")
+    if not target.parent.is_dir():
+        raise InputError(f"{option}: the folder {target.parent} does not exist. Make it, or name another.")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{option}: the folder {target.parent} cannot be written to. Name another.")
 
 
 def task_of(task: str, loss: str | None, rows: InputTable) -> str:
@@ -71,15 +71,15 @@ def task_of(task: str, loss: str | None, rows: InputTable) -> str:
 
     "classification", "regression" or "rank". Raises InputError if rows are to be ranked whose queries are not known.
     """
-    found = task
+    resolved = task
     if task == "auto":
-        found = LOSSES.get(loss.partition(":")[0], "regression") if loss is not None else _looks_like(rows)
-    if found == "rank" and rows.group is None:
+        resolved = LOSSES.get(loss.partition(":")[0], "regression") if loss is not None else _looks_like(rows)
+    if resolved == "rank" and rows.group is None:
         raise InputError(
             "--task: to rank, the query of each row must be known; name its column with --group, or give each line of "
             "a LIBSVM file a qid."
         )
-    return found
+    return resolved
 
 
 def _looks_like(rows: InputTable) -> str:
@@ -101,8 +101,8 @@ def split(rows: InputTable, share: float, seed: int, *, task: str) -> tuple[Inpu
         return _split_queries(rows, share, seed)
     classify = task == "classification"
     counts = np.unique(rows.y, return_counts=True)[1] if classify else np.zeros(1)
-    room = min(share, 1 - share) * rows.n_rows >= len(counts)
-    labels = rows.y if classify and counts.min() > 1 and room else None
+    stratifiable = min(share, 1 - share) * rows.n_rows >= len(counts)
+    labels = rows.y if classify and counts.min() > 1 and stratifiable else None
     train, test = train_test_split(np.arange(rows.n_rows), test_size=share, random_state=seed % 2**32, stratify=labels)
     return rows.taken(np.sort(train)), rows.taken(np.sort(test))
 

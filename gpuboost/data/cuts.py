@@ -77,7 +77,7 @@ def choose_cuts(
                 thresholds[start + f] = _thresholds(tile[f], sampled_mass, max_bins)
         columns = (_column(whole, f) for f in np.flatnonzero(listed).tolist())
         shared = dict(
-            zip(np.flatnonzero(listed), each(partial(shares, mass=mass, most=max_bins), columns), strict=True)
+            zip(np.flatnonzero(listed), each(partial(shares, mass=mass, size=max_bins), columns), strict=True)
         )
     return _spread(thresholds, shared) if shared else Cuts(tuple(thresholds), (None,) * d)
 
@@ -110,21 +110,21 @@ def sample_rows(n_rows: int, present: Integers | None = None) -> Integers | None
     return drawn if present is None else present[drawn]
 
 
-def shares(codes: NDArray[Any], mass: Integers | None, most: int) -> list[Integers]:
-    """The category codes, heaviest first, ties by code, ``most`` to a share; [0] alone if all are missing.
+def shares(codes: NDArray[Any], mass: Integers | None, size: int) -> list[Integers]:
+    """The category codes, heaviest first, ties by code, ``size`` to a share; [0] alone if all are missing.
 
     codes: (n,) whole numbers from 0 in a float dtype, NaN for missing. Beyond the first share, a category that fewer
     than two rows hold (two average rows, where weights are not whole) is left out: no split can learn from it.
     """
-    known = ~np.isnan(codes)
-    total = np.bincount(codes[known].astype(np.int64), None if mass is None else mass[known].astype(np.float64))
+    present = ~np.isnan(codes)
+    total = np.bincount(codes[present].astype(np.int64), None if mass is None else mass[present].astype(np.float64))
     order = np.argsort(-total, kind="stable")
     order = order[total[order] > 0]
     if not len(order):
         return [np.zeros(1, dtype=np.int64)]
     row = 1.0 if mass is None or int(mass.max()) <= MOST_WHOLE else float(mass.mean())
-    stop = max(min(most, len(order)), int(np.searchsorted(-total[order], -2.0 * row, side="right")))
-    return [order[begin : min(begin + most, stop)].astype(np.int64) for begin in range(0, stop, most)]
+    stop = max(min(size, len(order)), int(np.searchsorted(-total[order], -2.0 * row, side="right")))
+    return [order[begin : min(begin + size, stop)].astype(np.int64) for begin in range(0, stop, size)]
 
 
 def _spread(thresholds: list[Floats], shared: dict[int, list[Integers]]) -> Cuts:
@@ -216,11 +216,11 @@ def _columns(x: Any, mass: Integers | None) -> tuple[NDArray[Any], Integers, Int
     of_entry = np.ones(len(values), dtype=np.int64) if mass is None else mass[x.indices]
     running = np.concatenate([[0], np.cumsum(of_entry)])
     absent = (x.shape[0] if mass is None else int(mass.sum())) - np.diff(running[start])
-    known = ~np.isnan(values)
-    if not known.all():
-        start = np.concatenate([[0], np.cumsum(known)])[start]
-        values, of_entry = values[known], of_entry[known]
+    present = ~np.isnan(values)
+    if not present.all():
+        start = np.concatenate([[0], np.cumsum(present)])[start]
+        values, of_entry = values[present], of_entry[present]
     has_zero = absent > 0
-    place = start[1:][has_zero]
-    values, of_entry = np.insert(values, place, 0.0), np.insert(of_entry, place, absent[has_zero])
+    zero_at = start[1:][has_zero]
+    values, of_entry = np.insert(values, zero_at, 0.0), np.insert(of_entry, zero_at, absent[has_zero])
     return values, of_entry, start + np.concatenate([[0], np.cumsum(has_zero)])

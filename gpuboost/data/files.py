@@ -82,9 +82,9 @@ def _divide(
             close = get_close_matches(name, names)
             hint = f"close to it: {', '.join(close)}" if close else f"it has {', '.join(names[:10])}"
             hint += " ..." if not close and len(names) > 10 else ""
-            if len(names) == 1 and (found := [mark for mark in ";\t|" if mark in names[0]]):
+            if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
                 hint += (
-                    f": fields seem to be separated by {found[0]!r}, and are expected to be by commas, or tabs in .tsv"
+                    f": fields seem to be separated by {marks[0]!r}, and are expected to be by commas, or tabs in .tsv"
                 )
             raise InputError(f"{role}: {path} has no column {name!r}; {hint}.")
     y, weights, groups = (None if name is None else _plain(frame[name]) for name in roles.values())

@@ -91,9 +91,9 @@ def as_table(X: Any) -> Table:
 def refuse_infinite(x: Any, table: Table) -> None:
     """Raise InputError naming the first row with an infinity, and its column. x: as ``encode`` returns it."""
     if isinstance(x, DeviceMatrix):
-        found = x.first_infinite()
-        if found is not None:
-            _refuse(*found, table)
+        first = x.first_infinite()
+        if first is not None:
+            _refuse(*first, table)
         return
     dense = isinstance(x, np.ndarray)
     values = x if dense else x.data
@@ -105,7 +105,7 @@ def refuse_infinite(x: Any, table: Table) -> None:
         infinite = np.isinf(values[top : top + height])
         if infinite.any():
             if dense:
-                row, f = (int(place[0]) for place in np.nonzero(infinite))
+                row, f = (int(index[0]) for index in np.nonzero(infinite))
                 row += top
             else:
                 entry = top + int(np.argmax(infinite))

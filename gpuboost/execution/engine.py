@@ -76,9 +76,9 @@ def engine_kind(engine: Any) -> EngineKind:
     """
     if isinstance(engine, str) and engine in ENGINES:
         module, _, name = ENGINES[engine].partition(":")
-        made: EngineKind = getattr(import_module(module), name)()
-        return made
+        kind: EngineKind = getattr(import_module(module), name)()
+        return kind
     if isinstance(engine, type) or not isinstance(engine, EngineKind):
-        known = ", ".join(map(repr, ENGINES))
-        raise RecipeError(f"engine: must be {known}, or an object with check() and start(); got {engine!r}.")
+        names = ", ".join(map(repr, ENGINES))
+        raise RecipeError(f"engine: must be {names}, or an object with check() and start(); got {engine!r}.")
     return engine

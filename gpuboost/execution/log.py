@@ -84,8 +84,8 @@ class Log:
 
     @property
     def mean_staleness(self) -> float:
-        found = self.staleness
-        return float(found.mean()) if len(found) else 0.0
+        values = self.staleness
+        return float(values.mean()) if len(values) else 0.0
 
     @property
     def build_seconds(self) -> float:
@@ -177,16 +177,16 @@ class Log:
             InputError: if it is anything else.
         """
         try:
-            found = json.loads(Path(path).read_bytes())
+            record = json.loads(Path(path).read_bytes())
         except (UnicodeDecodeError, json.JSONDecodeError) as error:
             raise InputError(f"log: {os.fspath(path)!r} is not JSON; {error}.") from None
-        return cls.from_json(found)
+        return cls.from_json(record)
 
 
 def log_of(execution: Any, seed: int, lines: tuple[Built, ...]) -> Log:
     """The log of a run: its lines, and what is known of its execution."""
-    known = {name: getattr(execution, name) for name in HEAD if name != "seed" and hasattr(execution, name)}
-    return Log(lines, int(seed), **known)
+    head = {name: getattr(execution, name) for name in HEAD if name != "seed" and hasattr(execution, name)}
+    return Log(lines, int(seed), **head)
 
 
 def _line(number: int, values: Any) -> Built:

@@ -105,8 +105,8 @@ class Connection:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
         if address == "local":
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            room = kind.object_store_memory
-            started_with: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": room}
+            memory = kind.object_store_memory
+            started_with: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": memory}
         else:
             reach(address, kind.timeout)
             started_with = {}
@@ -203,18 +203,18 @@ def check_sendable(record: Any) -> None:
     """
     from ray import cloudpickle
 
-    for one in fields(record) if is_dataclass(record) else ():
-        part = getattr(record, one.name)
+    for field in fields(record) if is_dataclass(record) else ():
+        part = getattr(record, field.name)
         if isinstance(part, TrainingSet):
             continue
-        if is_dataclass(part) and not isinstance(part, type) and one.name == "recipe":
+        if is_dataclass(part) and not isinstance(part, type) and field.name == "recipe":
             check_sendable(part)
             continue
         try:
             cloudpickle.dumps(part)
         except Exception as error:
             raise RecipeError(
-                f"{one.name}: workers of engine='ray' are sent it, and it cannot be pickled: {error}. Let it hold no "
+                f"{field.name}: workers of engine='ray' are sent it, and it cannot be pickled: {error}. Let it hold no "
                 f"locks, files, connections or the like; got {type(part).__name__}."
             ) from error
 
@@ -243,7 +243,7 @@ def lent(record: Any) -> Any:
     if isinstance(record, tuple) and type(record) is tuple:
         return tuple(map(lent, record))
     if is_dataclass(record) and not isinstance(record, type) and type(record).__module__.startswith("gpuboost.types"):
-        parts = {one.name: getattr(record, one.name) for one in fields(record) if one.init}
+        parts = {field.name: getattr(record, field.name) for field in fields(record) if field.init}
         changed = {name: seen for name, part in parts.items() if (seen := lent(part)) is not part}
         return replace(record, **changed) if changed else record
     return record

@@ -39,15 +39,15 @@ class ShardActor:
         if message.method == "hold":
             args = (partial(_with_own_labels, args[0]), *args[1:])
         if message.method == "run":  # several messages
-            args = (tuple(replace(one, args=tuple(map(lent, one.args))) for one in args[0]),)
+            args = (tuple(replace(order, args=tuple(map(lent, order.args))) for order in args[0]),)
         return self._shard.do(Message(message.method, args, message.keep, message.drop))
 
 
 def _with_own_labels(source: Source) -> Piece:
     """The piece, of which nothing that is kept lies in the object store's memory; features are binned and forgotten."""
     piece = source()
-    own = {name: np.array(held) for name in KEPT if (held := getattr(piece, name)) is not None}
-    return replace(piece, x=lent(piece.x), **own)
+    copies = {name: np.array(held) for name in KEPT if (held := getattr(piece, name)) is not None}
+    return replace(piece, x=lent(piece.x), **copies)
 
 
 class RayCrew:
@@ -105,7 +105,7 @@ class RayCrew:
     def _received(self, answers: list[Any]) -> list[Any]:
         errors, patience = self._ray.exceptions, self._connection.kind.patience
         try:
-            found: list[Any] = self._ray.get(answers, timeout=patience)
+            received: list[Any] = self._ray.get(answers, timeout=patience)
         except self._connection.full as error:  # here, or with a shard
             raise DeviceError(NO_ROOM) from error
         except errors.GetTimeoutError as error:
@@ -119,4 +119,4 @@ class RayCrew:
             raise WorkerError(f"execution: a shard failed:\n{plain(error)}") from error
         except errors.RayError as error:
             raise ShardLostError(f"execution: a shard was lost, and with it its rows: {error}") from error
-        return found
+        return received

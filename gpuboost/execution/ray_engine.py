@@ -90,7 +90,7 @@ class RayEngine:
                     del self._tickets[under_way]
                     return Failure(worker, ticket, timeout_message(worker, patience))
             if done:  # the oldest first: Ray prefers some, and a worker that is always passed over is none
-                return self._report(next(one for one in waiting if one in done))
+                return self._report(next(ref for ref in waiting if ref in done))
             for under_way, (worker, ticket) in self._tickets.items():
                 if self._homeless(worker):
                     del self._tickets[under_way]

@@ -44,11 +44,11 @@ class Replay:
     in_process: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        given: object = self.log
-        if isinstance(given, (str, os.PathLike)):
-            object.__setattr__(self, "log", Log.load(given))
-        elif not isinstance(given, Log):
-            raise RecipeError(f"log: must be a gb.Log, or the path of one; got {given!r}.")
+        log: object = self.log
+        if isinstance(log, (str, os.PathLike)):
+            object.__setattr__(self, "log", Log.load(log))
+        elif not isinstance(log, Log):
+            raise RecipeError(f"log: must be a gb.Log, or the path of one; got {log!r}.")
         object.__setattr__(self, "leaf_values", self.log.leaf_values)
         object.__setattr__(self, "sample_at", self.log.sample_at)
 
@@ -88,8 +88,8 @@ class _Replayed:
         """Build all that was pulled at this version, and keep it until its round."""
         self._version = version
         if version not in self._by_round:
-            known = len(self._by_round)
-            raise RecipeError(f"n_estimators: the log to replay knows {known} rounds; round {version} is not there.")
+            rounds = len(self._by_round)
+            raise RecipeError(f"n_estimators: the log to replay knows {rounds} rounds; round {version} is not there.")
         self._idle, self._taken = self._idle + self._taken, []
         for line in self._pulled_at[version]:
             slot = self._idle.pop() if self._idle else self._slot.sibling()

@@ -70,7 +70,7 @@ class Rules:
         limit = self.max_staleness
         if self.staleness != "block" or limit is None:
             return True
-        return all(pulled + limit >= version + 1 + place for place, pulled in enumerate(sorted(others)))
+        return all(pulled + limit >= version + 1 + i for i, pulled in enumerate(sorted(others)))
 
 
 def count(name: str, value: Any, least: int) -> int:
@@ -84,11 +84,11 @@ def count(name: str, value: Any, least: int) -> int:
 def positive(name: str, value: Any, *, or_zero: bool = False) -> float:
     """The value as a finite float above 0, or RecipeError."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    found = float(value) if number else -1.0
-    if not isfinite(found) or found < 0.0 or (found == 0.0 and not or_zero):
+    parsed = float(value) if number else -1.0
+    if not isfinite(parsed) or parsed < 0.0 or (parsed == 0.0 and not or_zero):
         rule = "a finite number, 0 or more" if or_zero else "a finite number above 0"
         raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
-    return found
+    return parsed
 
 
 def word(name: str, value: Any, words: tuple[str, ...]) -> None:

@@ -101,12 +101,12 @@ class Server:
 
     def _next_ready(self) -> _Waiting | None:
         """The first that may be added now."""
-        for one in self._waiting:
-            others = [other.order.pull.version for other in self._waiting if other is not one]
+        for waiting in self._waiting:
+            others = [other.order.pull.version for other in self._waiting if other is not waiting]
             others += [order.pull.version for order in self._under_way.values()]
             if self._rules.may_apply(self._version, others):
-                self._waiting.remove(one)
-                return one
+                self._waiting.remove(waiting)
+                return waiting
         return None
 
     def _take_in(self, message: Push | Failure) -> None:

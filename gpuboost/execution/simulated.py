@@ -77,8 +77,8 @@ class SimulatedWorkers(Rules):
         if positive("failures", self.failures, or_zero=True) >= 1.0:
             raise RecipeError(f"failures: a probability below 1 lets some worker finish; got {self.failures!r}.")
         if self.speeds is not None:
-            given: object = self.speeds
-            if not (isinstance(given, (list, tuple)) and len(given) == self.workers):
+            speeds: object = self.speeds
+            if not (isinstance(speeds, (list, tuple)) and len(speeds) == self.workers):
                 raise RecipeError(
                     f"speeds: must be one number for each of {self.workers} workers; got {self.speeds!r}."
                 )
@@ -151,8 +151,8 @@ class SimulatedEngine:
         if coming.fails:
             return Failure(coming.worker, ticket, "a failure of the simulation", expected=True)
         structures = coming.structures or self._built(coming.worker, coming.pull)
-        given = self._rules.server_time
-        self._busy = thread_time() if given == MEASURED else self._draw(given, "server", number)
+        server_time = self._rules.server_time
+        self._busy = thread_time() if server_time == MEASURED else self._draw(server_time, "server", number)
         return Push(coming.worker, ticket, structures, coming.seconds)
 
     def replace(self, worker: int) -> bool:
@@ -178,8 +178,8 @@ class SimulatedEngine:
         structures = self._built(worker, pull)
         return structures, (thread_time() - began) / speed
 
-    def _draw(self, given: Any, name: str, number: int) -> float:
-        return time(name, given).seconds(self._root / name / number)
+    def _draw(self, distribution: Any, name: str, number: int) -> float:
+        return time(name, distribution).seconds(self._root / name / number)
 
     def _charge(self) -> None:
         """Let the clock go on by what the server has been doing."""

@@ -65,5 +65,5 @@ def synchronous(execution: Execution) -> Execution:
         return execution
     if isinstance(how, Asynchronous):
         return replace(how, engine=Synchronous(), address=None, timeout="auto")
-    known = {one.name: getattr(how, one.name) for one in fields(Rules) if hasattr(how, one.name)}
-    return Asynchronous(**known, engine=Synchronous(shared=True))
+    rules = {field.name: getattr(how, field.name) for field in fields(Rules) if hasattr(how, field.name)}
+    return Asynchronous(**rules, engine=Synchronous(shared=True))

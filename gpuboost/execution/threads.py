@@ -39,7 +39,7 @@ class Threads:
 
 
 class ThreadEngine:
-    """Each worker has a bench: on a host all of one machine, on a GPU each with a stream of its own.
+    """Each worker has a slot: on a host all of one backend, on a GPU each with a stream of its own.
 
     One that is silent for too long is left to itself: a thread cannot be interrupted. What it says later is not heard.
     """
@@ -50,8 +50,8 @@ class ThreadEngine:
         self._fit, self._slots, self._patience = fit, slots, patience
         self._start = perf_counter()
         self._reports: Reports = SimpleQueue()
-        places = [slots() for _ in range(workers)]  # all of them, before the first thread begins
-        self._workers = [_Worker(worker, fit, place, self._reports) for worker, place in enumerate(places)]
+        slots_of_workers = [slots() for _ in range(workers)]  # all of them, before the first thread begins
+        self._workers = [_Worker(worker, fit, slot, self._reports) for worker, slot in enumerate(slots_of_workers)]
         self._ordered: dict[int, tuple[float, int]] = {}  # of workers that build: since when, and the ticket
 
     def submit(self, worker: int, pull: Pull) -> Pull:
@@ -99,7 +99,7 @@ class ThreadEngine:
 
     def _left_to_itself(self) -> Failure:
         """The worker that has been silent for longest."""
-        worker = min(self._ordered, key=lambda one: self._ordered[one])
+        worker = min(self._ordered, key=lambda number: self._ordered[number])
         _, ticket = self._ordered.pop(worker)
         why = f"{timeout_message(worker, self._patience)} Its thread cannot be ended, and is left to itself."
         return Failure(worker, ticket, why)

@@ -43,10 +43,10 @@ def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:
     Raises:
         InputError: if the path ends otherwise, or a category code is negative or 2**24 or more.
     """
-    place = Path(path)
-    if place.suffix != ".json":
-        raise InputError(f"path: must end with '.json', by which XGBoost knows the format; got {str(place)!r}.")
-    place.write_text(json.dumps(_document(plain(model)), separators=(",", ":")), encoding="ascii")
+    target = Path(path)
+    if target.suffix != ".json":
+        raise InputError(f"path: must end with '.json', by which XGBoost knows the format; got {str(target)!r}.")
+    target.write_text(json.dumps(_document(plain(model)), separators=(",", ":")), encoding="ascii")
 
 
 def _document(model: PlainModel) -> dict[str, Any]:

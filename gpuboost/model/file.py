@@ -81,19 +81,19 @@ def from_json(text: str | bytes) -> ModelRecord:
         decoded = text.decode() if isinstance(text, bytes) else text
     except UnicodeDecodeError as error:
         strict.refuse("", f"the file is text in UTF-8; byte {error.start} is {error.object[error.start]}")
-    found = strict.parse(decoded)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    document = strict.parse(decoded)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         strict.refuse("format", 'a model file begins with {"format": "gpuboost", ...}; this one does not')
-    version = strict.integer(found.get("version"), "version", 1, 2**31)
+    version = strict.integer(document.get("version"), "version", 1, 2**31)
     if version > VERSION:
         advice = "Load it with a gpuboost at least as new as the one that saved it."
         strict.refuse(
             "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", None, advice
         )
-    strict.record(found, "", KEYS if version == 1 else (*KEYS[:-1], *COMPONENT_KEYS))
-    ensemble = _ensemble(found)
+    strict.record(document, "", KEYS if version == 1 else (*KEYS[:-1], *COMPONENT_KEYS))
+    ensemble = _ensemble(document)
     return ModelRecord(
-        ensemble, *(strict.free(found[name], name) for name in ("loss", "columns", "parameters", "extra"))
+        ensemble, *(strict.free(document[name], name) for name in ("loss", "columns", "parameters", "extra"))
     )
 
 
@@ -103,22 +103,22 @@ def save(path: str | os.PathLike[str], text: str) -> None:
     Raises:
         OSError: if the folder is not there, or cannot be written to, or the path is one.
     """
-    place = Path(path)
-    if not place.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place.parent))
-    if place.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(place))
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     try:
-        handle, aside = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
+        handle, aside = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     except OSError as error:  # of the user's file, and not of the one beside it
-        raise type(error)(error.errno, error.strerror, str(place)) from None
+        raise type(error)(error.errno, error.strerror, str(target)) from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(text.encode("ascii"))
             file.flush()
             os.fsync(file.fileno())
         os.chmod(aside, _usual_mode())
-        os.replace(aside, place)
+        os.replace(aside, target)
     except BaseException:
         Path(aside).unlink(missing_ok=True)
         raise
@@ -129,22 +129,22 @@ def load(path: str | os.PathLike[str]) -> ModelRecord:
     return from_json(Path(path).read_bytes())
 
 
-def _ensemble(found: dict[str, Any]) -> Ensemble:
-    bias = strict.numbers(found["bias"], "bias")
-    scales = _scales(found["scale"])
+def _ensemble(document: dict[str, Any]) -> Ensemble:
+    bias = strict.numbers(document["bias"], "bias")
+    scales = _scales(document["scale"])
     if not len(bias):
         strict.refuse("bias", "there is one number for each output, so at least one")
-    cuts = cuts_from(found["features"])
-    kind, columns = "trees" if "trees" in found else "components", TreeFeatures.of(cuts)
-    trees = strict.items(found[kind], kind)
+    cuts = cuts_from(document["features"])
+    kind, columns = "trees" if "trees" in document else "components", TreeFeatures.of(cuts)
+    trees = strict.items(document[kind], kind)
     if len(trees) % len(bias):
         strict.refuse(kind, f"there is one for each of the {len(bias)} outputs in every round", len(trees))
-    past = tuple(scales.tolist()) if isinstance(found["scale"], list) else ()
+    past = tuple(scales.tolist()) if isinstance(document["scale"], list) else ()
     if past and len(past) * len(bias) != len(trees):
         strict.refuse("scale", f"there is one for each of the {len(trees) // len(bias)} rounds", len(past))
     if kind == "components":
-        parts = components_from(found, len(bias), columns)
-        factors, components = tuple(factor for _, factor in parts), tuple(one for one, _ in parts)
+        parts = components_from(document, len(bias), columns)
+        factors, components = tuple(factor for _, factor in parts), tuple(component for component, _ in parts)
         return Ensemble(bias, cuts, (), factors, float(scales[-1]), past, components)
     pairs = [tree_from(tree, f"trees[{i}]", i % len(bias), columns) for i, tree in enumerate(trees)]
     factors = tuple(factor for _, factor in pairs)
@@ -154,14 +154,14 @@ def _ensemble(found: dict[str, Any]) -> Ensemble:
 def _scales(value: Any) -> NDArray[np.float64]:
     """After each round, or the only one there is."""
     many = isinstance(value, list)
-    found = strict.numbers(value if many else [value], "scale")
-    if not len(found):
+    scales = strict.numbers(value if many else [value], "scale")
+    if not len(scales):
         strict.refuse("scale", "a model without rounds has the scale 1", value)
-    if found.min() <= 0.0:
-        strict.refuse(f"scale[{found.argmin()}]" if many else "scale", "it is greater than 0", float(found.min()))
-    if many and (np.diff(found) > 0.0).any():
-        strict.refuse(f"scale[{np.argmax(np.diff(found) > 0.0) + 1}]", "a model is shrunk, so it never grows", value)
-    return found
+    if scales.min() <= 0.0:
+        strict.refuse(f"scale[{scales.argmin()}]" if many else "scale", "it is greater than 0", float(scales.min()))
+    if many and (np.diff(scales) > 0.0).any():
+        strict.refuse(f"scale[{np.argmax(np.diff(scales) > 0.0) + 1}]", "a model is shrunk, so it never grows", value)
+    return scales
 
 
 def _written(name: str, value: Any) -> str:

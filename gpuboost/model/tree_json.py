@@ -61,17 +61,17 @@ def cuts_from(value: Any) -> Cuts:
 
 
 def _thresholds(value: Any, where: str) -> NDArray[np.float64]:
-    found = strict.numbers(value, where)
-    if len(found) > _MOST_THRESHOLDS or not (found[1:] > found[:-1]).all():
+    thresholds = strict.numbers(value, where)
+    if len(thresholds) > _MOST_THRESHOLDS or not (thresholds[1:] > thresholds[:-1]).all():
         strict.refuse(where, f"up to {_MOST_THRESHOLDS} increasing numbers were expected")
-    return found
+    return thresholds
 
 
 def _categories(value: Any, where: str) -> NDArray[np.int64]:
-    found = strict.integers(value, where, -_INT64, _INT64 - 1)
-    if len(found) > _MOST_CATEGORIES or len(np.unique(found)) < len(found):
+    codes = strict.integers(value, where, -_INT64, _INT64 - 1)
+    if len(codes) > _MOST_CATEGORIES or len(np.unique(codes)) < len(codes):
         strict.refuse(where, f"up to {_MOST_CATEGORIES} different codes were expected")
-    return found
+    return codes
 
 
 def tree_line(tree: Tree, factor: float, is_categorical: NDArray[np.bool_]) -> dict[str, Any]:
@@ -85,18 +85,18 @@ def tree_line(tree: Tree, factor: float, is_categorical: NDArray[np.bool_]) -> d
 
 def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tuple[Tree, float]:
     """The inverse of ``tree_line``, for the tree of one output of one round."""
-    found = strict.record(value, where, _TREE)
-    strict.integer(found["output"], f"{where}.output", output, output)
-    version = strict.integer(found["version"], f"{where}.version", -1, _INT64 - 1)
-    feature = strict.integers(found["feature"], f"{where}.feature", -1, columns.cuts.n_features - 1)
+    record = strict.record(value, where, _TREE)
+    strict.integer(record["output"], f"{where}.output", output, output)
+    version = strict.integer(record["version"], f"{where}.version", -1, _INT64 - 1)
+    feature = strict.integers(record["feature"], f"{where}.feature", -1, columns.cuts.n_features - 1)
     v = len(feature)
     if not v:
         strict.refuse(f"{where}.feature", "a tree has at least one node")
     integer = {
-        name: strict.integers(found[name], f"{where}.{name}", 0, high, v)
+        name: strict.integers(record[name], f"{where}.{name}", 0, high, v)
         for name, high in (("bin", 255), ("missing_left", 1), ("left", v - 1), ("right", v - 1), ("count", _INT64 - 1))
     }
-    real = {name: strict.numbers(found[name], f"{where}.{name}", v) for name in ("gain", "cover", "value")}
+    real = {name: strict.numbers(record[name], f"{where}.{name}", v) for name in ("gain", "cover", "value")}
     _check_shape(where, feature, integer["left"], integer["right"])
     _check_columns(where, feature, integer, real, columns)
     nodes = Nodes(
@@ -108,9 +108,9 @@ def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tup
         gain=real["gain"],
         cover=real["cover"],
         count=integer["count"],
-        left_set=_left_set(found["sets"], f"{where}.sets", feature, columns),
+        left_set=_left_set(record["sets"], f"{where}.sets", feature, columns),
     )
-    return Tree(nodes, real["value"], output, version), strict.number(found["factor"], f"{where}.factor")
+    return Tree(nodes, real["value"], output, version), strict.number(record["factor"], f"{where}.factor")
 
 
 def _check_shape(where: str, feature: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]) -> None:

@@ -149,14 +149,14 @@ def _variance(data: Dataset, rows: NDArray[np.intp]) -> float:
     """Weighted variance of the target."""
     assert data.y is not None
     y, weight = data.y[rows].astype(np.float64), None if data.weight is None else data.weight[rows]
-    found = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))
-    if not found > 0.0:
+    variance = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))
+    if not variance > 0.0:
         raise InputError("y: all targets that are learned from are equal, so there is no posterior to choose.")
-    return found
+    return variance
 
 
-def _grid(name: str, given: Iterable[Any] | None, usual: Iterable[Any]) -> list[float]:
-    values: list[Any] = list(usual if given is None else given)
+def _grid(name: str, asked: Iterable[Any] | None, usual: Iterable[Any]) -> list[float]:
+    values: list[Any] = list(usual if asked is None else asked)
     for value in values:
         if not isinstance(value, (int, float, np.number)) or value is True or not 0.0 < value < np.inf:
             raise RecipeError(f"{name}: must be finite numbers above 0; got {value!r}.")
@@ -169,18 +169,18 @@ def _at(model: GradientBoosting, policy: Langevin, temperature: float, prior_var
     chosen = replace(
         policy, temperature=temperature, inverse_temperature=None, shrinkage=None, prior_variance=prior_variance
     )
-    found: GradientBoosting = clone(model).set_params(langevin=chosen)
-    return found
+    candidate: GradientBoosting = clone(model).set_params(langevin=chosen)
+    return candidate
 
 
 def _loss(model: GradientBoosting, asked: Dataset) -> float:
     """Mean of -log p(y) over held-out rows, by their weights."""
-    found, y = model.predict_uncertainty(asked), asked.y
+    uncertainty, y = model.predict_uncertainty(asked), asked.y
     assert y is not None
     if is_classifier(model):
-        known = np.asarray(model.classes_)
-        p = found.mean[np.arange(len(y)), np.searchsorted(known, y)]
+        classes = np.asarray(model.classes_)
+        p = uncertainty.mean[np.arange(len(y)), np.searchsorted(classes, y)]
         each = -np.log(np.maximum(p, LEAST))
     else:
-        each = 0.5 * (np.log(2.0 * np.pi * found.total) + (y - found.mean) ** 2 / found.total)
+        each = 0.5 * (np.log(2.0 * np.pi * uncertainty.total) + (y - uncertainty.mean) ** 2 / uncertainty.total)
     return float(np.average(each, weights=asked.weight))

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 def names_of(model: Any) -> list[str]:
     """Names of a fitted model's features; ``x0``, ``x1`` ... if it has none."""
-    known = getattr(model, "feature_names_in_", None)
-    return [f"x{f}" for f in range(model.n_features_in_)] if known is None else [str(name) for name in known]
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x{f}" for f in range(model.n_features_in_)] if names is None else [str(name) for name in names]
 
 
 def axes(ax: Axes | None, *, width: float = 6.4, height: float = 4.0) -> Axes:

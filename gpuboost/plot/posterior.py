@@ -24,16 +24,16 @@ def uncertainty(
     known noise (``Uncertainty.data`` is NaN) there is no outer band. For a classifier, the probability of its second
     class and the knowledge uncertainty are drawn.
     """
-    found = model.predict_uncertainty(X, samples)
+    posterior = model.predict_uncertainty(X, samples)
     column = np.asarray(X, dtype=np.float64)[:, feature]
     order = np.argsort(column, kind="stable")
     ax = axes(ax)
-    if found.mean.ndim == 2:
-        (line,) = ax.plot(column[order], found.mean[order, 1], label=f"P({model.classes_[1]})")
-        ax.plot(column[order], found.knowledge[order], linestyle="--", label="knowledge uncertainty (nats)")
+    if posterior.mean.ndim == 2:
+        (line,) = ax.plot(column[order], posterior.mean[order, 1], label=f"P({model.classes_[1]})")
+        ax.plot(column[order], posterior.knowledge[order], linestyle="--", label="knowledge uncertainty (nats)")
     else:
-        (line,) = ax.plot(column[order], found.mean[order], label="mean")
-        bands = {"mean": 0.3} if np.isnan(found.data).any() else {"observation": 0.15, "mean": 0.3}
+        (line,) = ax.plot(column[order], posterior.mean[order], label="mean")
+        bands = {"mean": 0.3} if np.isnan(posterior.data).any() else {"observation": 0.15, "mean": 0.3}
         for kind, alpha in bands.items():
             low, high = model.predict_interval(X, coverage, kind, samples)[order].T
             name = f"{coverage:.0%} interval of the {kind}"
@@ -51,13 +51,13 @@ def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:
     """
     x = _of_first_row(traces)
     first = int(burn_in * x.shape[1])
-    found = diagnose(x[:, first:])
+    diagnostics = diagnose(x[:, first:])
     ax = axes(ax)
     for number, chain in enumerate(x):
         ax.plot(np.arange(1, len(chain) + 1), chain, linewidth=0.7, label=f"chain {number + 1}")
     ax.axvline(first, linestyle=":", color="grey", label="end of burn-in")
-    size = float(found.effective_sample_size)
-    ax.set_title(f"R-hat {float(found.r_hat):.3f}, effective sample size {size:.0f}", fontsize="medium")
+    size = float(diagnostics.effective_sample_size)
+    ax.set_title(f"R-hat {float(diagnostics.r_hat):.3f}, effective sample size {size:.0f}", fontsize="medium")
     ax.set_xlabel("round")
     ax.set_ylabel("score")
     ax.legend(fontsize="small")
@@ -72,9 +72,9 @@ def autocorrelation(traces: Any, *, burn_in: float = 0.5, lags: int | None = Non
     x = _of_first_row(traces)
     x = x[:, int(burn_in * x.shape[1]) :]
     time = float(autocorrelation_time(x))
-    found = autocorrelations(x)[: min(int(10.0 * time) + 2, x.shape[1]) if lags is None else lags + 1]
+    by_lag = autocorrelations(x)[: min(int(10.0 * time) + 2, x.shape[1]) if lags is None else lags + 1]
     ax = axes(ax)
-    ax.plot(np.arange(len(found)), found)
+    ax.plot(np.arange(len(by_lag)), by_lag)
     ax.axhline(0.0, color="grey", linewidth=0.7)
     ax.axvline(time, linestyle=":", color="grey", label=f"autocorrelation time {time:.1f}")
     ax.set_xlabel("rounds between the two")

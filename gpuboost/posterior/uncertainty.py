@@ -70,7 +70,7 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     half = float(ndtri(0.5 + 0.5 * coverage)) * np.sqrt(variance)
     centre = scores.mean(axis=0)
     bounds = [centre - half, centre + half]
-    return np.column_stack(bounds if normal else [np.asarray(loss.inverse_link(one[None])) for one in bounds])
+    return np.column_stack(bounds if normal else [np.asarray(loss.inverse_link(bound[None])) for bound in bounds])
 
 
 def _probabilities(loss: Loss, scores: Array) -> Floats:

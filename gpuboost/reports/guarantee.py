@@ -22,10 +22,10 @@ THEOREMS = (AllLearners, RandomLearners, RandomGroup, RandomGroups)
 def guarantee_of(recipe: Recipe, *, stops_early: bool = False) -> Guarantee:
     """Guarantee on the training loss, or on the law of a chain from which no round was picked by its score."""
     if isinstance(recipe.langevin, Langevin):
-        found = verdict(recipe, stops_early=stops_early)
-        if found.kind == "sound":
+        result = verdict(recipe, stops_early=stops_early)
+        if result.kind == "sound":
             return Guarantee("stationary law", LAW)
-        return Guarantee("none", "none: the law of this chain is not known.", missing=found.reasons)
+        return Guarantee("none", "none: the law of this chain is not known.", missing=result.reasons)
     step = _step(recipe)
     if step is None:
         return Guarantee("none", "none: the training loss could rise.", missing=verdict(recipe).reasons)

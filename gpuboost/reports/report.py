@@ -80,11 +80,11 @@ def verdict(recipe: Recipe, *, stops_early: bool = False) -> Verdict:
 
 def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
     """The same with what drawing rows or learners, or old gradients, change of it: no descent without exact leaves."""
-    found = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
-    found += recipe.execution_findings + recipe.monotone_findings
-    if not found:
+    findings = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
+    findings += recipe.execution_findings + recipe.monotone_findings
+    if not findings:
         return of_all_rows
-    kind, reasons = worst(found), tuple(finding.why for finding in found)
+    kind, reasons = worst(findings), tuple(finding.why for finding in findings)
     if kind == "sound":
         return Verdict(of_all_rows.kind, (*of_all_rows.reasons, *reasons))
     return Verdict(kind, reasons + (of_all_rows.reasons if of_all_rows.kind != "sound" else ()))

@@ -163,14 +163,14 @@ def _effective(drawn: Drawn) -> float:
 def effective_rows(drawn: Drawn) -> tuple[float, ...]:
     """Effective sample size of each leaf that holds a drawn row with curvature, tree by tree."""
     rows, (h, times) = drawn.sample.rows, _curvature(drawn)
-    found: list[float] = []
+    sizes: list[float] = []
     for output, leaf_of_row in enumerate(drawn.leaves):
         if leaf_of_row is None:  # a component has no leaves
             continue
         leaf, weight = leaf_of_row[rows], h[output].astype(np.float64) * times
         sums, squares = np.bincount(leaf, weight), np.bincount(leaf, weight * weight)
-        found += (sums[squares > 0.0] ** 2 / squares[squares > 0.0]).tolist()
-    return tuple(found)
+        sizes += (sums[squares > 0.0] ** 2 / squares[squares > 0.0]).tolist()
+    return tuple(sizes)
 
 
 def _by_gradient(sampling: Sampling) -> bool:

@@ -86,8 +86,8 @@ def _least(B: Any, norm: SelectionNorm, power: int) -> Angle:
         return Angle(exact, exact, "exact")
     if rank <= 3:
         points, mesh = _circle() if rank == 2 else _sphere()
-        at = _values(a, points, norm, power)
-        value = min(float(at.min()), _searched(a, norm, power))
+        sampled = _values(a, points, norm, power)
+        value = min(float(sampled.min()), _searched(a, norm, power))
         # the norm of cosines changes by no more than the direction does; that of their squares by twice as much
         return Angle(value, max(lower, value - power * mesh), "grid")
     return Angle(_searched(a, norm, power), lower, "upper bound")
@@ -105,8 +105,8 @@ def _checked(B: Any) -> Matrix:
     length = np.sqrt((b * b).sum(axis=0))
     if (length == 0.0).any():
         raise InputError(f"B: column {int(np.argmin(length))} is 0 everywhere, so it has no direction.")
-    found: Matrix = b / length
-    return found
+    scaled: Matrix = b / length
+    return scaled
 
 
 def _in_range(b: Matrix) -> Matrix:

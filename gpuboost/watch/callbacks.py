@@ -78,7 +78,9 @@ class Watchers:
         stops = False
         for round, seen in enumerate(evals):
             record = Round(round, self.plan.rounds, seen, before + round + 1, 0.0, _gone, _gone)
-            stops = any([bool(one(record)) for one in self.watchers if isinstance(one, (History, EarlyStopping))])
+            stops = any(
+                [bool(watcher(record)) for watcher in self.watchers if isinstance(watcher, (History, EarlyStopping))]
+            )
         return stops
 
     def follow(self, evaluation: Evaluation, training_loss: Callable[[Progress], float]) -> Watch:

@@ -24,9 +24,9 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int = 10) -> None:
-        given: Any = every
-        if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
-            raise RecipeError(f"every: a checkpoint is due every 1 or more rounds; got {given!r}.")
+        interval: Any = every
+        if isinstance(interval, bool) or not isinstance(interval, Integral) or interval < 1:
+            raise RecipeError(f"every: a checkpoint is due every 1 or more rounds; got {interval!r}.")
         self.path = Path(path)
         self.every = every
         self._last: Round | None = None

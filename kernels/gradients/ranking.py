@@ -25,13 +25,13 @@ OF_FORCES, OF_CURVES, OF_SIZES = range(3)  # what is summed for a place that cou
 
 
 @kernel
-def ideal(y, gains, discounts, most, counts):
-    """The DCG of the best order, of the first ``most`` places. y (n,) labels; counts (labels,) int64, scratch."""
+def ideal(y, gains, discounts, truncation, counts):
+    """The DCG of the best order, of the first ``truncation`` places. y (n,) labels; counts (labels,) int64, scratch."""
     counts[:] = 0
     for i in range(y.size):
         counts[int(y[i])] += 1
     total, label = 0.0, gains.size - 1
-    for place in range(min(most, y.size)):
+    for place in range(min(truncation, y.size)):
         while counts[label] == 0:
             label -= 1
         counts[label] -= 1
@@ -40,11 +40,11 @@ def ideal(y, gains, discounts, most, counts):
 
 
 @kernel
-def scales(y, gains, start, discounts, most, out):
+def scales(y, gains, start, discounts, truncation, out):
     """out (lists,) float64 = 1 / the DCG of each list's best order; 0 if no document has a gain."""
     counts = np.empty(gains.size, np.int64)
     for q in range(out.size):
-        best = ideal(y[start[q] : start[q + 1]], gains, discounts, most, counts)
+        best = ideal(y[start[q] : start[q + 1]], gains, discounts, truncation, counts)
         out[q] = 1.0 / best if best > 0.0 else 0.0
 
 
@@ -62,9 +62,9 @@ def _whole_lines(n):
 @kernel
 def _rows_of_lines(rows, n):
     """(rows, n) float32, n a multiple of 16, each row in cache lines of its own; 0."""
-    room = np.zeros(rows * n + LANES, np.float32)
-    skip = -room.ctypes.data // 4 % LANES
-    return room[skip : skip + rows * n].reshape(rows, n)
+    buffer = np.zeros(rows * n + LANES, np.float32)
+    skip = -buffer.ctypes.data // 4 % LANES
+    return buffer[skip : skip + rows * n].reshape(rows, n)
 
 
 @kernel
@@ -91,9 +91,9 @@ def _finish(sums, order, of_g, of_h, weight, curvature, g, h):
 
 
 @kernel
-def _close_tile(at, sums, begin, stop):
+def _close_tile(places, sums, begin, stop):
     """Add the sums of a tile to the float64 sums of places."""
-    g, h = at[G, begin:stop], at[H, begin:stop]
+    g, h = places[G, begin:stop], places[H, begin:stop]
     g_sums, h_sums = sums[0, begin:stop], sums[1, begin:stop]
     for i in range(stop - begin):
         g_sums[i] += g[i]
@@ -102,13 +102,13 @@ def _close_tile(at, sums, begin, stop):
 
 
 @kernel
-def _of_leaders(own, leaders, sums):
+def _of_leaders(leader_sums, leaders, sums):
     """Add to the leaders' sums those over the places below them; returns the sum of sizes over all pairs."""
     total = 0.0
     for a in range(leaders):
-        sums[0, a] -= own[a, OF_FORCES]
-        sums[1, a] += own[a, OF_CURVES]
-        total += own[a, OF_SIZES]
+        sums[0, a] -= leader_sums[a, OF_FORCES]
+        sums[1, a] += leader_sums[a, OF_CURVES]
+        total += leader_sums[a, OF_SIZES]
     return total
 
 
@@ -116,12 +116,12 @@ def placing(exp, farthest, furthest, jit):
     """A kernel that writes a list's constants in order of places."""
 
     @jit
-    def put_in_places(ranked, gain, order, sigma, at):
-        """at: constants of the documents, padded up to a whole line with documents whose lambdas are 0: a lower gain
-        than all, and e^-inf. ranked (n,) float64: their scores, in order."""
+    def put_in_places(ranked, gain, order, sigma, places):
+        """places: constants of the documents, padded up to a whole line with documents whose lambdas are 0: a lower
+        gain than all, and e^-inf. ranked (n,) float64: their scores, in order."""
         wide_vectors()
         n = order.size
-        s, e, placed_gain = at[SCORE], at[POWER], at[GAIN]
+        s, e, placed_gain = places[SCORE], places[POWER], places[GAIN]
         top = ranked[0]
         for place in range(n):
             placed_gain[place] = gain[np.uint64(order[place])]
@@ -141,13 +141,13 @@ def tiling(pair_weight, near, jit):
     nearest = np.float32(near)
 
     @jit
-    def of_list(at, n, discounts, most, closer, sums, own, pair):
-        """sums (2, n) float64 g and h of places; returns the sum of sizes of all lambdas. own (leaders, 3) float64,
-        pair (2, 3) float32: scratch."""
-        leaders, whole = min(most, n - 1), _whole_lines(n)
-        known, pitch, by = at.ctypes.data, 4 * at.shape[1], nearest if closer else np.float32(0.0)
-        shared = known, pitch, discounts.ctypes.data, known + G * pitch, known + H * pitch
-        sums[:, :whole], own[:leaders] = 0.0, 0.0
+    def of_list(places, n, discounts, truncation, closer, sums, leader_sums, pair):
+        """sums (2, n) float64 g and h of places; returns the sum of sizes of all lambdas. leader_sums (leaders, 3)
+        float64, pair (2, 3) float32: scratch."""
+        leaders, whole = min(truncation, n - 1), _whole_lines(n)
+        constants, pitch, by = places.ctypes.data, 4 * places.shape[1], nearest if closer else np.float32(0.0)
+        shared = constants, pitch, discounts.ctypes.data, constants + G * pitch, constants + H * pitch
+        sums[:, :whole], leader_sums[:leaders] = 0.0, 0.0
         for begin in range(0, n, WIDE):
             stop = min(begin + WIDE, whole)
             for top in range(0, min(leaders, stop - 1), TALL):
@@ -160,9 +160,9 @@ def tiling(pair_weight, near, jit):
                         lambdas_below_one(pair_weight, *shared, a, closer, by, *lines, pair.ctypes.data)
                     for leader in range(min(2, bottom - a)):
                         for kind in range(3):
-                            own[a + leader, kind] += pair[leader, kind]
-                _close_tile(at, sums, begin, stop)
-        return _of_leaders(own, leaders, sums)
+                            leader_sums[a + leader, kind] += pair[leader, kind]
+                _close_tile(places, sums, begin, stop)
+        return _of_leaders(leader_sums, leaders, sums)
 
     return of_list
 
@@ -179,7 +179,9 @@ def lambdas_of(pair_weight, exp, log, near, farthest, furthest, stamp, jit):
         return log(1.0 + 2.0 * total) / (log(2.0) * (2.0 * total))
 
     @jit
-    def lambdas(gain, f, start, discounts, scales, weight, sigma, most, closer, even, curvature, first, last, g, h):
+    def lambdas(
+        gain, f, start, discounts, scales, weight, sigma, truncation, closer, even, curvature, first, last, g, h
+    ):
         """gain (n,) float32, f (n,) float64: label gain and score of each document; start (lists + 1,) int64; discounts
         (16 more than the longest,) float32; scales (lists,) factors of pair weights, 0 without any gain; weight (n,)
         float64 or (0,); closer: whether pairs are weighed by the distance of their scores; even: whether lists are
@@ -193,18 +195,20 @@ def lambdas_of(pair_weight, exp, log, near, farthest, furthest, stamp, jit):
             np.empty(longest, np.int32),
             np.empty(room_of(longest), np.int32),
         )
-        counts, room = np.empty(steps_of(longest), np.int32), _whole_lines(longest)
-        at, sums, scores = _rows_of_lines(5, room), np.empty((2, room)), np.empty(longest)
-        own, pair = np.empty((min(longest, most), 3)), np.empty((2, 3), np.float32)
+        counts, padded = np.empty(steps_of(longest), np.int32), _whole_lines(longest)
+        places, sums, scores = _rows_of_lines(5, padded), np.empty((2, padded)), np.empty(longest)
+        leader_sums, pair = np.empty((min(longest, truncation), 3)), np.empty((2, 3), np.float32)
         for q in range(first, last):
             begin, stop = start[q], start[q + 1]
             placed, ranked = order[: stop - begin], scores[: stop - begin]
             of_rows = weight[begin:stop] if weight.size > 0 else weight
             if scales[q] > 0.0:
                 by_score(f[begin:stop], placed, ranked, spare, step, counts)
-                put_in_places(ranked, gain[begin:stop], placed, sigma, at)
+                put_in_places(ranked, gain[begin:stop], placed, sigma, places)
                 steep = scales[q] * sigma
-                factor = shrink_factor(steep * of_list(at, placed.size, discounts, most, closer, sums, own, pair), even)
+                factor = shrink_factor(
+                    steep * of_list(places, placed.size, discounts, truncation, closer, sums, leader_sums, pair), even
+                )
                 by = steep * factor, steep * sigma * factor
                 _finish(sums, placed, by[0], by[1], of_rows, curvature, g[begin:stop], h[begin:stop])
             else:

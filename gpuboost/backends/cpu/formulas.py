@@ -50,8 +50,8 @@ def _compiled_lists(pair_weight: PairWeight) -> LossKernel:
     _elementary_functions()
     formulas = register_jitable(pair_weight), elementary.exp, elementary.log
     limits = ranking.NEAR, ranking.FARTHEST, ranking.FURTHEST
-    made: LossKernel = lists.lambdas_of(*formulas, *limits, _stamp(pair_weight), kernel)
-    return made
+    compiled: LossKernel = lists.lambdas_of(*formulas, *limits, _stamp(pair_weight), kernel)
+    return compiled
 
 
 def _parts(loss: Loss) -> tuple[Callable[..., Any], ...]:
@@ -87,9 +87,9 @@ def _check(role: str, part: Callable[..., Any]) -> None:
             f"{role}: numba must be able to compile the function; {why}. Use arithmetic, comparisons and math on two "
             "numbers, and decorate what it calls with numba.njit."
         ) from error
-    found = compiled.overloads[two].signature.return_type
-    if not isinstance(found, (types.Number, types.Boolean)):
-        raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {found}.")
+    returned = compiled.overloads[two].signature.return_type
+    if not isinstance(returned, (types.Number, types.Boolean)):
+        raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {returned}.")
 
 
 @cache

@@ -39,30 +39,30 @@ class CpuSmoothing(Penalised):
         return codes_of(bins, feature)
 
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
-        room, sums = self._room(None), np.zeros((grid.n_cells, 2), np.int64)
-        packed, units = self._packed(gradients, output, room)
+        scratch, sums = self._room(None), np.zeros((grid.n_cells, 2), np.int64)
+        packed, units = self._packed(gradients, output, scratch)
         kernels.cell_sums(packed, EVERY_ROW if rows is None else rows, *self._columns(grid, bins), sums)
-        self._idle.append((_NO_PLAN, room))
+        self._idle.append((_NO_PLAN, scratch))
         return sums * np.array(units)
 
     def fit(
         self, plan: SmoothingPlan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins
     ) -> Fits:
-        room = self._room(plan)
-        packed, units = self._packed(gradients, output, room)
-        sums = room.array("sums", (int(plan.cell_start[-1]), 2), np.int64)
+        scratch = self._room(plan)
+        packed, units = self._packed(gradients, output, scratch)
+        sums = scratch.array("sums", (int(plan.cell_start[-1]), 2), np.int64)
         wanted, some = np.unique(plan.grid[chosen]).tolist(), EVERY_ROW if rows is None else rows
 
         def add_up(begin: int, end: int) -> None:
-            for one in wanted[begin:end]:
-                own = sums[plan.cell_start[one] : plan.cell_start[one + 1]]
-                own[:] = 0
-                kernels.cell_sums(packed, some, *self._columns(plan.grids[one], bins), own)
+            for g in wanted[begin:end]:
+                cell_sums = sums[plan.cell_start[g] : plan.cell_start[g + 1]]
+                cell_sums[:] = 0
+                kernels.cell_sums(packed, some, *self._columns(plan.grids[g], bins), cell_sums)
 
         self._shared(len(wanted), len(packed) * len(wanted), add_up)
-        found = self._fits(plan, sums, units, chosen, room)
-        self._idle.append((plan, room))
-        return found
+        fits = self._fits(plan, sums, units, chosen, scratch)
+        self._idle.append((plan, scratch))
+        return fits
 
     def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
         columns = self._columns(grid, bins)
@@ -103,21 +103,21 @@ class CpuSmoothing(Penalised):
 
     # parts of the above
 
-    def _packed(self, gradients: Gradients, output: int, room: Workspace) -> tuple[Array, tuple[float, float]]:
-        packed, _, units = cpu_sums.pack(gradients, output, self._pool, self._in_parts, room)
+    def _packed(self, gradients: Gradients, output: int, scratch: Workspace) -> tuple[Array, tuple[float, float]]:
+        packed, _, units = cpu_sums.pack(gradients, output, self._pool, self._in_parts, scratch)
         return packed, units
 
     def _room(self, plan: SmoothingPlan | None) -> Workspace:
         """One that no other caller is using: that of the last fit of this plan, if there is one."""
-        for i, (known, _) in enumerate(self._idle):
-            if known is (plan or _NO_PLAN):
+        for i, (idle_plan, _) in enumerate(self._idle):
+            if idle_plan is (plan or _NO_PLAN):
                 try:
-                    found = self._idle.pop(i)
+                    entry = self._idle.pop(i)
                 except IndexError:
                     break
-                if found[0] is known:
-                    return found[1]
-                self._idle.append(found)
+                if entry[0] is idle_plan:
+                    return entry[1]
+                self._idle.append(entry)
         return Workspace()
 
     def _columns(self, grid: Grid, bins: Bins) -> tuple[Array, Array, Array, Array]:

@@ -62,7 +62,7 @@ class Border:
 
         self.pool.run_parts(len(parts), take)
         self._found_for = upper, lower
-        self._found = [(a, a + found) for (a, _), found in zip(parts, count, strict=True)]
+        self._found = [(a, a + n_found) for (a, _), n_found in zip(parts, count, strict=True)]
 
     def _sum(
         self, parts: list[tuple[Array, tuple[int, int]]], mu: float, low: float, scale: float

@@ -154,8 +154,8 @@ def _tell(process: subprocess.Popen[bytes], word: bytes) -> None:
 def _started(wanted: tuple[str, str]) -> subprocess.Popen[bytes] | None:
     """The helper process; None if all is compiled, or if Python cannot be started (frozen or embedded)."""
     folder, python = usable_folder(), sys.executable or ""
-    known = Path(python).stem.lower().startswith("python") and not getattr(sys, "frozen", False)
-    if not (folder and known) or is_noted("-".join(wanted)):
+    plain_python = Path(python).stem.lower().startswith("python") and not getattr(sys, "frozen", False)
+    if not (folder and plain_python) or is_noted("-".join(wanted)):
         return None
     try:
         return subprocess.Popen(

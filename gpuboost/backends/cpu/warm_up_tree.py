@@ -51,8 +51,8 @@ class DummyTree:
         self._search = Search(layout, cuts, self._limits, candidates, 0, units, 1.0, n <= NARROW_ROWS, self._pool)
         self._tree = NodeTable(self._limits, n)
         self._fresh = self._tree.sow(n, (0, n), can_split=True)
-        most, packed = len(self._tree.node), np.ones(n, np.int64)
-        self._histograms = Histograms(self._rows, packed, self._limits, most, NARROW_ROWS, self._workspace)
+        max_nodes, packed = len(self._tree.node), np.ones(n, np.int64)
+        self._histograms = Histograms(self._rows, packed, self._limits, max_nodes, NARROW_ROWS, self._workspace)
         self._histograms.of[:] = 0
         self._rule = self._limits.max_depth, 0, self._limits.min_child_weight, units[1]
 

@@ -50,8 +50,8 @@ class CudaMatrix:
             raise InputError(
                 f"X: must hold integers, float32 or float64 on a device; got {dtype}. Convert it: X.astype('float32')."
             )
-        found = cls(runtime, array)
-        return found if dtype.kind == "f" else found._as_floats()
+        matrix = cls(runtime, array)
+        return matrix if dtype.kind == "f" else matrix._as_floats()
 
     @property
     def device(self) -> str:
@@ -106,8 +106,8 @@ class CudaMatrix:
         n, d = self.shape
         first = self._runtime.upload(np.array([NOWHERE]))
         self._launch("find_infinite", n * d, (_bits(self.array), np.int64(n * d), first))
-        place = int(self._runtime.download(first)[0])
-        return None if place == NOWHERE else divmod(place, d)
+        position = int(self._runtime.download(first)[0])
+        return None if position == NOWHERE else divmod(position, d)
 
     def _gathered(self, rows: NDArray[np.int64]) -> Array:
         m, d = len(rows), self.shape[1]

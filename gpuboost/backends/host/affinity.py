@@ -35,9 +35,9 @@ processor: Callable[[], int] = _teller()
 
 def allowed() -> frozenset[int]:
     """Processors that the calling thread may run on, apart from ``keep_off``; empty if they are not known."""
-    known: frozenset[int] | None = getattr(_here, "allowed", None)
-    if known is not None:
-        return known
+    processors: frozenset[int] | None = getattr(_here, "allowed", None)
+    if processors is not None:
+        return processors
     return frozenset(os.sched_getaffinity(0)) if sys.platform == "linux" else frozenset()
 
 

@@ -49,20 +49,20 @@ class Penalised:
         return x
 
     def _fits(
-        self, plan: SmoothingPlan, sums: Array, units: tuple[float, float], chosen: Array, room: Workspace
+        self, plan: SmoothingPlan, sums: Array, units: tuple[float, float], chosen: Array, scratch: Workspace
     ) -> Fits:
         """Fits of the chosen spaces, from the sums of their cells: sums (cells, 2) int64, grid by grid.
 
-        ``room`` keeps the factors of the plan's last fit; they are used again where the curvature is the same.
+        ``scratch`` keeps the factors of the plan's last fit; they are used again where the curvature is the same.
         """
-        kept_h, kept, coef = _kept(plan, room)
-        found = np.empty((len(chosen), 3))
+        kept_h, kept, coef = _kept(plan, scratch)
+        results = np.empty((len(chosen), 3))
         what = plan.grid, plan.cell_start, sums, *units, plan.q_start, plan.width, plan.basis_start, plan.first
         bands = plan.basis, plan.band_start, plan.penalty, plan.ridge, kept_h, kept, coef
         cost = int(plan.band_start[-1]) * 64
-        self._shared(len(chosen), cost, lambda a, b: kernels.fit_all(chosen, a, b, *what, *bands, found))
-        own = [coef[plan.q_start[s] : plan.q_start[s + 1]].copy() for s in chosen.tolist()]
-        return Fits(found[:, 0], found[:, 1], found[:, 2], own)
+        self._shared(len(chosen), cost, lambda a, b: kernels.fit_all(chosen, a, b, *what, *bands, results))
+        coefficients = [coef[plan.q_start[s] : plan.q_start[s + 1]].copy() for s in chosen.tolist()]
+        return Fits(results[:, 0], results[:, 1], results[:, 2], coefficients)
 
     def _shared(self, items: int, cost: int, work: Callable[[int, int], object]) -> None:
         """work(begin, end) on stretches of the items, at once if it costs enough."""
@@ -72,13 +72,13 @@ class Penalised:
             self._pool.run(lambda part: work(*share(items, part, self._pool.size)))
 
 
-def _kept(plan: SmoothingPlan, room: Workspace) -> tuple[Any, Any, Any]:
+def _kept(plan: SmoothingPlan, scratch: Workspace) -> tuple[Any, Any, Any]:
     """The curvatures and factors of the plan's last fit, and memory for coefficients."""
     shapes = plan.first.shape, (2 * int(plan.band_start[-1]),), (int(plan.q_start[-1]),)
-    fresh = room.room("kept_h") == 0
+    is_new = scratch.room("kept_h") == 0
     kept_h, kept, coef = (
-        room.array(name, s, np.float64) for name, s in zip(("kept_h", "kept", "coef"), shapes, strict=True)
+        scratch.array(name, s, np.float64) for name, s in zip(("kept_h", "kept", "coef"), shapes, strict=True)
     )
-    if fresh:
+    if is_new:
         kept_h[:] = np.nan
     return kept_h, kept, coef

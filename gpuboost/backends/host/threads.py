@@ -16,7 +16,7 @@ from weakref import finalize
 from gpuboost.backends.host.affinity import UNKNOWN, allowed, inherit, keep_off, let_run_on, processor
 
 Part: TypeAlias = Callable[[int], object]
-LATE_AFTER = 0.0005  # seconds that a member may be later than its caller before it is taken for one held up
+LATE_AFTER = 0.0005  # seconds after its caller's end until a worker counts as late
 
 
 class ThreadPool:

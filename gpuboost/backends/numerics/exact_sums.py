@@ -35,8 +35,8 @@ def fixed_order_sum(x: Array) -> float:
     total = 0.0
     for begin in range(0, len(x), BLOCK):
         in_block = 0.0
-        for at in range(begin, min(begin + BLOCK, len(x)), STRETCH):
-            stretch = x[at : min(at + STRETCH, len(x))].astype(np.float64)
+        for first in range(begin, min(begin + BLOCK, len(x)), STRETCH):
+            stretch = x[first : min(first + STRETCH, len(x))].astype(np.float64)
             lane_sums = np.zeros(LANES)
             for line in np.concatenate([stretch, np.zeros(-len(stretch) % LANES)]).reshape(-1, LANES):
                 lane_sums = lane_sums + line

@@ -39,8 +39,8 @@ def along_tree(
     if per_leaf and loss.leaf_quantile is not None:
         return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
     each = (leaf_of_row, len(tree.value)) if per_leaf else (None, 1)
-    found = lengths(backend, loss, scores, tree.output, tree.value[leaf_of_row], data, *each)
-    return replace(tree, value=found * tree.value + 0.0)  # + 0.0: no negative zero
+    factors = lengths(backend, loss, scores, tree.output, tree.value[leaf_of_row], data, *each)
+    return replace(tree, value=factors * tree.value + 0.0)  # + 0.0: no negative zero
 
 
 def lengths(
@@ -132,12 +132,13 @@ def pinball(residual: Vector, direction: Vector, weight: Vector, alpha: float) -
     if not some.any():
         return 0.0
     along, size = direction[some], weight[some] * np.abs(direction[some])
-    at, whole = residual[some] / along, np.maximum(np.rint(size * whole_scale(float(size.max()))), 1.0).astype(np.int64)
-    order = np.argsort(at, kind="stable")
+    kinks = residual[some] / along
+    whole = np.maximum(np.rint(size * whole_scale(float(size.max()))), 1.0).astype(np.int64)
+    order = np.argsort(kinks, kind="stable")
     reached = np.cumsum(whole[order])
     up, total = int(whole[along > 0.0].sum()), int(reached[-1])
     needed = alpha * float(up) + (1.0 - alpha) * float(total - up)
-    return max(0.0, float(at[order[int(np.searchsorted(reached, min(max(ceil(needed), 1), total)))]]))
+    return max(0.0, float(kinks[order[int(np.searchsorted(reached, min(max(ceil(needed), 1), total)))]]))
 
 
 def whole_scale(largest: float) -> float:

@@ -33,5 +33,5 @@ def winner(gains: dict[int, float], sums: tuple[int, int], noise: Noise | None) 
 
 
 def _number(sums: tuple[int, int], feature: int, noise: Noise) -> float:
-    at = (sums[0] * OF_G + sums[1] * OF_H + feature * OF_FEATURE) & _WORD
-    return float(gaussian_of(philox(np.array([at], np.uint64), noise.key)[0, :1])[0])
+    block = (sums[0] * OF_G + sums[1] * OF_H + feature * OF_FEATURE) & _WORD
+    return float(gaussian_of(philox(np.array([block], np.uint64), noise.key)[0, :1])[0])

@@ -32,13 +32,13 @@ class Explainer:
     def of(cls, ensemble: Ensemble) -> Explainer:
         ensemble = with_asked_cuts(ensemble)  # paths and forest must mean the same by a bin
         forest, paths = ForestPredictor.of(ensemble), Paths.of(ensemble)
-        most = (int(np.diff(paths.start).max(initial=0)) + 1) // 2
-        points, weights = np.zeros((most, most)), np.zeros((most, most))
-        for i in range(most):
+        n_points = (int(np.diff(paths.start).max(initial=0)) + 1) // 2
+        points, weights = np.zeros((n_points, n_points)), np.zeros((n_points, n_points))
+        for i in range(n_points):
             points[i, : i + 1], weights[i, : i + 1] = gauss_legendre(i + 1)
-        columns, place = np.unique(paths.column, return_inverse=True)
+        columns, column_index = np.unique(paths.column, return_inverse=True)
         slot = np.searchsorted(forest.flat_forest.features, paths.feature)
-        return cls(forest, paths, columns, place.astype(np.int32), slot.astype(np.int32), points, weights)
+        return cls(forest, paths, columns, column_index.astype(np.int32), slot.astype(np.int32), points, weights)
 
 
 def contributions(explainer: Explainer, x: Any, start: int, stop: int, out: Array) -> None:
@@ -49,9 +49,9 @@ def contributions(explainer: Explainer, x: Any, start: int, stop: int, out: Arra
     """
     forest, paths, rows = explainer.forest, explainer.paths, explainer.forest.rows_of(x)
     k, s, p = len(forest.bias), len(forest.flat_forest.features), len(explainer.columns)
-    most = int(np.diff(paths.start).max(initial=0)) + 1
-    width = min(-(-(stop - start) // 8) * 8, max(8, _ROOM // (3 * most * 8) // 8 * 8))
-    codes, phi, room = np.zeros((1, s, width), np.uint8), np.empty((k, p, width)), np.empty((3, most, width))
+    longest = int(np.diff(paths.start).max(initial=0)) + 1
+    width = min(-(-(stop - start) // 8) * 8, max(8, _ROOM // (3 * longest * 8) // 8 * 8))
+    codes, phi, scratch = np.zeros((1, s, width), np.uint8), np.empty((k, p, width)), np.empty((3, longest, width))
     conditions = explainer.place, paths.share, paths.test_start, explainer.slot, paths.accepted
     leaves = paths.value, paths.output, explainer.points, explainer.weights
     out[start:stop, :, :-1] = 0.0
@@ -60,5 +60,5 @@ def contributions(explainer: Explainer, x: Any, start: int, stop: int, out: Arra
         n = min(width, stop - first)
         forest.code(rows, first, n, codes)
         phi[:] = 0.0
-        kernels.add_contributions(codes[0], paths.start, *conditions, *leaves, *room, phi)
+        kernels.add_contributions(codes[0], paths.start, *conditions, *leaves, *scratch, phi)
         out[first : first + n, :, explainer.columns] = phi[:, :, :n].transpose(2, 0, 1)

@@ -101,18 +101,25 @@ class FlatForest:
     def _arguments(self, codes: Array) -> tuple[Array, ...]:
         """The trees, and room to work in."""
         width = codes.shape[2]
-        found = np.empty(len(_CONSTANTS) + self.slots * width, np.uint8)
-        found[: len(_CONSTANTS)] = _CONSTANTS
-        room = found, np.empty((self.most_sets, width), np.uint8), np.empty(width, np.int32), np.empty(8, np.uint64)
-        return self.starts, self.ops, self.sets, self.set_slot, self.nodes, self.leaf_of, *room
+        results = np.empty(len(_CONSTANTS) + self.slots * width, np.uint8)
+        results[: len(_CONSTANTS)] = _CONSTANTS
+        scratch = (
+            results,
+            np.empty((self.most_sets, width), np.uint8),
+            np.empty(width, np.int32),
+            np.empty(8, np.uint64),
+        )
+        return self.starts, self.ops, self.sets, self.set_slot, self.nodes, self.leaf_of, *scratch
 
-    def find_leaves(self, codes: Array, n: int, out: Array, at: int) -> None:
+    def find_leaves(self, codes: Array, n: int, out: Array, first_row: int) -> None:
         """out[at : at + n] (rows, trees) = node ids for n coded rows."""
-        kernels.find_leaves(codes, n, 0, self.n_trees, *self._arguments(codes), self.leaf_node, out, at)
+        kernels.find_leaves(codes, n, 0, self.n_trees, *self._arguments(codes), self.leaf_node, out, first_row)
 
-    def add(self, codes: Array, n: int, trees: range, values: Array, output: Array, scores: Array, at: int) -> None:
+    def add(
+        self, codes: Array, n: int, trees: range, values: Array, output: Array, scores: Array, first_row: int
+    ) -> None:
         """scores[output, at : at + n] += values, tree after tree, for n coded rows."""
-        kernels.add_trees(codes, n, trees.start, trees.stop, *self._arguments(codes), values, output, scores, at)
+        kernels.add_trees(codes, n, trees.start, trees.stop, *self._arguments(codes), values, output, scores, first_row)
 
     def route(self, bins: Bins, start: int, stop: int, out: Array) -> None:
         """out[start:stop] = leaf of each row in the one tree. out: (n,) int32."""
@@ -155,9 +162,9 @@ def _words(left_set: Array, missing: Array, missing_left: Array) -> Array:
     """(q, 4) uint64: the codes that go left, that of missing values among them."""
     halves = left_set.astype(np.uint64).reshape(-1, 4, 2)
     words = halves[:, :, 0] | (halves[:, :, 1] << np.uint64(32))
-    at = np.arange(len(words)), missing >> 6
+    index = np.arange(len(words)), missing >> 6
     bit = np.uint64(1) << (missing & 63).astype(np.uint64)
-    words[at] = np.where(missing_left, words[at] | bit, words[at] & ~bit)
+    words[index] = np.where(missing_left, words[index] | bit, words[index] & ~bit)
     return words
 
 

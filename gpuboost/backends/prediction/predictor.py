@@ -107,13 +107,13 @@ def with_asked_cuts(ensemble: Ensemble) -> Ensemble:
     for tree in ensemble.trees:
         inner = ~tree.nodes.is_leaf
         asked[tree.nodes.feature[inner], tree.nodes.bin[inner]] = True
-    place = np.zeros(asked.shape, np.int32)
-    place[:, 1:] = np.cumsum(asked[:, :-1], axis=1)
-    place[cuts.is_categorical] = 0  # no node asks there by order
+    new_bin = np.zeros(asked.shape, np.int32)
+    new_bin[:, 1:] = np.cumsum(asked[:, :-1], axis=1)
+    new_bin[cuts.is_categorical] = 0  # no node asks there by order
     pairs = enumerate(zip(cuts.thresholds, cuts.categories, strict=True))
     thresholds = tuple(every if codes is not None else every[asked[f, : len(every)]] for f, (every, codes) in pairs)
     trees = [
-        replace(tree, nodes=replace(tree.nodes, bin=place[tree.nodes.feature, tree.nodes.bin]))
+        replace(tree, nodes=replace(tree.nodes, bin=new_bin[tree.nodes.feature, tree.nodes.bin]))
         for tree in ensemble.trees
     ]
     return replace(ensemble, cuts=replace(cuts, thresholds=thresholds), trees=tuple(trees))
@@ -160,17 +160,17 @@ def staged_predict(forest: ForestPredictor, x: Any) -> Iterator[Array]:
     plain = _never_shrunk(scales)
     for begins, shrunk, stop in ((forest.bias, False, plain), (np.zeros(k), True, rounds if plain < rounds else 0)):
         sums = np.repeat(begins[:, None], n, axis=1)
-        for at in range(stop):
-            flat_forest.add(codes, n, range(k * at, k * at + k), forest.values, forest.output, sums, 0)
+        for i in range(stop):
+            flat_forest.add(codes, n, range(k * i, k * i + k), forest.values, forest.output, sums, 0)
             if not shrunk:
                 yield sums.copy()
-            elif at >= plain:
-                yield forest.bias[:, None] + scales[at] * sums
+            elif i >= plain:
+                yield forest.bias[:, None] + scales[i] * sums
 
 
 def _never_shrunk(scales: tuple[float, ...]) -> int:
     """Number of rounds before the first that shrank the model."""
-    return next((at for at, scale in enumerate(scales) if scale != 1.0), len(scales))
+    return next((i for i, scale in enumerate(scales) if scale != 1.0), len(scales))
 
 
 def _tables(flat_forest: FlatForest, cuts: Cuts) -> tuple[Array, Array, Array, Array, Array]:

@@ -118,11 +118,11 @@ class _Ways(NamedTuple):
     def of(cls, nodes: Nodes, left_bins: NDArray[np.uint64], columns: NDArray[np.int32]) -> _Ways:
         parent, share = _upwards(nodes)
         leaf = np.flatnonzero(nodes.feature < 0)
-        way, at, steps = np.arange(len(leaf)), leaf, []
-        while len(at):  # one step up from all leaves at once, until every one is at the root
-            way, at = way[at > 0], at[at > 0]
-            steps.append((way, parent[at], nodes.left[parent[at]] == at, share[at]))
-            at = parent[at]
+        way, current, steps = np.arange(len(leaf)), leaf, []
+        while len(current):  # one step up from all leaves at once, until every one is at the root
+            way, current = way[current > 0], current[current > 0]
+            steps.append((way, parent[current], nodes.left[parent[current]] == current, share[current]))
+            current = parent[current]
         way, node, is_left, shares = (np.concatenate(part) for part in zip(*steps, strict=True))
 
         order = np.lexsort((nodes.feature[node], way))  # features that read one column are next to each other

@@ -129,7 +129,7 @@ def _of_list(loss: ListLoss, gain: Array, scale: float, f: Array) -> tuple[Array
     """g and h of documents in order of places."""
     n, steep = len(f), scale * loss.parameter
     places = Places.made_of(loss, gain, f)
-    tile, sums, own, total = np.zeros((2, n), np.float32), np.zeros((2, n)), np.zeros((3, n)), 0.0
+    tile, sums, below_sums, total = np.zeros((2, n), np.float32), np.zeros((2, n)), np.zeros((3, n)), 0.0
     leaders = min(_most(loss, n), n - 1)
     for a in range(leaders):
         below = places.lambdas_below(loss, a)
@@ -138,16 +138,16 @@ def _of_list(loss: ListLoss, gain: Array, scale: float, f: Array) -> tuple[Array
         for kind, pairs in enumerate(below):
             of_all = np.concatenate([np.zeros(a + 1, np.float32), pairs])
             for begin in range(0, n, WIDE):
-                own[kind, a] += float(in_lanes(of_all[begin : begin + WIDE]))
+                below_sums[kind, a] += float(in_lanes(of_all[begin : begin + WIDE]))
         if (a + 1) % TALL == 0 or a + 1 == leaders:
             sums += tile
             tile[:] = 0.0
-    for size in own[2, :leaders].tolist():
+    for size in below_sums[2, :leaders].tolist():
         total += size
     total, factor = steep * total, 1.0
     if loss.evens_lists and total > 0.0:
         factor = log(1.0 + 2.0 * total) / (log(2.0) * (2.0 * total))
-    return (sums[0] - own[0]) * (steep * factor), (sums[1] + own[1]) * (steep * loss.parameter * factor)
+    return (sums[0] - below_sums[0]) * (steep * factor), (sums[1] + below_sums[1]) * (steep * loss.parameter * factor)
 
 
 def _scale(loss: ListLoss, y: list[float], gains: list[float]) -> float:

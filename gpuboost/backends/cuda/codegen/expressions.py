@@ -35,8 +35,8 @@ class Expressions:
         handler = getattr(self, f"_{type(node).__name__.lower()}", None)
         if handler is None:
             self.source.refuse(node, f"holds {_described(node)}, which does not become CUDA")
-        found: Term = handler(node)
-        return found
+        term: Term = handler(node)
+        return term
 
     def terms(self, node: ast.expr) -> tuple[str, tuple[NumberKind, ...]] | list[Term]:
         """Several numbers: the terms of a tuple, or a call that returns one with the kinds of its parts."""
@@ -69,17 +69,17 @@ class Expressions:
         return self._number(node, self._meaning(node))
 
     def _number(self, node: ast.expr, value: Any) -> Term:
-        found = constant(value)
-        if found is None:
+        term = constant(value)
+        if term is None:
             self.source.refuse(node, f"uses {ast.unparse(node)}, which is {value!r} and not a number of 64 bits")
-        return found
+        return term
 
     def _binop(self, node: ast.BinOp) -> Term:
         left, right = self.term(node.left), self.term(node.right)
-        found = binary(node.op, left, right)
-        if found is None:
+        term = binary(node.op, left, right)
+        if term is None:
             self.source.refuse(node, f"holds {ast.unparse(node)}, an operation that is not known for these numbers")
-        return found
+        return term
 
     def _unaryop(self, node: ast.UnaryOp) -> Term:
         operand = self.term(node.operand)
@@ -106,15 +106,15 @@ class Expressions:
         return Term(f"({' && '.join(parts)})", "bool")
 
     def _boolop(self, node: ast.BoolOp) -> Term:
-        found = self.term(node.values[0])
+        term = self.term(node.values[0])
         for value in node.values[1:]:
             other = self.term(value)
-            if found.kind == other.kind == "bool":
+            if term.kind == other.kind == "bool":
                 sign = "&&" if isinstance(node.op, ast.And) else "||"
-                found = Term(f"({found.code} {sign} {other.code})", "bool")
+                term = Term(f"({term.code} {sign} {other.code})", "bool")
             else:  # Python's answer is one of the two
-                found = chosen(found, *((other, found) if isinstance(node.op, ast.And) else (found, other)))
-        return found
+                term = chosen(term, *((other, term) if isinstance(node.op, ast.And) else (term, other)))
+        return term
 
     def _ifexp(self, node: ast.IfExp) -> Term:
         return chosen(self.term(node.test), self.term(node.body), self.term(node.orelse))
@@ -139,7 +139,7 @@ class Expressions:
         return Term(text, kinds[0])
 
     def _known_call(self, node: ast.Call, function: Any, arguments: list[Argument]) -> Term:
-        numbers = [one for one in arguments if isinstance(one, Term)]
+        numbers = [argument for argument in arguments if isinstance(argument, Term)]
         if len(numbers) != len(arguments):
             self.source.refuse(node, f"hands an array to {ast.unparse(node.func)}")
         try:
@@ -175,9 +175,9 @@ class Expressions:
         return self.rows.get(node.id) if isinstance(node, ast.Name) else None
 
     def _arguments(self, node: ast.Call) -> list[Argument]:
-        if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
+        if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             self.source.refuse(node, f"calls {ast.unparse(node.func)} with more than plain positional arguments")
-        return [self._row(one) or self.term(one) for one in node.args]
+        return [self._row(argument) or self.term(argument) for argument in node.args]
 
     def _meaning(self, node: ast.expr) -> Any:
         """The value of a name from outside the function, or None."""

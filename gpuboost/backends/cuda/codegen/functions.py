@@ -50,8 +50,9 @@ class Library:
         names = source.parameters
         if len(names) != len(types):
             source.refuse(source.node, f"takes {len(names)} arguments and is given {len(types)}")
-        given: dict[str, NumberKind] = {name: kind for name, kind in zip(names, types, strict=True) if kind in C_TYPE}  # type: ignore[misc]
-        kinds, returned = dict(given), tuple[NumberKind, ...]()
+        pairs = zip(names, types, strict=True)
+        parameters: dict[str, NumberKind] = {name: kind for name, kind in pairs if kind in C_TYPE}  # type: ignore[misc]
+        kinds, returned = dict(parameters), tuple[NumberKind, ...]()
         rows = {name: local(name) for name, kind in zip(names, types, strict=True) if kind == ROW}
         while True:
             before = dict(kinds), returned
@@ -62,10 +63,10 @@ class Library:
                 break
         if returned and not _always_returns(source.body):
             source.refuse(source.node, "may end without a return")
-        return self._written(source, types, given, kinds, returned, lines)
+        return self._written(source, types, parameters, kinds, returned, lines)
 
     def _written(
-        self, source: FunctionSource, types: tuple[str, ...], given: dict[str, NumberKind],
+        self, source: FunctionSource, types: tuple[str, ...], parameters: dict[str, NumberKind],
         kinds: dict[str, NumberKind], returned: tuple[NumberKind, ...], lines: list[str],
     ) -> tuple[str, tuple[NumberKind, ...]]:  # fmt: skip
         name = (
@@ -78,19 +79,19 @@ class Library:
             text += f"struct {name}_result {{ {members} }};\n"
         pairs = zip(source.parameters, types, strict=True)
         taken = (
-            f"const Row {local(p)}" if kind == ROW else f"{C_TYPE[given[p]]} given_{local(p)}" for p, kind in pairs
+            f"const Row {local(p)}" if kind == ROW else f"{C_TYPE[parameters[p]]} given_{local(p)}" for p, kind in pairs
         )
         text += f"static __device__ {result} {name}({', '.join(taken)})\n{{\n"
         for variable, kind in kinds.items():
-            start = f"given_{local(variable)}" if variable in given else "0"
+            start = f"given_{local(variable)}" if variable in parameters else "0"
             text += f"    {C_TYPE[kind]} {local(variable)} = {start};\n"
         self._parts.append(text + "\n".join(lines) + "\n}\n")
         return name, returned
 
     def _call(self, function: Callable[..., Any], arguments: Sequence[Argument]) -> tuple[str, tuple[NumberKind, ...]]:
-        types = tuple(one.kind if isinstance(one, Term) else ROW for one in arguments)
+        types = tuple(argument.kind if isinstance(argument, Term) else ROW for argument in arguments)
         name, returned = self.function(function, types)
-        texts = ", ".join(one.code if isinstance(one, Term) else one for one in arguments)
+        texts = ", ".join(argument.code if isinstance(argument, Term) else argument for argument in arguments)
         return f"{name}({texts})", returned
 
 
@@ -141,27 +142,27 @@ class _Body:
     def _augassign(self, node: ast.AugAssign) -> list[str]:
         target = node.target
         if isinstance(target, (ast.Name, ast.Subscript)):
-            found = binary(node.op, self.expressions.term(target), self.expressions.term(node.value))
-            if found is not None:
-                return [self._store(target, found)]
+            term = binary(node.op, self.expressions.term(target), self.expressions.term(node.value))
+            if term is not None:
+                return [self._store(target, term)]
         self.source.refuse(node, f"holds {ast.unparse(node)!r}, which does not become CUDA")
 
     def _stored(self, target: ast.expr, value: ast.expr) -> list[str]:
         if not isinstance(target, ast.Tuple):
             return [self._store(target, self.expressions.term(value))]
-        found, lines = self.expressions.terms(value), []
+        terms, lines = self.expressions.terms(value), []
         self.temporaries += 1
         prefix = f"t{self.temporaries}"
-        if isinstance(found, tuple):
-            text, kinds = found
+        if isinstance(terms, tuple):
+            text, kinds = terms
             lines.append(f"const auto {prefix} = {text};")
             parts = [Term(f"{prefix}.r{i}", kind) for i, kind in enumerate(kinds)]
         else:  # all are computed before the first is stored
-            parts = [Term(f"{prefix}_{i}", part.kind) for i, part in enumerate(found)]
-            lines += [f"const {C_TYPE[p.kind]} {t.code} = {p.code};" for p, t in zip(found, parts, strict=True)]
+            parts = [Term(f"{prefix}_{i}", part.kind) for i, part in enumerate(terms)]
+            lines += [f"const {C_TYPE[p.kind]} {t.code} = {p.code};" for p, t in zip(terms, parts, strict=True)]
         if len(parts) != len(target.elts):
             self.source.refuse(target, f"unpacks {len(parts)} values into {len(target.elts)}")
-        return lines + [self._store(one, part) for one, part in zip(target.elts, parts, strict=True)]
+        return lines + [self._store(element, part) for element, part in zip(target.elts, parts, strict=True)]
 
     def _store(self, target: ast.expr, value: Term) -> str:
         if isinstance(target, ast.Subscript):
@@ -177,12 +178,12 @@ class _Body:
             if self.returned:
                 self.source.refuse(node, "returns a value in one place and none in another")
             return ["return;"]
-        found = self.expressions.terms(node.value)
-        if isinstance(found, tuple):
-            text, kinds = found
+        terms = self.expressions.terms(node.value)
+        if isinstance(terms, tuple):
+            text, kinds = terms
             parts = [Term(f"r.r{i}", kind) for i, kind in enumerate(kinds)]
             return [f"{{ const auto r = {text}; return {self._packed(node, parts)}; }}"]
-        return [f"return {self._packed(node, found)};"]
+        return [f"return {self._packed(node, terms)};"]
 
     def _packed(self, node: ast.Return, parts: list[Term]) -> str:
         if self.returned and len(parts) != len(self.returned):

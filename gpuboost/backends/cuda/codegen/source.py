@@ -79,14 +79,14 @@ def source_of(function: Callable[..., Any]) -> FunctionSource:
             f"loss: the text of {name} cannot be found, and a GPU needs it to compile it. "
             "Define it in a file or a notebook cell, or pass device='cpu'."
         ) from None
-    found = [node for node in _functions("".join(lines)) if _is_of(node, code)]
-    if len(found) != 1:
+    nodes = [node for node in _functions("".join(lines)) if _is_of(node, code)]
+    if len(nodes) != 1:
         raise DeviceError(
             f"loss: {name} ({code.co_filename}, line {code.co_firstlineno}) cannot be told from other functions there. "
             "Give each a line of its own; if the file was changed, import it again."
         )
-    _check_signature(found[0], name, code)
-    return FunctionSource(name, code.co_filename, found[0], _names(function))
+    _check_signature(nodes[0], name, code)
+    return FunctionSource(name, code.co_filename, nodes[0], _names(function))
 
 
 @cache
@@ -112,7 +112,7 @@ def _is_of(node: FunctionNode, code: CodeType) -> bool:
     places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column]
     if node.lineno != code.co_firstlineno:
         return False
-    return all(begin <= place <= end for place in places)
+    return all(begin <= position <= end for position in places)
 
 
 def _check_signature(node: FunctionNode, name: str, code: CodeType) -> None:

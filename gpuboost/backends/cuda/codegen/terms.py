@@ -159,7 +159,7 @@ Rule: TypeAlias = Callable[..., Term]
 
 
 def _float_function(name: str) -> Rule:
-    return lambda *given: Term(f"{name}({', '.join(one.to('float') for one in given)})", "float")
+    return lambda *arguments: Term(f"{name}({', '.join(argument.to('float') for argument in arguments)})", "float")
 
 
 def _predicate(name: str) -> Rule:
