@@ -60,7 +60,7 @@ class EngineKind(Protocol):
         ...
 
     def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> Engine:
-        """Start that many workers, each with this fit and a machine that ``machine()`` makes, or a bench.
+        """Start that many workers, each with this fit and a machine that ``machine()`` makes, or a slot.
 
         Raises:
             DeviceError: if they cannot be started: nothing to connect to, or not within the time allowed.

@@ -1,4 +1,4 @@
-"""flatten: trees as straight-line programmes over the codes of a block of rows.
+"""flatten: trees as straight-line programs over the codes of a block of rows.
 
 A tree of at most 256 leaves becomes a list of operations without a branch. Each asks three questions, of a node and
 its two children, and takes one of four answers, for 64 rows in one go; an answer is a leaf, or what an earlier
@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 
-MOST_LEAVES = 256  # of a programme: an answer is one byte
+MOST_LEAVES = 256  # of a program: an answer is one byte
 NODE, ANSWER, OUT, STEP_COLUMNS = 0, 3, 7, 8  # of a step: three nodes asked, four answers, slot of the result
 
 

@@ -166,7 +166,7 @@ def _row(base, table, row, width):
 
 @kernel
 def _execute(codes, ops, begin, end, result_codes, looked_up):
-    """found[0 : width] = number of the leaf of every row of a block, as bytes, by the tree's programme."""
+    """results[0 : width] = number of the leaf of every row of a block, as bytes, by the tree's program."""
     width = codes.shape[1]
     base, table, constants = codes.ctypes.data, looked_up.ctypes.data, result_codes.ctypes.data
     results = constants + CONSTANTS

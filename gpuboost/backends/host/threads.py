@@ -15,7 +15,7 @@ from weakref import finalize
 
 from gpuboost.backends.host.affinity import UNKNOWN, allowed, inherit, keep_off, let_run_on, processor
 
-Part: TypeAlias = Callable[[int], object]
+Task: TypeAlias = Callable[[int], object]
 LATE_AFTER = 0.0005  # seconds after its caller's end until a worker counts as late
 
 
@@ -28,7 +28,7 @@ class ThreadPool:
         self.size = size
         self._idle: list[_WorkerGroup] = []
 
-    def run(self, work: Part) -> None:
+    def run(self, work: Task) -> None:
         """Raise the exception of a part, once all parts have ended."""
         if self.size == 1:
             work(0)
@@ -56,7 +56,7 @@ class ThreadPool:
         """Number of threads to wake for work of that size, if each is to have at least ``per_thread`` of it."""
         return 1 if self.size == 1 else max(1, min(self.size, size // per_thread))
 
-    def run_parts(self, parts: int, work: Part) -> None:
+    def run_parts(self, parts: int, work: Task) -> None:
         """``work(part)`` for part 0 .. parts - 1, at most ``size`` of them; one part wakes no thread."""
         if parts == 1:
             work(0)
@@ -95,7 +95,7 @@ class _Worker:
 
     def __init__(self, part: int, processors: frozenset[int]) -> None:
         self._part, self._processors = part, processors
-        self._work: list[Part | None] = []  # one piece at most, run by the thread that takes it out
+        self._work: list[Task | None] = []  # one piece at most, run by the thread that takes it out
         self._failure: BaseException | None = None
         self.late = False
         self._go, self._done = threading.Lock(), threading.Lock()
@@ -105,7 +105,7 @@ class _Worker:
         thread.start()  # returns when it runs, and has its number
         self.thread = thread.native_id or 0
 
-    def start(self, work: Part | None) -> None:
+    def start(self, work: Task | None) -> None:
         self._work.append(work)
         if self._go.locked():  # else it was released for earlier work that the caller took, and has not woken up since
             self._go.release()

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-Value = TypeVar("Value")
+Memoised = TypeVar("Value")
 
 
-class Memo(Generic[Value]):
+class Memo(Generic[Memoised]):
     """The last value of ``make(key, *rest)``, made again when ``key`` is another object, even an equal one.
 
     ``rest`` belongs to the key and is not compared.
     """
 
-    def __init__(self, make: Callable[..., Value]) -> None:
+    def __init__(self, make: Callable[..., Memoised]) -> None:
         self._make = make
-        self._entry: tuple[Any, Value] | None = None
+        self._entry: tuple[Any, Memoised] | None = None
 
-    def of(self, key: Any, *rest: Any) -> Value:
+    def of(self, key: Any, *rest: Any) -> Memoised:
         """``make(key, *rest)``, or its last value."""
         entry = self._entry  # read once: another thread may replace it meanwhile
         if entry is None or entry[0] is not key:

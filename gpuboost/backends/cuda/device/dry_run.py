@@ -127,7 +127,7 @@ class DryRun:
         return launch
 
     def beyond(self, work: Callable[[], None]) -> None:
-        """Other devices are no part of a rehearsal."""
+        """Other devices are no part of a dry run."""
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
