@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-Memoised = TypeVar("Value")
+Memoised = TypeVar("Memoised")
 
 
 class Memo(Generic[Memoised]):
