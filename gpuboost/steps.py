@@ -16,7 +16,7 @@ from gpuboost.types import Array, TrainingSet, Tree
 
 
 class Step(Protocol):
-    """``curvature`` says what stands for h; ``refine`` may replace the leaf values of a finished tree."""
+    """A step rule: ``curvature`` replaces h; ``refine`` may replace the leaf values of a finished tree."""
 
     def curvature(self, loss: Loss) -> float | None:
         """None for the loss's own second derivative, or the constant that takes its place."""
@@ -105,7 +105,7 @@ class QuantileStep:
 
 @dataclass(frozen=True, slots=True)
 class LineSearchStep:
-    """As far along a tree, or along each leaf by itself, as lowers the loss most, on all rows.
+    """Line search along the tree, or along each leaf separately, for the least loss on all rows.
 
     The direction is the constant step (of a loss that is not smooth, the mean negative gradient), so a length of 1 is
     that step. Newton's method with a bracket, to a relative 1e-6, at most 20 passes over the rows; for the absolute and
@@ -150,7 +150,7 @@ class LineSearchStep:
 
 
 def automatic(loss: Loss) -> Step:
-    """Quantiles where the loss is a quantile, Newton where it has curvature, the mean gradient elsewhere."""
+    """Default step: quantiles for a quantile loss, Newton if the loss has curvature, else the mean gradient."""
     if loss.leaf_quantile is not None:
         return QuantileStep()
     return NewtonStep() if loss.has_curvature else GradientStep()

@@ -11,7 +11,7 @@ from gpuboost.errors import InputError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a suite and show, write and draw what came of it."""
+    """Run a suite; show, write and plot its results."""
     from gpuboost.benchmarks.cases import suites
     from gpuboost.benchmarks.experiments import experiments
 

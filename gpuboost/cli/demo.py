@@ -31,7 +31,7 @@ class Set:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Held-out scores of three models, and whether the reloaded one gave the same bits."""
+    """Held-out scores of three models, and whether the reloaded model gave the same bits."""
 
     ours: Scores
     sklearn: Scores
@@ -133,7 +133,7 @@ def _outcome(data: Set, options: argparse.Namespace) -> Outcome:
 
 
 def _same_after_reload(model: Any, x: Any) -> bool:
-    """Save, load, predict: are the predictions equal to the last bit?"""
+    """True if a saved and loaded model predicts the same to the last bit."""
     import gpuboost
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""``gpuboost info``: what is installed, what it can run on, and why not on the rest."""
+"""``gpuboost info``: installed versions, usable devices, and the reasons why others cannot be used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "cupy-cuda12x", "cupy-cu
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what this machine offers, and why a device is not usable."""
+    """Print the devices of this machine, and why a device is not usable."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

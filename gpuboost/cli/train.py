@@ -110,7 +110,7 @@ def _check(options: argparse.Namespace, parameters: dict[str, Any]) -> None:
 
 
 def _langevin(options: argparse.Namespace) -> dict[str, Any]:
-    """The policy that the options speak of, and how many draws are kept of its chain."""
+    """The Langevin policy of the options, and the number of draws to keep of its chain."""
     from gpuboost.langevin import Langevin
 
     asked = {name: value for name, value in vars(options).items() if name in LANGEVIN}

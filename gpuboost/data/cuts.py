@@ -150,7 +150,7 @@ def _mapper(n_threads: int) -> Iterator[Map]:
 
 
 def _tiles(x: NDArray[Any], rows: Integers | None, each: Map) -> Iterator[tuple[int, NDArray[Any]]]:
-    """(first feature, sampled values by column), some features at a time. What is yielded may be written to."""
+    """Yield (first feature, sampled values by column), some features at a time. The values may be written to."""
     n, d = x.shape[0] if rows is None else len(rows), x.shape[1]
     buffer = np.empty((min(_TILE, d), n), dtype=x.dtype)
 

@@ -1,4 +1,4 @@
-"""Cuts that the user gives: borders of another library, of a paper's protocol, or those a field has agreed on."""
+"""Bin edges given by the user: of another library, of a paper's protocol, or the usual ones of a field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Thresholds = NDArray[np.float64]
 
 
 def check_cuts(given: Any, columns: Columns, max_bins: int) -> dict[int, Thresholds]:
-    """The thresholds by number of their column; columns that are not in it are to be cut as usual.
+    """Thresholds by column number; columns that are not listed are binned as usual.
 
     given: None, a mapping of column (name or number) to thresholds, a sequence of d entries (thresholds, or None to
     have them chosen), or the ``cuts`` of another Dataset.

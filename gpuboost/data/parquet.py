@@ -118,7 +118,7 @@ class _Sampled:
         raise InputError(f"features: columns of Parquet files must be numbers; {list(columns)} are to be replaced.")
 
     def first_infinite(self) -> None:
-        """They are refused where they are read."""
+        """None: infinite values are refused where they are read."""
 
 
 def from_parquet(

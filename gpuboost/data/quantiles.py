@@ -1,4 +1,4 @@
-"""From the distinct values of a feature and their weights to the cuts between them.
+"""Quantile cuts from the distinct values of a feature and their weights.
 
 Weights are whole numbers here, so every sum is exact whatever its order, and nothing depends on the machine.
 """

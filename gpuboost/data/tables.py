@@ -121,7 +121,7 @@ def _refuse(row: int, f: int, table: Table, value: str = "one") -> NoReturn:
 
 
 def _refuse_device(X: Any) -> None:
-    """Raise InputError if X lives on a GPU: an estimator knows what to do with it, the host does not."""
+    """Raise InputError if X lives on a GPU: estimators accept it, functions of the host do not."""
     if hasattr(X, "__cuda_array_interface__"):
         raise InputError(
             f"X: a {type(X).__name__} on a GPU goes to fit, predict and eval_set of an estimator; here X must be on "

@@ -1,8 +1,8 @@
-"""The seam between the server and whatever runs its workers: threads, a cluster, or a simulation of one.
+"""The interface between the server and the engine of its workers: threads, a cluster, or a simulation.
 
-An engine knows nothing of boosting. It starts workers, hands each the pulls it is told to, and reports what comes
-back; in which order is its affair. The server (``execution.server``) does all the rest, for every engine alike: which
-worker pulls when, staleness, the log, what becomes of a failure.
+An engine knows nothing of boosting. It starts workers, submits pulls to them and reports their results in any order.
+The server (``execution.server``) does the rest for every engine: which worker pulls when, staleness, the log,
+failures.
 
 A new kind of engine is a frozen dataclass of its options with a method ``start``; ``ENGINES`` gives it a name.
 """
@@ -24,7 +24,7 @@ class Engine(Protocol):
     """Running workers, numbered from 0. Used by one thread, the server's."""
 
     def submit(self, worker: int, pull: Pull) -> Pull:
-        """Give the worker, which is idle, something to build. Returns at once: the pull, its target where it lies."""
+        """Submit a pull to an idle worker and return at once: the pull, with its target where the worker reads it."""
         ...
 
     def wait(self) -> Push | Failure:
@@ -35,15 +35,15 @@ class Engine(Protocol):
         ...
 
     def replace(self, worker: int) -> bool:
-        """Put a fresh worker in the place of one that failed, idle. False if there is no place for one any more."""
+        """Replace a failed worker by a new idle one. False if there is no room for one."""
         ...
 
     def now(self) -> float:
-        """Seconds since the engine was started, by its own clock: a simulation's is not the wall's."""
+        """Seconds since the engine was started, by its own clock, which may be simulated."""
         ...
 
     def stop(self) -> None:
-        """End all workers and wait until they are gone; what they are building is lost. May be called again."""
+        """End all workers and wait until they are gone; unfinished trees are lost. May be called again."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The log of a run: who built which tree from which version. With it, a run can be done again to the last bit."""
+"""The log of a run: which worker built which tree from which version. A run can be replayed from it to the last bit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One line for each pull, in the order in which the server was done with it.
+    """One line per pull, in the order in which the server finished with them.
 
     Lines are tuples of these: ``ticket`` (which names the random numbers of the round's trees), ``worker``, ``pulled``
     (version of the gradients they were fitted to), ``applied`` (version of the model that they were added to, or None),

@@ -44,7 +44,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A worker that raised, or is no longer there. It has lost at most the pull of that ticket."""
+    """A worker that raised or died. At most the pull of that ticket is lost."""
 
     worker: int
     ticket: int
@@ -54,7 +54,7 @@ class Failure:
 
 
 class BuildTrees(Protocol):
-    """A worker's half of a round: a function, blind to the scores, to the model and to other workers.
+    """The worker's part of a round: a function that does not see the scores, the model or other workers.
 
     It can be pickled if its data are in the host's memory and its recipe's parts can be.
     """

@@ -30,7 +30,7 @@ class Arrival:
 
 
 class Workers(Protocol):
-    """The loop's side of the conversation. Both methods are called once a round, in this order."""
+    """The workers, as the loop uses them. Both methods are called once per round, in this order."""
 
     def publish(self, version: int, answer: Answer, /) -> None: ...
     def receive(self) -> Arrival: ...
@@ -53,7 +53,7 @@ class Past:
 
 
 class Tickets:
-    """The smallest number that no tree was named by yet. What comes back unused is given out again."""
+    """Numbers of trees: the smallest unused one. A number that comes back unused is given out again."""
 
     def __init__(self, past: Past) -> None:
         self._used = {line.ticket for line in past.log if line.outcome != "failed"}

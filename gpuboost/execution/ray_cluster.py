@@ -1,4 +1,4 @@
-"""Ray, as far as this library needs it: a connection, actors on it, and errors that say what to do.
+"""Ray: a connection, actors on it, and errors that say what to do.
 
 Only the core of Ray is used, placement of actors and its object store; neither Ray Train nor ray.util.collective.
 """
@@ -84,7 +84,7 @@ class Ray:
 
 
 class Connection:
-    """A Ray that is there. ``close`` ends it if it was started, or connected to, by us.
+    """A connection to Ray. ``close`` ends it if it was opened by this library.
 
     Raises
     ------
@@ -117,7 +117,7 @@ class Connection:
             raise DeviceError(f"engine: Ray cannot be started or reached {where}: {error}") from error
 
     def hire(self, cls: type, size: int, *args: Any, gpus: int = 0) -> list[Any]:
-        """So many actors of a class, none of them waited for. One that dies is not started again by Ray.
+        """Start ``size`` actors of a class without waiting for them. Ray does not restart one that dies.
 
         gpus: that each has for itself, as cuda:0 and on.
         """

@@ -26,7 +26,7 @@ NO_ROOM = no_room("engine", "the data once a node, and a target for each worker"
 
 
 class Builder:
-    """The actor: blind to the scores, to the model and to other workers."""
+    """The actor of a worker. It does not see the scores, the model or other workers."""
 
     def __init__(self, fit: Any, machine: BackendFactory) -> None:
         data = getattr(fit, "data", None)
@@ -100,7 +100,7 @@ class RayEngine:
                     )
 
     def replace(self, worker: int) -> bool:
-        """Not waited for: a cluster that lost a node may have no place for it."""
+        """Start a new actor without waiting for it: a cluster that lost a node may have no room for it."""
         if self._homeless(worker):
             return False
         self._connection.dismiss([self._actors[worker]])

@@ -1,4 +1,4 @@
-"""A run done again by its log, to the last bit: what was built from which version is known, so nothing is left open."""
+"""Replay of a run from its log, to the last bit: the log fixes which tree was built from which version."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The server: hands out targets, takes in trees, and decides what becomes of those that come late or not at all.
+"""The server: sends targets, receives trees, and handles stale trees and failed workers.
 
-It is the same for every engine. It runs in the thread that fits, and has the workers build on while that thread adds a
-tree to the model.
+It is the same for every engine. It runs in the thread that called ``fit``; workers go on building while that thread
+adds a tree to the model.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Server:
             self._waiting.append(_Waiting(message, order, order.began + message.seconds))
 
     def _make_good(self, failure: Failure, order: _UnderWay) -> None:
-        """Say what happened, and put a fresh worker in the place of the one that failed."""
+        """Warn of a failed worker and replace it."""
         pull, now = order.pull, self._engine.now()
         line = Built(pull.ticket, failure.worker, pull.version, None, 0.0, "failed", order.began, now, now)
         self._log.append(line)

@@ -1,4 +1,4 @@
-"""A cluster that is not there: the real algorithm, on a clock of its own.
+"""A simulated cluster: the real algorithm on a simulated clock.
 
 Trees are really built, each on the gradients that its worker would have seen, and come in when they would have. So a
 thousand workers can be studied on one core, the same every time, and the model is the one that such a cluster makes.

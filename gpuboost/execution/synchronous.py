@@ -1,4 +1,4 @@
-"""An engine without threads: what is submitted is built at once, by the caller, and comes back in that order."""
+"""A synchronous engine without threads: the caller builds each pull at once, and results come back in order."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gpuboost.execution.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Synchronous:
-    """See ``EngineKind``. ``shared``: the workers take turns with one machine."""
+    """See ``EngineKind``. ``shared``: the workers use one backend by turns."""
 
     shared: bool = False
     in_process: ClassVar[bool] = True
 
     def check(self, fit: BuildTrees) -> None:
-        """Nothing is sent anywhere."""
+        """Accept every fit: nothing is sent."""
 
     def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> SynchronousEngine:
         return SynchronousEngine(fit, machine, workers, self.shared)
@@ -59,7 +59,7 @@ class SynchronousEngine:
 
 
 def synchronous(execution: Execution) -> Execution:
-    """The same with as many trees under way, on as many machines, in one thread; itself if it has no workers."""
+    """The same execution with as many trees and backends, in one thread; itself if it has no workers."""
     how: Any = execution
     if not hasattr(how, "leaf_values"):
         return execution

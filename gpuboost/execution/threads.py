@@ -23,7 +23,7 @@ Reports: TypeAlias = "SimpleQueue[tuple[SimpleQueue[Pull | None], Push | Failure
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """The engine "threads". Each worker is one thread; what they compute with holds one more of its own for none.
+    """The engine "threads". Each worker is one thread and computes with that thread alone.
 
     ``patience``: seconds without an answer after which a worker counts as lost. None: never.
     """
@@ -32,7 +32,7 @@ class Threads:
     in_process: ClassVar[bool] = True
 
     def check(self, fit: BuildTrees) -> None:
-        """Whatever can be called can be called by a thread."""
+        """Accept every fit: a thread can call any function."""
 
     def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> ThreadEngine:
         return ThreadEngine(fit, machine.slots(), workers, self.patience)
@@ -81,7 +81,7 @@ class ThreadEngine:
         return perf_counter() - self._start
 
     def stop(self) -> None:
-        """Waits for the trees that are being built, as long as there is patience: a thread cannot be interrupted."""
+        """Wait for the trees that are being built, up to the timeout: a thread cannot be interrupted."""
         for worker in self._workers:
             worker.stop()
         for worker in self._workers:
@@ -91,14 +91,14 @@ class ThreadEngine:
                 worker.slot.close()
 
     def _left(self) -> float | None:
-        """Seconds until the patience with some worker is at an end."""
+        """Seconds until the first worker's timeout."""
         if self._patience is None or not self._ordered:
             return None
         first = min(since for since, _ in self._ordered.values())
         return max(0.0, first + self._patience - self.now())
 
     def _left_to_itself(self) -> Failure:
-        """The worker that has been silent for longest."""
+        """Failure of the worker that has not answered for the longest time."""
         worker = min(self._ordered, key=lambda number: self._ordered[number])
         _, ticket = self._ordered.pop(worker)
         why = f"{timeout_message(worker, self._patience)} Its thread cannot be ended, and is left to itself."

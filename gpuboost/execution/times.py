@@ -27,7 +27,7 @@ class Time(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Always the same."""
+    """A constant duration."""
 
     value: float
 
@@ -40,7 +40,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class ExponentialTimes:
-    """Without memory: the law that queueing theory assumes."""
+    """Exponential distribution, the assumption of queueing theory."""
 
     mean: float
 
@@ -57,7 +57,7 @@ Exponential = ExponentialTimes
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """Skewed to the right, as measured times are. ``spread`` is the standard deviation of the logarithm."""
+    """Log-normal distribution, as measured times have. ``spread`` is the standard deviation of the logarithm."""
 
     median: float
     spread: float = 0.25
@@ -72,7 +72,7 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class Straggling:
-    """Now and then, by ``probability``, ``factor`` times as long as ``usual``."""
+    """Stragglers: with ``probability``, ``factor`` times as long as ``usual``."""
 
     usual: Any
     probability: float = 0.05
@@ -103,7 +103,7 @@ def time(name: str, value: Any) -> Time:
 
 
 def uniform(key: Key) -> float:
-    """A number in (0, 1). Drawn on the host and once in a while, so a hash does; no kernel needs it."""
+    """A number in (0, 1) from a hash of the key: drawn on the host only, and rarely."""
     seed = b"".join(word.to_bytes(4, "little") for word in key.words)
     lot = int.from_bytes(blake2b(seed, digest_size=8).digest(), "little") >> 11
     return (lot + 0.5) * 2.0**-53

@@ -1,4 +1,4 @@
-"""JSON read with suspicion: every value has the type, the range and the place that the format gives it, or is refused.
+"""Strict JSON: a value without the type, range and place that the format gives it is refused.
 
 Nothing here runs what it reads, follows what it names or trusts a length. All refusals are ``InputError`` and say
 where: ``model file: trees[3].left[7]: ...``.

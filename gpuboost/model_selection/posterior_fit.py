@@ -1,4 +1,4 @@
-"""A posterior whose temperature and prior are chosen by how well it predicts rows that it has not seen."""
+"""A posterior whose temperature and prior are chosen by the likelihood of held-out rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEAST = 1e-12  # probability of a label; its logarithm must be finite
 
 @dataclass(frozen=True, slots=True)
 class PosteriorFit:
-    """The model of all rows, and what its temperature and its prior were chosen by."""
+    """The model of all rows, with the search results behind its temperature and prior."""
 
     model: GradientBoosting
     temperature: float

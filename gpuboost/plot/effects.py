@@ -1,4 +1,4 @@
-"""Pictures of what one feature, or two together, add to a score. ``gpuboost.plot`` shows them."""
+"""Plots of the effect of one feature, or of a pair, on a score; public in ``gpuboost.plot``."""
 
 from __future__ import annotations
 

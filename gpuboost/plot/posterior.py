@@ -1,4 +1,4 @@
-"""Pictures of chains and of what their draws tell. ``gpuboost.plot`` shows them."""
+"""Plots of Langevin chains and of posterior summaries; public in ``gpuboost.plot``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are uncertainties what they say? Held against targets of held-out rows, and against rows of another kind."""
+"""Calibration of uncertainties on held-out rows, and their separation of out-of-domain rows."""
 
 from __future__ import annotations
 

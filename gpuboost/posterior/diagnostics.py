@@ -1,4 +1,4 @@
-"""Has the chain mixed? Autocorrelation time, effective sample size and R-hat (Bayesian Data Analysis, 3rd ed., 11.4-5).
+"""Convergence: autocorrelation time, effective sample size, R-hat (Bayesian Data Analysis, 3rd ed., 11.4-5).
 
 Traces are (chains, draws, ...): several chains, or one; the quantities behind are judged each by itself.
 """

@@ -1,4 +1,4 @@
-"""Uncertainty of predictions, from the scores of the members of an ensemble, and where it comes from.
+"""Uncertainty of predictions, from the scores of the members of an ensemble, split by its source.
 
     total = data + knowledge
 

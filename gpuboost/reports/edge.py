@@ -26,7 +26,7 @@ class EdgeReport:
 
 @dataclass(slots=True)
 class EdgeRecord:
-    """Notes while a fit goes on what a report needs. What is on a device is not measured.
+    """Collects the numbers of a report during a fit. Rounds on a device are not measured.
 
     Leaf values of a constant step are -G / (c N + lambda), and c N is the cover: so a tree tells its own sums, after
     the fit, and a round costs one pass over the gradients. A line search scales them, so there G is summed again.

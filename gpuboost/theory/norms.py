@@ -1,4 +1,4 @@
-"""The four norms of RGBM (definition 3.2): what random-then-greedy selection makes of a vector of correlations."""
+"""The four norms of RGBM (definition 3.2): mean correlation of the best learner under random-then-greedy selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closed forms, and the theorems as numbers."""
+"""Closed forms, and the bounds of the theorems."""
 
 from __future__ import annotations
 

@@ -31,13 +31,13 @@ class FunctionWatcher:
         self.function = function
 
     def begin(self, plan: Plan) -> None:
-        """A function has nothing to forget."""
+        """Do nothing: a function has no state."""
 
     def __call__(self, record: Round) -> bool:
         return bool(self.function(record))
 
     def end(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: a function holds no resource."""
 
 
 def as_watcher(callback: Any) -> Watcher:
@@ -48,7 +48,7 @@ def as_watcher(callback: Any) -> Watcher:
 
 
 class Watchers:
-    """All that follows one fit.
+    """The callbacks of one fit.
 
     Used as a context: ``begin`` of each on the way in, ``end`` of each that has begun on the way out, whatever happens.
     """
@@ -71,9 +71,9 @@ class Watchers:
         self._open.close()
 
     def catch_up(self, evals: Iterable[Evals], before: int) -> bool:
-        """Let those that remember see the rounds that were done before the fit was interrupted.
+        """Show the rounds before an interruption to the callbacks that keep a history.
 
-        ``before`` is how many rounds the model had when it was begun. Returns whether one of them asks for a stop.
+        ``before``: number of rounds of the initial model. Returns True if one of the callbacks asks for a stop.
         """
         stops = False
         for round, seen in enumerate(evals):

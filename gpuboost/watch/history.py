@@ -33,4 +33,4 @@ class History:
         return False
 
     def end(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is held."""

@@ -76,7 +76,7 @@ class ProgressLines:
             self._say(f"[{done:>{len(str(record.rounds))}}/{record.rounds}] {metrics_text(record)}  {pace}")
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is held."""
 
     def _say(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Vector instructions that numba has no word for, written as portable LLVM: 64 bytes, or 8 or 16 numbers, at a time.
+"""Vector instructions that numba cannot express, in portable LLVM: 64 bytes, or 8 or 16 numbers, at a time.
 
 LLVM turns them into AVX-512, AVX2, SSE or NEON, whatever the machine has. All of them take plain addresses, as
 ``array.ctypes.data`` gives them; the caller keeps the array alive and stays within it.
@@ -199,7 +199,7 @@ def at_least(typing_context, numbers, least):
 
 @intrinsic
 def bitmap_sum(typing_context, numbers, bitmaps, words):
-    """The sum of those of 64 * ``words`` int64 whose bit is set. marks: uint64 each, the first number's bit lowest."""
+    """The sum of those of 64 * ``words`` int64 whose bit is set. bitmaps: uint64 each, the first number is bit 0."""
 
     def codegen(context, builder, signature, args):
         numbers, bitmaps, words = args

@@ -137,7 +137,7 @@ def by_steps(f, order, step, counts):
 
 @kernel
 def exchanged(f, order):
-    """Puts an order that is almost right right. False, and not done, if that takes too many exchanges."""
+    """Repair an order that is almost right. False, and not done, if that takes too many exchanges."""
     left = PATIENCE * order.size
     for place in range(1, order.size):
         i, j = order[place], place

@@ -196,7 +196,7 @@ def _execute(codes, ops, begin, end, result_codes, looked_up):
 
 @kernel
 def find(codes, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places):
-    """The leaf of tree t for each row of a block: in found, after the constants, if True; in leaf otherwise."""
+    """The leaf of tree t for each row of a block: in results, after the constants, if True; in leaf otherwise."""
     if rows < FEW or starts[0, t] == starts[0, t + 1]:
         _walk(codes, rows, nodes, leaf_of, starts[3, t], starts[1, t] < starts[1, t + 1], sets, leaf, places)
         return False
@@ -208,7 +208,7 @@ def find(codes, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, results, l
 
 @kernel
 def _add(leaf, skip, values, first, scores, output, first_row, rows):
-    """scores[output, at + r] += values[first + leaf[skip + r]]"""
+    """scores[output, first_row + r] += values[first + leaf[skip + r]]"""
     i, j, k, v = np.uint64(output), np.uint64(first_row), np.uint64(skip), np.uint64(first)
     for r in range(np.uint64(rows)):
         scores[i, j + r] += values[v + np.uint64(leaf[k + r])]
@@ -216,7 +216,7 @@ def _add(leaf, skip, values, first, scores, output, first_row, rows):
 
 @kernel
 def _write(leaf, skip, leaf_node, first, out, first_row, column, rows):
-    """out[at + r, column] = leaf_node[first + leaf[skip + r]]"""
+    """out[first_row + r, column] = leaf_node[first + leaf[skip + r]]"""
     i, j, k, v = np.uint64(first_row), np.uint64(column), np.uint64(skip), np.uint64(first)
     for r in range(np.uint64(rows)):
         out[i + r, j] = leaf_node[v + np.uint64(leaf[k + r])]

@@ -1,6 +1,6 @@
-"""best_splits under monotonic constraints. Definition: ``reference_splits.best_split`` with ``bounds.Within``.
+"""best_splits under monotonic constraints. Definition: ``reference.splits.best_split`` with ``NodeBounds``.
 
-A kernel of its own, so that trees without constraints neither pass bounds around nor wait for what reads them.
+A kernel of its own, so that trees without constraints neither pass bounds nor compile code that reads them.
 """
 
 import numpy as np

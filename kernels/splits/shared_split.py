@@ -320,6 +320,6 @@ def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n
 
 @kernel
 def close(level, node):
-    """Nothing is to be gained by splitting these."""
+    """Close nodes that have no split with a gain."""
     for v in level:
         node[v, STATE] = CLOSED

@@ -1,4 +1,4 @@
-"""Components on the CPU: spaces are shared out among the threads, or rows where there is one thing to do."""
+"""Components on the CPU: threads divide the spaces, or the rows of a single grid."""
 
 from __future__ import annotations
 

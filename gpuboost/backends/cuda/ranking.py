@@ -129,5 +129,5 @@ class RankingGradients:
 
 
 def _one_or_more(x: Array) -> Array:
-    """x, or one zero in its place: a kernel's argument must be somewhere."""
+    """x, or one zero if it is empty: a kernel needs a valid address."""
     return x if len(x) else np.zeros(1, x.dtype)

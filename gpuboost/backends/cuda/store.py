@@ -1,4 +1,4 @@
-"""Trees that stay on the device until someone asks for them, or their place is needed.
+"""Ring buffer of trees on the device, which come to the host when they are asked for or their place is needed.
 
 A tree's record is its head and its nodes. Records lie in a ring; when half of it is full, that half is fetched in one
 copy, and when its places are needed again the host waits for whatever is under way: once in ``PLACES`` trees.
@@ -97,7 +97,7 @@ class TreeStore:
 
 @dataclass(eq=False)
 class DeviceTree:
-    """Stands for a Tree, in the loop and in ``Progress.trees``."""
+    """Handle of a tree on the device, in the loop and in ``Progress.trees``."""
 
     store: TreeStore
     place: int

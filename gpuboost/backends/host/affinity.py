@@ -20,7 +20,7 @@ _here = threading.local()
 
 
 def _teller() -> Callable[[], int]:
-    """glibc's and musl's call; it takes less than a microsecond, and must not hand the GIL over meanwhile."""
+    """``sched_getcpu`` of glibc or musl; it takes less than a microsecond, and is called without releasing the GIL."""
     if sys.platform == "linux":
         try:
             return ctypes.PyDLL(None).sched_getcpu
@@ -42,7 +42,7 @@ def allowed() -> frozenset[int]:
 
 
 def inherit(processors: frozenset[int]) -> None:
-    """Said by a thread that ``keep_off`` may be asked for: what ``allowed`` is to tell in it."""
+    """Set the value of ``allowed`` for the calling thread, whose affinity ``keep_off`` will change."""
     _here.allowed = processors
 
 
@@ -56,7 +56,7 @@ def keep_off(threads: Sequence[int], taken: int) -> None:
 
 
 def let_run_on(threads: Sequence[int], processors: frozenset[int]) -> None:
-    """A wish, no need: some sandboxes do not allow it, and then nothing is done."""
+    """Set the affinity of threads, if the system allows it; some sandboxes do not."""
     if sys.platform == "linux" and processors:
         with suppress(OSError):
             for thread in threads:
