@@ -1,4 +1,4 @@
-"""Components: what is boosted where trees are not. Records of a model; how they are found is told in ``fitting``."""
+"""Components: the parts of a model whose base learners are not plain trees. ``base_learners`` fits them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuboost.types import Array, Component, Ensemble, TrainingSet, Tree
 
 
 def collapsed(ensemble: Ensemble) -> tuple[list[SmoothTerm], list[tuple[Component, float]]]:
-    """One function for each space and output, the sum of its rounds; and what does not add up, with its factor."""
+    """One function per space and output, the sum of its rounds; and the other components, with their factors."""
     parts: dict[tuple[Space, int], list[NDArray[np.float64]]] = {}
     rest: list[tuple[Component, float]] = []
     for component, factor in zip(ensemble.components, ensemble.factors[: len(ensemble.components)], strict=True):
@@ -44,13 +44,13 @@ def add(machine: Any, scores: Array, part: Tree | Component, factor: float, data
 
 @dataclass(frozen=True, slots=True)
 class EmptyComponent(Component):
-    """A round that found no way down."""
+    """A round without an improvement."""
 
     output: int
     version: int
 
     def add(self, machine: Any, scores: Array, factor: float, data: TrainingSet) -> None:
-        """There is nothing to add."""
+        """Add nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ class EstimatorComponent(Component):
         scores[self.output] += (factor * self.coefficient) * self.values(data.x)
 
     def values(self, x: Any) -> NDArray[np.float64]:
-        """(n,) before the coefficient.
+        """(n,) predictions, without the coefficient.
 
         Raises:
             InputError: if the estimator predicts anything but one finite number a row.

@@ -1,4 +1,4 @@
-"""Several chains of one model: real ensembles, and whether they agree."""
+"""Several Langevin chains of one model, and their convergence diagnostics."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _out_of_fold(
 
 
 def _refitted(model: GradientBoosting, rows: Dataset, rounds: int) -> GradientBoosting:
-    """To all rows, so there is nothing left to stop early by."""
+    """The model fitted to all rows, without early stopping, as no held-out rows are left."""
     final: GradientBoosting = clone(model)
     callbacks = tuple(callback for callback in final.callbacks if not isinstance(callback, EarlyStopping))
     final.set_params(n_estimators=rounds, early_stopping_rounds=None, callbacks=callbacks)

@@ -1,4 +1,4 @@
-"""Memory that a growing tree needs and the next one can use again.
+"""Scratch memory of a growing tree, reused by the next one.
 
 Asking for fresh arrays in every round would cost a page fault for each 4 kB of them, and leave holes between them.
 """

@@ -35,7 +35,7 @@ Slopes: TypeAlias = Callable[[Vector], tuple[Vector, Vector]]
 def along_tree(
     backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
 ) -> Tree:
-    """``Backend.line_search``, by the verbs of a backend whose arrays are the host's."""
+    """``Backend.line_search`` for a backend whose arrays are on the host."""
     if per_leaf and loss.leaf_quantile is not None:
         return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
     each = (leaf_of_row, len(tree.value)) if per_leaf else (None, 1)
@@ -112,7 +112,7 @@ def minimise(slopes: Slopes, start: Vector) -> Vector:
 
 
 def _next(rho: Vector, first: Vector, second: Vector, low: Vector, high: Vector) -> Vector:
-    """Newton's step if it stays inside, half the way if it does not, at most the double where there is no end yet."""
+    """Newton's step if it stays inside the bracket, else bisection; at most double while there is no upper end."""
     with np.errstate(all="ignore"):
         newton = rho - first / second
         usable = (second > 0.0) & np.isfinite(newton)

@@ -48,7 +48,7 @@ class NodeBounds:
         return self.score(*left, ridge) + self.score(*right, ridge)
 
     def children(self, feature: int, left: float, right: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The bounds of both, if these are their values."""
+        """Bounds of both children, given their values."""
         return parted(int(self.directions[feature]), self.low, self.high, left, right)
 
 
@@ -58,14 +58,14 @@ def of_features(directions: Sequence[int], cuts: Cuts) -> NDArray[np.int64]:
 
 
 def clipped(value: float, low: float, high: float) -> float:
-    """The value, or the bound that it lies beyond."""
+    """The value, clipped to the bounds."""
     return low if value < low else high if value > high else value
 
 
 def parted(
     direction: int, low: float, high: float, left: float, right: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The bounds of the children of a node, whose own values are left and right."""
+    """Bounds of the children of a node, given the values of both."""
     if direction == 0:
         return (low, high), (low, high)
     middle = (left + right) / 2.0
@@ -82,7 +82,7 @@ def bound_leaves(tree: Tree, cuts: Cuts, limits: Limits, *, refined: bool) -> Tr
 
 
 def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:
-    """The tree with each leaf's value within the leaf's bounds, whatever changed it since the tree was grown.
+    """The tree with each leaf value clipped to the leaf's bounds, after a change of values.
 
     Bounds are made of what the values are now: a node's own is the mean of its leaves', each weighted by H + ridge and
     over H + ridge of all. If leaf values are -G / (H + lambda), that is the node's too, and the bounds are those that

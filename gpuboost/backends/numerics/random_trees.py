@@ -1,4 +1,4 @@
-"""The shape of a tree by chance alone: the definition of ``random_structure``, and what is counted afterwards.
+"""Random tree structures: the definition of ``random_structure``, and the statistics of their nodes.
 
 A law of shapes that does not know the gradients (docs/theory/langevin.md): every split takes each feature with equal
 probability, and each cut of it; what is missing goes left or right, evenly. Cuts are quantiles, so rows are parted
@@ -49,7 +49,7 @@ def random_nodes(cuts: Cuts, candidates: Candidates, limits: Limits, key: Key) -
 
 
 def usable_features(cuts: Cuts, candidates: Candidates) -> Array:
-    """Those that have a cut."""
+    """Features that have a cut."""
     return candidates.features[cuts.n_bins[candidates.features] >= 2]
 
 

@@ -19,7 +19,7 @@ from gpuboost.types import Array, Component, DenseBins, Ensemble, TrainingSet
 
 @dataclass(frozen=True, slots=True)
 class Additive:
-    """A model made ready for prediction."""
+    """A model of components, prepared for prediction."""
 
     tables: tuple[tuple[int, Grid, Array], ...]  # output, grid, (c,) what its cells add
     rest: tuple[tuple[Component, float], ...]  # what does not add up, with its factor
@@ -70,5 +70,5 @@ def _rows(backend: Backend, ensemble: Ensemble, x: Any) -> TrainingSet:
 
 
 def _begin(ensemble: Ensemble) -> Array:
-    """(k,) what sums begin at."""
+    """(k,) initial values of the sums."""
     return ensemble.bias if ensemble.scale == 1.0 else np.zeros(ensemble.n_outputs)

@@ -18,7 +18,7 @@ _ROOM = 1 << 15  # bytes to work in for the rows of a block: they should stay in
 
 @dataclass(frozen=True, slots=True)
 class Explainer:
-    """An ensemble made ready to explain its scores. Only arrays: it can be shared by threads."""
+    """An ensemble prepared for SHAP values. Only arrays: it can be shared by threads."""
 
     forest: ForestPredictor
     paths: Paths

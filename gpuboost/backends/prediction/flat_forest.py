@@ -1,4 +1,4 @@
-"""Trees without values, flattened for the kernels: what routing of binned rows and prediction of raw ones share."""
+"""Flattened trees without values, shared by the routing of binned rows and the prediction of raw ones."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class FlatForest:
         return np.empty((blocks, s, width), np.uint8)
 
     def _arguments(self, codes: Array) -> tuple[Array, ...]:
-        """The trees, and room to work in."""
+        """Arguments of the kernels: the trees, and scratch memory."""
         width = codes.shape[2]
         results = np.empty(len(_CONSTANTS) + self.slots * width, np.uint8)
         results[: len(_CONSTANTS)] = _CONSTANTS
@@ -112,13 +112,13 @@ class FlatForest:
         return self.starts, self.ops, self.sets, self.set_slot, self.nodes, self.leaf_of, *scratch
 
     def find_leaves(self, codes: Array, n: int, out: Array, first_row: int) -> None:
-        """out[at : at + n] (rows, trees) = node ids for n coded rows."""
+        """out[first_row : first_row + n] (rows, trees) = leaf ids for n coded rows."""
         kernels.find_leaves(codes, n, 0, self.n_trees, *self._arguments(codes), self.leaf_node, out, first_row)
 
     def add(
         self, codes: Array, n: int, trees: range, values: Array, output: Array, scores: Array, first_row: int
     ) -> None:
-        """scores[output, at : at + n] += values, tree after tree, for n coded rows."""
+        """scores[output, first_row : first_row + n] += values, tree after tree, for n coded rows."""
         kernels.add_trees(codes, n, trees.start, trees.stop, *self._arguments(codes), values, output, scores, first_row)
 
     def route(self, bins: Bins, start: int, stop: int, out: Array) -> None:

@@ -1,4 +1,4 @@
-"""An ensemble made ready for prediction: flat arrays, the features it uses, and how their values become codes.
+"""Predictor of an ensemble: flat arrays, the features it uses, and look-up tables from values to codes.
 
 Order of operations, which is part of the contract: scores start at the bias and every tree in turn adds
 ``factor * value`` (rounded once), in float64; for an ensemble that was shrunk, that sum starts at 0 and the score is
@@ -101,7 +101,7 @@ class ForestPredictor:
 
 
 def with_asked_cuts(ensemble: Ensemble) -> Ensemble:
-    """The same model on only those thresholds that some node asks for: the fewer, the faster a value finds its bin."""
+    """The same model with only those thresholds that some node uses: with fewer, a value finds its bin faster."""
     cuts = ensemble.cuts
     asked = np.zeros((cuts.n_features, 256), np.bool_)
     for tree in ensemble.trees:
@@ -109,7 +109,7 @@ def with_asked_cuts(ensemble: Ensemble) -> Ensemble:
         asked[tree.nodes.feature[inner], tree.nodes.bin[inner]] = True
     new_bin = np.zeros(asked.shape, np.int32)
     new_bin[:, 1:] = np.cumsum(asked[:, :-1], axis=1)
-    new_bin[cuts.is_categorical] = 0  # no node asks there by order
+    new_bin[cuts.is_categorical] = 0  # no node compares categories by order
     pairs = enumerate(zip(cuts.thresholds, cuts.categories, strict=True))
     thresholds = tuple(every if codes is not None else every[asked[f, : len(every)]] for f, (every, codes) in pairs)
     trees = [

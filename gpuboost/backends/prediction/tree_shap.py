@@ -27,7 +27,7 @@ from gpuboost.types import Ensemble, Nodes
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The ways to all leaves, tree after tree, and the conditions on each way, column after column.
+    """Paths to all leaves, tree by tree, and the conditions on each path, column by column.
 
     A condition is one test per feature that reads the column (one, unless the column's categories were shared out):
     the set of bins that pass it, the one for missing values among them. Bin c is bit c % 64 of word c // 64.

@@ -1,4 +1,4 @@
-"""The definition of the verbs for components, in plain numpy and Python: every sum in the order that is meant."""
+"""Definition of the verbs for components, in plain NumPy and Python, with every sum in the defined order."""
 
 from __future__ import annotations
 
