@@ -36,7 +36,7 @@ class Growing:
         self.n_rounds += 1
 
     def ensemble(self, rounds: int | None = None) -> Ensemble:
-        """What it has become, or what it was after so many rounds. Whole ones, even where a signal interrupted one."""
+        """The ensemble, now or after so many rounds; only whole rounds, even if a signal interrupted one."""
         if self._last is None:
             stop, scales = self.n_rounds * self._start.n_outputs, self._scales[: self.n_rounds]
             before = self.scale if self.n_rounds else self._start.scale  # a scale that never changed

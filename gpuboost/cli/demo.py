@@ -15,7 +15,7 @@ import numpy as np
 from gpuboost.cli.scores import Scores, baseline, scores
 
 ROUNDS, DEPTH, RATE, LEAF_ROWS, PENALTY = 100, 4, 0.1, 20, 1.0
-"""What both libraries are told."""
+"""Parameters of both libraries."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ HEAD: dict[str, Any] = {
     "sample_at": SAMPLE_AT,
     "simulated": bool,
 }
-"""What is known of a run as a whole: a type, or the words there are."""
+"""Fields of a whole run: the type, or the accepted words."""
 
 KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("ticket", "worker", "pulled"), (int,)),

@@ -18,7 +18,7 @@ from gpuboost.execution.timeout import timeout_message
 from gpuboost.types import Structure
 
 Reports: TypeAlias = "SimpleQueue[tuple[SimpleQueue[Pull | None], Push | Failure]]"
-"""What workers say, each with the queue of its orders: by that it is known who is still listened to."""
+"""Reports of workers, each with the queue of its orders, which tells whether the worker has been replaced."""
 
 
 @dataclass(frozen=True, slots=True)

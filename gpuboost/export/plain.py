@@ -21,7 +21,7 @@ _LINKS = {
     "gamma": ("log", 1.0),
     "tweedie": ("log", 1.0),
 }
-"""Of each loss that has one: how scores become predictions, and by what they are multiplied first."""
+"""The link of each loss that has one, and the factor of the scores before it."""
 
 
 _MOST_CODE = 2**24  # integers below it are float32

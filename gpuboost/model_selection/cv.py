@@ -114,12 +114,12 @@ def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = 
     if y is None:
         raise InputError("y: a target is needed; pass cv(model, X, y), or a Dataset that holds one.")
     features = as_table(data)
-    rows = labelled(features, y, sample_weight, features.shape[0], group)
+    found = labelled(features, y, sample_weight, features.shape[0], group)
     return Dataset(
         features,
-        rows.y,
-        weight=rows.weight,
-        group=rows.group,
+        found.y,
+        weight=found.weight,
+        group=found.group,
         max_bins=model.max_bins,
         categorical_features=model.categorical_features,
         n_jobs=model.n_jobs,

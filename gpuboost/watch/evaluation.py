@@ -50,11 +50,11 @@ class Evaluation:
         self._show = show
 
     def __call__(self, progress: Progress) -> dict[str, dict[str, float]]:
-        return {eval_set.name: self._evaluate(eval_set, progress) for eval_set in self.sets}
+        return {one.name: self._evaluate(one, progress) for one in self.sets}
 
-    def _evaluate(self, eval_set: EvalSet, progress: Progress) -> dict[str, float]:
-        sums = eval_set.scores if eval_set.sums is None else eval_set.sums
+    def _evaluate(self, one: EvalSet, progress: Progress) -> dict[str, float]:
+        sums = one.scores if one.sums is None else one.sums
         for tree in progress.trees:
-            self._add_tree(sums, tree, progress.factor, eval_set.data)
-        self._show(sums, progress.scale, eval_set.scores)
-        return {measure.name: measure.of(eval_set.scores, eval_set.data) for measure in self.measures}
+            self._add_tree(sums, tree, progress.factor, one.data)
+        self._show(sums, progress.scale, one.scores)
+        return {measure.name: measure.of(one.scores, one.data) for measure in self.measures}

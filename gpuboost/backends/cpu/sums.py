@@ -59,7 +59,7 @@ class Scales:
 
 
 def scales(gradients: Gradients, output: int, team: ThreadPool) -> tuple[float, float]:
-    """Of g and of h. Blocks are summed in order, whoever measured them."""
+    """Scales of g and of h. Blocks are summed in order, so the result does not depend on the threads."""
     return Scales().of(gradients, output, team)
 
 

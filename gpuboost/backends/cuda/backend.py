@@ -29,7 +29,7 @@ from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
-from gpuboost.backends.cuda.predict import Predictor
+from gpuboost.backends.cuda.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.ranking import RankingGradients
 from gpuboost.backends.cuda.shares import Share, Shares
@@ -98,7 +98,7 @@ class Cuda:
         self._importance = Importance(self._runtime, self._resident, self._rounds)
         self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes, shares)
         self._line_search = LineSearch(self._runtime, self._resident, self._rounds)
-        self._predictor = Predictor(self._runtime, self._binner)
+        self._predictor = CudaPredictor(self._runtime, self._binner)
         self._smoothing = CudaSmoothing(
             self._runtime, self._resident, self._rounds, self._targets.given, ThreadPool(threads)
         )

@@ -77,8 +77,8 @@ class CudaSmoothing(Penalised):
         self._last: _Buffers | None = None
 
     def codes(self, bins: Bins, feature: int) -> Array:
-        device_bins = self._resident.bins(bins)
-        return self._runtime.download(device_bins.columns[feature * device_bins.n : (feature + 1) * device_bins.n])
+        own = self._resident.bins(bins)
+        return self._runtime.download(own.columns[feature * own.n : (feature + 1) * own.n])
 
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
         last = self._last
@@ -94,9 +94,9 @@ class CudaSmoothing(Penalised):
     ) -> Fits:
         if self._last is None or self._last.plan is not plan:
             self._last = self._room_of(plan)
-        buffers, wanted = self._last, tuple(np.unique(plan.grid[chosen]).tolist())
-        sums, units = self._sums(buffers, wanted, gradients, rows, output, bins)
-        return self._fits(plan, sums, units, chosen, buffers.workspace)
+        room, wanted = self._last, tuple(np.unique(plan.grid[chosen]).tolist())
+        sums, units = self._sums(room, wanted, gradients, rows, output, bins)
+        return self._fits(plan, sums, units, chosen, room.workspace)
 
     def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
         self.add_all(scores, ((grid, steps),), bins)
@@ -105,53 +105,47 @@ class CudaSmoothing(Penalised):
         """One launch for all tables, and one copy to the device."""
         if not tables:
             return
-        device_bins, grids = self._resident.bins(bins), [grid for grid, _ in tables]
+        own, grids = self._resident.bins(bins), [grid for grid, _ in tables]
         steps = np.concatenate([np.asarray(each, np.float64) for _, each in tables])
         records, cells = _records(grids, range(len(grids)), _first_tables(grids)), _tables(grids)
         parts = [part.reshape(-1).view(np.uint8) for part in (steps, records, cells)]
         begins = [0, *accumulate(map(len, parts))]
         sent = self._runtime.upload(np.concatenate(parts))
-        pieces = [sent[a:b] for a, b in pairwise(begins)]
+        at = [sent[a:b] for a, b in pairwise(begins)]
         arguments = (
-            pieces[1].view(np.int32), np.int32(len(grids)), pieces[2].view(np.int32), pieces[0].view(np.float64),
-            device_bins.columns, np.int32(device_bins.n), scores,
+            at[1].view(np.int32), np.int32(len(grids)), at[2].view(np.int32), at[0].view(np.float64), own.columns,
+            np.int32(own.n), scores,
         )  # fmt: skip
-        blocks = max(1, min(-(-device_bins.n // ADD_THREADS), 8 * self._runtime.sm_count))
+        blocks = max(1, min(-(-own.n // ADD_THREADS), 8 * self._runtime.sm_count))
         self._kernel("add_cells")((blocks,), (ADD_THREADS,), arguments)
 
     def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
         """A copy, as the next tree is grown in the same memory. Waits for it."""
-        device_structure: Any = structure
+        given: Any = structure
 
         def work() -> tuple[Grown, Array, Array]:
-            grown: Grown = device_structure.grown
+            grown: Grown = given.grown
             nodes, state = self._copied(grown.nodes), self._copied(grown.state)
             held = replace(grown, nodes=nodes, state=state, leaf_of_row=None, own_sums=own_sums)
             return held, self._runtime.download(nodes), self._runtime.download(state)
 
-        held, nodes, state = self._rounds.verb(("settled", device_structure.grown, own_sums), work)
+        held, nodes, state = self._rounds.verb(("settled", given.grown, own_sums), work)
         head = as_records(state, STATE)[0]
         check_error(int(head["error"]))
-        records = as_records(nodes, NODE)[: int(head["n_nodes"])]
-        leaves = records[records["feature"] < 0]
-        return replace(device_structure, grown=held), leaves["sum_g"] * head["unit_g"], leaves["sum_h"] * head["unit_h"]
+        found = as_records(nodes, NODE)[: int(head["n_nodes"])]
+        leaves = found[found["feature"] < 0]
+        return replace(given, grown=held), leaves["sum_g"] * head["unit_g"], leaves["sum_h"] * head["unit_h"]
 
-    def fit_lines(self, *arguments: Any) -> NoReturn:
+    def fit_lines(self, *given: Any) -> NoReturn:
         self._refuse("fitted")
 
-    def add_lines(self, *arguments: Any) -> NoReturn:
+    def add_lines(self, *given: Any) -> NoReturn:
         self._refuse("added")
 
     # parts of the above
 
     def _sums(
-        self,
-        buffers: _Buffers,
-        wanted: tuple[int, ...],
-        gradients: Gradients,
-        rows: Array | None,
-        output: int,
-        bins: Bins,
+        self, room: _Buffers, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
     ) -> tuple[Array, tuple[float, float]]:
         """(cells of the plan, 2) int64, of which those of the wanted grids are written; and the units of g and h.
 
@@ -159,50 +153,44 @@ class CudaSmoothing(Penalised):
         """
 
         def work() -> None:
-            measured, device_bins = self._measured(gradients), self._resident.bins(bins)
-            if buffers.wanted is None or buffers.wanted.numbers != wanted:
-                buffers.wanted = self._ask(buffers, wanted)
-            size = HEAD + 2 * buffers.wanted.cells
-            self._runtime.fill(buffers.sums[:size], 0)
-            self._launch(measured, self._drawn(measured, rows), output, device_bins, buffers, buffers.wanted)
-            self._runtime.read(buffers.sums[:size], buffers.landed[:size])
+            given, own = self._measured(gradients), self._resident.bins(bins)
+            if room.wanted is None or room.wanted.numbers != wanted:
+                room.wanted = self._ask(room, wanted)
+            size = HEAD + 2 * room.wanted.cells
+            self._runtime.fill(room.sums[:size], 0)
+            self._launch(given, self._drawn(given, rows), output, own, room, room.wanted)
+            self._runtime.read(room.sums[:size], room.landed[:size])
             self._runtime.wait()
 
-        self._rounds.verb(("cell_sums", buffers, gradients, output, bins), work)
-        return self._expanded(buffers, wanted)
+        self._rounds.verb(("cell_sums", room, gradients, output, bins), work)
+        return self._expanded(room, wanted)
 
-    def _expanded(self, buffers: _Buffers, wanted: tuple[int, ...]) -> tuple[Array, tuple[float, float]]:
-        head, starts = buffers.landed[:HEAD], buffers.plan.cell_start.tolist()
+    def _expanded(self, room: _Buffers, wanted: tuple[int, ...]) -> tuple[Array, tuple[float, float]]:
+        head, starts = room.landed[:HEAD], room.plan.cell_start.tolist()
         error, lost = int(head[2]), int(head[3])
         check_error((1 if error or lost & 2 else 0) | (2 if lost & 1 else 0))
-        cells = sum(starts[g + 1] - starts[g] for g in wanted)
-        landed = buffers.landed[HEAD : HEAD + 2 * cells].view(np.int64).reshape(-1, 2)
+        cells = sum(starts[one + 1] - starts[one] for one in wanted)
+        landed = room.landed[HEAD : HEAD + 2 * cells].view(np.int64).reshape(-1, 2)
         units: list[float] = head[:2].view(np.float64).tolist()
-        sums = buffers.workspace.array("sums", (starts[-1], 2), np.int64)
-        offset = 0
-        for g in wanted:
-            sums[starts[g] : starts[g + 1]] = landed[offset : offset + starts[g + 1] - starts[g]]
-            offset += starts[g + 1] - starts[g]
+        sums = room.workspace.array("sums", (starts[-1], 2), np.int64)
+        at = 0
+        for one in wanted:
+            sums[starts[one] : starts[one + 1]] = landed[at : at + starts[one + 1] - starts[one]]
+            at += starts[one + 1] - starts[one]
         return sums, (units[0], units[1])
 
     def _launch(
-        self,
-        measured: DeviceGradients,
-        rows: Array | None,
-        output: int,
-        bins: DeviceBins,
-        buffers: _Buffers,
-        wanted: _Grids,
+        self, given: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Buffers, wanted: _Grids
     ) -> None:
-        times, unused = measured.multiplicity, self._resident.no_times
+        times, unused = given.multiplicity, self._resident.no_times
         across, records = -(-4 * self._runtime.sm_count // wanted.batches), 4 * len(wanted.numbers) + 4
-        grid = max(1, min(-(-measured.g.shape[1] // LEAST_ROWS), across)), wanted.batches
+        grid = max(1, min(-(-given.g.shape[1] // LEAST_ROWS), across)), wanted.batches
         arguments = (
-            measured.g[output], measured.h[output], unused if times is None else times, np.int32(times is not None),
-            unused if rows is None else rows, np.int32(rows is not None), measured.states[output : output + 1],
-            unused if measured.lost is None else measured.lost, bins.columns, np.int32(bins.n),
-            buffers.asked[:records], buffers.asked[records : records + wanted.batches + 1], buffers.tables,
-            np.int32(wanted.near), buffers.sums,
+            given.g[output], given.h[output], unused if times is None else times, np.int32(times is not None),
+            unused if rows is None else rows, np.int32(rows is not None), given.states[output : output + 1],
+            unused if given.lost is None else given.lost, bins.columns, np.int32(bins.n),
+            room.asked[:records], room.asked[records : records + wanted.batches + 1], room.tables,
+            np.int32(wanted.near), room.sums,
         )  # fmt: skip
         self._kernel("cell_sums")(grid, (SUM_THREADS,), arguments, 8 * wanted.near)
 
@@ -211,27 +199,27 @@ class CudaSmoothing(Penalised):
         self._runtime.copy(copy, array)
         return copy
 
-    def _drawn(self, measured: DeviceGradients, rows: Array | None) -> Array | None:
+    def _drawn(self, given: DeviceGradients, rows: Array | None) -> Array | None:
         """The target's rows, on the device; None for all."""
         if rows is None:
             return None
-        return measured.sample.rows if measured.sample is not None else self._resident.array(rows, np.int32)
+        return given.sample.rows if given.sample is not None else self._resident.array(rows, np.int32)
 
     def _room_of(self, plan: SmoothingPlan) -> _Buffers:
         size = HEAD + 2 * int(plan.cell_start[-1])
         sums, landed = self._runtime.zeros(size, np.uint64), self._runtime.pinned(size, np.uint64)
         number = {grid: i for i, grid in enumerate(plan.grids)}
-        tables, n_numbers = self._runtime.upload(_tables(plan.grids)), 5 * (len(plan.grids) + 1)
-        asked, sent = self._runtime.empty(n_numbers, np.int32), self._runtime.pinned(n_numbers, np.int32)
+        tables, most = self._runtime.upload(_tables(plan.grids)), 5 * (len(plan.grids) + 1)
+        asked, sent = self._runtime.empty(most, np.int32), self._runtime.pinned(most, np.int32)
         return _Buffers(plan, number, _first_tables(plan.grids), tables, sums, landed, asked, sent, None, Workspace())
 
-    def _ask(self, buffers: _Buffers, wanted: tuple[int, ...]) -> _Grids:
+    def _ask(self, room: _Buffers, wanted: tuple[int, ...]) -> _Grids:
         """Queue what is known of the wanted grids; what was sent for others is there, since their sums were awaited."""
-        records = _records(buffers.plan.grids, wanted, buffers.first_table)
+        records = _records(room.plan.grids, wanted, room.first_table)
         batches, near = _batches(records[:, 3])
         size = records.size + len(batches)
-        buffers.sent[:size] = np.concatenate([records.reshape(-1), batches])
-        self._runtime.write(buffers.asked[:size], buffers.sent[:size])
+        room.sent[:size] = np.concatenate([records.reshape(-1), batches])
+        self._runtime.write(room.asked[:size], room.sent[:size])
         return _Grids(wanted, int(records[-1, 3]), len(batches) - 1, near)
 
     def _refuse(self, what: str) -> NoReturn:
@@ -258,13 +246,13 @@ def _tables(grids: Sequence[Grid]) -> NDArray[np.int32]:
 
 def _records(grids: Sequence[Grid], wanted: Sequence[int], first_table: list[int]) -> NDArray[np.int32]:
     """(t + 1, 4) Grid of components.cu for each wanted grid, and one for the end."""
-    records, begin = np.zeros((len(wanted) + 1, 4), np.int32), 0
-    for i, g in enumerate(wanted):
-        features = grids[g].features
-        records[i] = features[0], features[1] if len(features) == 2 else -1, first_table[g], begin
-        begin += grids[g].n_cells
-    records[-1, 3] = begin
-    return records
+    found, begin = np.zeros((len(wanted) + 1, 4), np.int32), 0
+    for place, one in enumerate(wanted):
+        features = grids[one].features
+        found[place] = features[0], features[1] if len(features) == 2 else -1, first_table[one], begin
+        begin += grids[one].n_cells
+    found[-1, 3] = begin
+    return found
 
 
 def _batches(begins: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:

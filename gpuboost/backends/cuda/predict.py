@@ -52,7 +52,7 @@ class DeviceForest:
         )
 
 
-class Predictor:
+class CudaPredictor:
     """The verbs of prediction. Results are on the device."""
 
     def __init__(self, runtime: Runtime, binner: Binner) -> None:

@@ -32,7 +32,7 @@ class _QueryConstants:
     scales: Array  # (q,) float64 what pair weights are multiplied with
     discounts: Array  # (longest,) float32
     worth: Array  # (n,) float32 of each document
-    truncation: int  # number of leading places whose pairs count
+    most: int  # places that count in a list
     n_leaders: int
 
 
@@ -50,7 +50,7 @@ class RankingGradients:
             InputError: if the data have no queries.
         """
         n, lists = data.n_rows, self._rounds.buffer(("lists", id(data), loss), lambda: self._lists_of(loss, data))
-        gradients, scratch = self._targets.room(1, n)
+        made, scratch = self._targets.room(1, n)
         a = self._rounds.buffer(("placed", n, lists.n_leaders), lambda: self._scratch(n, lists))
         of_row, sigma = (lists.start, lists.list_of), np.float64(loss.parameter)
         placed, n_rows, n_leaders = (a["score"], a["power"], a["worth"]), np.int32(n), np.int32(lists.n_leaders)
@@ -59,27 +59,27 @@ class RankingGradients:
 
         run = self._kernel("sort_runs", loss)
         run(self._blocks(n), (RUN,), (scores, *of_row, n_rows, a["keys"], a["rows"]))
-        sorted_keys = a["keys"], a["rows"], scores, lists.worth, *of_row, sigma, n_rows
-        self._kernel("place_documents", loss)(self._blocks(n), (THREADS,), (*sorted_keys, a["place_of"], *placed))
+        given = a["keys"], a["rows"], scores, lists.worth, *of_row, sigma, n_rows
+        self._kernel("place_documents", loss)(self._blocks(n), (THREADS,), (*given, a["place_of"], *placed))
         places = *placed, lists.discounts, lists.scales, *of_row, lists.leaders, lists.leader_start, n_rows, n_leaders
-        how = np.int32(lists.truncation), sigma, closer, even
+        how = np.int32(lists.most), sigma, closer, even
         grid = self._blocks(max(n, 16 * lists.n_leaders), 16)
         self._kernel("pair_lambdas", loss)(grid, (THREADS,), (*places, *how, *sums, a["arrived"]))
-        sums_and_places = *sums, lists.scales, *of_row, lists.leader_start, a["place_of"], n_leaders, even, sigma
-        self._finish(loss, data, curvature, sums_and_places, gradients, scratch)
-        return DeviceGradients(gradients.g, gradients.h, self._targets.rows_of(data).times, states=gradients.states)
+        found = *sums, lists.scales, *of_row, lists.leader_start, a["place_of"], n_leaders, even, sigma
+        self._finish(loss, data, curvature, found, made, scratch)
+        return DeviceGradients(made.g, made.h, self._targets.rows_of(data).times, states=made.states)
 
     def _finish(
-        self, loss: ListLoss, data: TrainingSet, curvature: float | None, sums_and_places: tuple[Any, ...],
-        gradients: DeviceGradients, scratch: tuple[Array, ...],
+        self, loss: ListLoss, data: TrainingSet, curvature: float | None, found: tuple[Any, ...], made: DeviceGradients,
+        scratch: tuple[Array, ...],
     ) -> None:  # fmt: skip
         n, rows, weight, resident = data.n_rows, self._targets.rows_of(data), data.weight, self._resident
         weights = resident.nothing if weight is None else resident.array(weight, np.float64)
         times = resident.no_times if rows.times is None else rows.times
         arguments = (
-            *sums_and_places, weights, np.int32(weight is not None), times, np.int32(rows.times is not None),
+            *found, weights, np.int32(weight is not None), times, np.int32(rows.times is not None),
             np.float64(-1.0 if curvature is None else curvature), np.int32(n), np.int64(rows.total),
-            np.int32(rows.most), gradients.g.reshape(-1), gradients.h.reshape(-1), *scratch, gradients.states,
+            np.int32(rows.most), made.g.reshape(-1), made.h.reshape(-1), *scratch, made.states,
         )  # fmt: skip
         grid = (max(1, min(-(-n // STRETCH), 4 * self._runtime.sm_count)),)
         self._kernel("finish_lists", loss)(grid, (EXTENT_THREADS,), arguments)
@@ -88,14 +88,14 @@ class RankingGradients:
         start = np.ascontiguousarray(data.lists(), np.int64)
         lengths, gains, upload = np.diff(start), gains_of(loss), self._runtime.upload
         longest = int(lengths.max(initial=0))
-        truncation = longest if loss.truncation is None else min(loss.truncation, longest)
-        count = np.minimum(truncation, np.maximum(lengths - 1, 0))  # the last place has nothing below it
+        most = longest if loss.truncation is None else min(loss.truncation, longest)
+        count = np.minimum(most, np.maximum(lengths - 1, 0))  # the last place has nothing below it
         leader_start = np.concatenate([[0], np.cumsum(count)])
         leaders = np.arange(leader_start[-1]) + np.repeat(start[:-1] - leader_start[:-1], count)
         discounts, scales = discounts_of(longest), np.ones(len(lengths))
         y = data.y if isinstance(data.y, np.ndarray) else self._runtime.download(self._resident.array(data.y, float))
         if loss.uses_ideal:
-            ranking.scales(y, gains, start, discounts, truncation, scales)
+            ranking.scales(y, gains, start, discounts, most, scales)
         return _QueryConstants(
             start=upload(start.astype(np.int32)),
             list_of=upload(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)),
@@ -104,7 +104,7 @@ class RankingGradients:
             scales=upload(scales),
             discounts=upload(discounts.astype(np.float32)),
             worth=upload(document_gains(gains, y)),
-            truncation=truncation,
+            most=most,
             n_leaders=len(leaders),
         )
 

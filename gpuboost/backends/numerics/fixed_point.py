@@ -19,7 +19,7 @@ NOT_FINITE = (
     "loss: gradients must be finite numbers below 3.4e38, times their weights; a larger one, or NaN, was seen. "
     "Scale y or the weights down, lower learning_rate, or check a custom loss."
 )
-"""What is said of other gradients."""
+"""Message for gradients that are not finite."""
 
 
 def fixed_point_scale(top: float, total: float, max_multiplicity: float, weight: float, bits: int) -> float:

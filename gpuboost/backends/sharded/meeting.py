@@ -1,4 +1,4 @@
-"""Where shards of one process bring arrays, each from a thread of its own."""
+"""All-reduce between the shards of one process, each in a thread of its own."""
 
 from __future__ import annotations
 

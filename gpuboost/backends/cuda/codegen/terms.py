@@ -243,4 +243,4 @@ def _table() -> dict[Any, Rule]:
 
 
 FUNCTIONS: Mapping[Any, Rule] = _table()
-"""What may be called, and the term it makes."""
+"""Functions that may be called, and the terms of their calls."""

@@ -79,7 +79,7 @@ class DryRun:
 
     @contextmanager
     def purpose(self, name: str) -> Iterator[None]:
-        """What is allocated meanwhile is for that."""
+        """Count the allocations within this context under that purpose."""
         before, self._purpose = self._purpose, name
         try:
             yield
@@ -133,7 +133,7 @@ class DryRun:
         return lambda: None
 
     def beside(self) -> DryRun:
-        """What is allocated there counts here."""
+        """The same runtime: allocations of other streams count here."""
         return self
 
     def mark(self) -> None: ...
