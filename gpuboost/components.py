@@ -1,4 +1,4 @@
-"""Components: what is boosted where trees are not. Records of a model; how they are found is told in ``fitting``."""
+"""Components: the parts of a model whose base learners are not plain trees. ``base_learners`` fits them."""
 
 from __future__ import annotations
 
@@ -12,49 +12,50 @@ from gpuboost.errors import InputError
 from gpuboost.types import Array, Component, Ensemble, TrainingSet, Tree
 
 
-def collapsed(ensemble: Ensemble) -> tuple[list[Smooth], list[tuple[Component, float]]]:
-    """One function for each space and output, the sum of its rounds; and what does not add up, with its factor."""
+def collapsed(ensemble: Ensemble) -> tuple[list[SmoothTerm], list[tuple[Component, float]]]:
+    """One function per space and output, the sum of its rounds; and the other components, with their factors."""
     parts: dict[tuple[Space, int], list[NDArray[np.float64]]] = {}
     rest: list[tuple[Component, float]] = []
-    for one, factor in zip(ensemble.components, ensemble.factors[: len(ensemble.components)], strict=True):
-        if isinstance(one, Smooth):
-            parts.setdefault((one.space, one.output), []).append(factor * one.coefficients)
-        elif not isinstance(one, Nothing):
-            rest.append((one, factor))
-    sums = [Smooth(space, np.cumsum(each, axis=0)[-1], output, -1) for (space, output), each in parts.items()]
+    for component, factor in zip(ensemble.components, ensemble.factors[: len(ensemble.components)], strict=True):
+        if isinstance(component, SmoothTerm):
+            parts.setdefault((component.space, component.output), []).append(factor * component.coefficients)
+        elif not isinstance(component, EmptyComponent):
+            rest.append((component, factor))
+    sums = [SmoothTerm(space, np.cumsum(each, axis=0)[-1], output, -1) for (space, output), each in parts.items()]
     return sums, rest
 
 
 def fit_for_gpus(ensemble: Ensemble) -> bool:
-    """Whether a GPU can predict with it: what is no function of bins, nor a plain tree, is added up on the CPU."""
+    """True if a GPU can predict: all components are functions of bins or plain trees. Others need the CPU."""
     return not any(
-        isinstance(one, Estimated) or (isinstance(one, Leaves) and one.slopes is not None)
-        for one in ensemble.components
+        isinstance(component, EstimatorComponent)
+        or (isinstance(component, TreeComponent) and component.slopes is not None)
+        for component in ensemble.components
     )
 
 
-def add(machine: Any, scores: Array, one: Tree | Component, factor: float, data: TrainingSet) -> None:
+def add(machine: Any, scores: Array, part: Tree | Component, factor: float, data: TrainingSet) -> None:
     """scores[output] <- scores[output] + factor * tree, or component, in place; ``machine``: a ``Backend``."""
-    if isinstance(one, Component):
-        one.add(machine, scores, factor, data)
+    if isinstance(part, Component):
+        part.add(machine, scores, factor, data)
     else:
-        machine.add_tree(scores, one, factor, data.bins, data.cuts)
+        machine.add_tree(scores, part, factor, data.bins, data.cuts)
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing(Component):
-    """A round that found no way down."""
+class EmptyComponent(Component):
+    """A round without an improvement."""
 
     output: int
     version: int
 
     def add(self, machine: Any, scores: Array, factor: float, data: TrainingSet) -> None:
-        """There is nothing to add."""
+        """Add nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimated(Component):
-    """What a fitted estimator predicts, times ``coefficient``."""
+class EstimatorComponent(Component):
+    """Prediction of a fitted estimator, times ``coefficient``."""
 
     estimator: Any  # with predict(x) -> (n,)
     coefficient: float
@@ -66,20 +67,22 @@ class Estimated(Component):
         scores[self.output] += (factor * self.coefficient) * self.values(data.x)
 
     def values(self, x: Any) -> NDArray[np.float64]:
-        """(n,) before the coefficient.
+        """(n,) predictions, without the coefficient.
 
         Raises:
             InputError: if the estimator predicts anything but one finite number a row.
         """
-        found = np.asarray(self.estimator.predict(x if self.columns is None else x[:, self.columns]), np.float64)
-        found = found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
-        if found.shape != (x.shape[0],) or not np.isfinite(found).all():
+        predictions = np.asarray(self.estimator.predict(x if self.columns is None else x[:, self.columns]), np.float64)
+        predictions = predictions[:, 0] if predictions.ndim == 2 and predictions.shape[1] == 1 else predictions
+        if predictions.shape != (x.shape[0],) or not np.isfinite(predictions).all():
             name = type(self.estimator).__name__
             raise InputError(
                 f"base_learner: predictions must be one finite number a row; {name} gave an array of shape "
-                f"{found.shape}" + ("" if np.isfinite(found).all() else " with numbers that are not finite") + "."
+                f"{predictions.shape}"
+                + ("" if np.isfinite(predictions).all() else " with numbers that are not finite")
+                + "."
             )
-        return found
+        return predictions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,12 +112,12 @@ class Space:
 
     @property
     def size(self) -> int:
-        """How many coefficients it has."""
+        """The number of coefficients."""
         return len(self.mean)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Smooth(Component):
+class SmoothTerm(Component):
     """One function of a space."""
 
     space: Space
@@ -128,7 +131,7 @@ class Smooth(Component):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaves(Component):
+class TreeComponent(Component):
     """A tree, or one with a line in each leaf: value + sum over features of a slope times the centre of their bin.
 
     Centres are measured from the feature's mean, in standard deviations; a missing value has centre 0.
@@ -146,3 +149,7 @@ class Leaves(Component):
             machine.add_tree(scores, self.tree, factor, data.bins, data.cuts)
         else:
             machine.smoothing().add_lines(scores[self.output], self, factor, data.bins, data.cuts)
+
+
+Estimated, Leaves, Nothing, Smooth = EstimatorComponent, TreeComponent, EmptyComponent, SmoothTerm
+"""Names of version 0.1, which pickles of models hold."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.components import Leaves, Smooth, collapsed
+from gpuboost.components import SmoothTerm, TreeComponent, collapsed
 from gpuboost.errors import InputError
 from gpuboost.types import Cuts, Ensemble, Nodes, Tree
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one feature adds, (bins + 1,), the last for a missing value; or two, (bins + 1, bins + 1)."""
+    """Effect of one feature, (bins + 1,), the last for a missing value; or of two, (bins + 1, bins + 1)."""
 
     features: tuple[int, ...]  # of the cuts
     output: int
@@ -30,7 +30,7 @@ class Effect:
 
 
 def effects(model: Any) -> list[Effect]:
-    """Of a fitted estimator or an ensemble: scores are its bias plus the sum of these.
+    """Effects of a fitted estimator or an ensemble: scores are its bias plus their sum.
 
     Raises:
         InputError: if the model is not additive; the message names the part that is not.
@@ -40,41 +40,47 @@ def effects(model: Any) -> list[Effect]:
         raise InputError(f"model: a fitted gpuboost estimator or an Ensemble has effects; got {model!r}. Fit it.")
     smooth, rest = collapsed(ensemble)
     values: dict[tuple[int, tuple[int, ...]], Floats] = {}
-    known: dict[tuple[int, tuple[int, ...]], list[tuple[str, Floats]]] = {}
+    coefficients: dict[tuple[int, tuple[int, ...]], list[tuple[str, Floats]]] = {}
     missing: set[tuple[int, tuple[int, ...]]] = set()
     trees = [*zip(ensemble.trees, ensemble.factors[: len(ensemble.trees)], strict=True)]
-    for one, factor in rest:
-        if isinstance(one, Leaves) and one.slopes is None:
-            trees.append((one.tree, factor))
+    for component, factor in rest:
+        if isinstance(component, TreeComponent) and component.slopes is None:
+            trees.append((component.tree, factor))
         else:
-            _refuse(type(one).__name__)
+            _refuse(type(component).__name__)
     for term in smooth:
-        at = term.output, term.space.grid.features
-        own = ensemble.scale * _by_bin(term, ensemble.cuts)
-        values[at] = values[at] + own if at in values else own
-        known.setdefault(at, []).append((term.space.family, ensemble.scale * term.coefficients))
+        key = term.output, term.space.grid.features
+        effect = ensemble.scale * _by_bin(term, ensemble.cuts)
+        values[key] = values[key] + effect if key in values else effect
+        coefficients.setdefault(key, []).append((term.space.family, ensemble.scale * term.coefficients))
         grid = term.space.grid
-        if len(at[1]) == 1 and grid.cells[0][ensemble.cuts.n_bins[at[1][0]]] < grid.n_cells - 1:
-            missing.add(at)
+        if len(key[1]) == 1 and grid.cells[0][ensemble.cuts.n_bins[key[1][0]]] < grid.n_cells - 1:
+            missing.add(key)
     for tree, factor in trees:
         feature, by_bin = _by_one_feature(tree, ensemble.cuts)
-        at, own = (tree.output, (feature,)), (ensemble.scale * factor) * by_bin
-        values[at] = values[at] + own if at in values else own
+        key, effect = (tree.output, (feature,)), (ensemble.scale * factor) * by_bin
+        values[key] = values[key] + effect if key in values else effect
         if not np.isin(by_bin[-1], by_bin[[0, -2]]):
-            missing.add(at)
-    return [Effect(at[1], at[0], values[at], tuple(known.get(at, ())), at in missing) for at in sorted(values)]
+            missing.add(key)
+    return [
+        Effect(key[1], key[0], values[key], tuple(coefficients.get(key, ())), key in missing) for key in sorted(values)
+    ]
 
 
-def _by_bin(term: Smooth, cuts: Cuts) -> Floats:
+def _by_bin(term: SmoothTerm, cuts: Cuts) -> Floats:
     """The function of a space for every bin, or pair of bins."""
     space, coefficients = term.space, term.coefficients
     cells = np.zeros(space.grid.n_cells)
     for i in range(space.basis.shape[1]):
-        at = np.minimum(space.first + i, space.size - 1)
-        cells[:-1] += np.where(space.first + i < space.size, space.basis[:, i] * coefficients[at], 0.0)
+        index = np.minimum(space.first + i, space.size - 1)
+        cells[:-1] += np.where(space.first + i < space.size, space.basis[:, i] * coefficients[index], 0.0)
     cells[-1] = np.cumsum(space.mean * coefficients)[-1]
-    own = [of_bin[: cuts.n_bins[f] + 1] for f, of_bin in zip(space.grid.features, space.grid.cells, strict=True)]
-    return np.asarray(cells[own[0]] if len(own) == 1 else cells[own[0][:, None] + own[1]])
+    cell_of_bin = [
+        of_bin[: cuts.n_bins[f] + 1] for f, of_bin in zip(space.grid.features, space.grid.cells, strict=True)
+    ]
+    return np.asarray(
+        cells[cell_of_bin[0]] if len(cell_of_bin) == 1 else cells[cell_of_bin[0][:, None] + cell_of_bin[1]]
+    )
 
 
 def _by_one_feature(tree: Tree, cuts: Cuts) -> tuple[int, Floats]:
@@ -90,16 +96,16 @@ def _by_one_feature(tree: Tree, cuts: Cuts) -> tuple[int, Floats]:
 
 
 def _leaf(nodes: Nodes, code: int, b: int, categorical: bool) -> int:
-    at = 0
-    while nodes.feature[at] >= 0:
+    node = 0
+    while nodes.feature[node] >= 0:
         if code == b:
-            left = bool(nodes.missing_left[at])
+            left = bool(nodes.missing_left[node])
         elif categorical:
-            left = bool(nodes.left_set[at, code // 32] >> np.uint32(code % 32) & 1)
+            left = bool(nodes.left_set[node, code // 32] >> np.uint32(code % 32) & 1)
         else:
-            left = code <= nodes.bin[at]
-        at = int(nodes.left[at] if left else nodes.right[at])
-    return at
+            left = code <= nodes.bin[node]
+        node = int(nodes.left[node] if left else nodes.right[node])
+    return node
 
 
 def _refuse(part: str) -> None:

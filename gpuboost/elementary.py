@@ -121,7 +121,7 @@ def bounded(x: float) -> float:
 
 
 SCALAR_FUNCTIONS: tuple[Callable[..., float], ...] = (exp, log_near_one, log, expit, log1pexp, bounded)
-"""What a backend must compile before a loss that calls them, in this order."""
+"""Functions that a backend must compile before a loss that calls them, in this order."""
 
 
 def exp_array(x: Any) -> NDArray[np.float64]:
@@ -145,9 +145,9 @@ def log1pexp_array(x: Any) -> NDArray[np.float64]:
 
 
 def _by_blocks(rule: Callable[[NDArray[np.float64], NDArray[np.float64]], None], x: Any) -> NDArray[np.float64]:
-    given = np.ascontiguousarray(x, dtype=np.float64)
+    contiguous = np.ascontiguousarray(x, dtype=np.float64)
     out = np.empty(np.shape(x), dtype=np.float64)
-    flat_in, flat_out = given.reshape(-1), out.reshape(-1)
+    flat_in, flat_out = contiguous.reshape(-1), out.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, flat_in.size, _BLOCK):
             rule(flat_in[start : start + _BLOCK], flat_out[start : start + _BLOCK])

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 from zlib import crc32
 
-from gpuboost.records import swift
+from gpuboost.records import fast_dataclass
 
 
 class Stream(StrEnum):
@@ -45,7 +45,7 @@ class Stream(StrEnum):
     STRAGGLES = "straggles"
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Key:
     """A path such as ``Key.root(7) / Stream.LEARNERS / 12 / Stream.NODE``; its names are of ``Stream``.

@@ -1,4 +1,4 @@
-"""How far to go along a tree: what stands in the denominator of its leaf values, and what refines them.
+"""Step rules: the denominator of a tree's leaf values, and their refinement.
 
 A leaf value is -G / (D + lambda), G being the sum of gradients in the leaf. The rules differ in D alone, so each is
 "Newton, with another curvature": the constant step of RGBM is Newton's with every h set to sigma (docs/theory/rgbm.md).
@@ -122,7 +122,7 @@ class QuantileStep:
 
 @dataclass(frozen=True, slots=True)
 class LineSearchStep:
-    """As far along a tree, or along each leaf by itself, as lowers the loss most, on all rows.
+    """Line search along the tree, or along each leaf separately, for the least loss on all rows.
 
     The direction is the constant step (of a loss that is not smooth, the mean negative gradient), so a length of 1 is
     that step. Newton's method with a bracket, to a relative 1e-6, at most 20 passes over the rows; for the absolute and
@@ -167,7 +167,7 @@ class LineSearchStep:
 
 
 def automatic(loss: Loss) -> Step:
-    """Quantiles where the loss is a quantile, Newton where it has curvature, the mean gradient elsewhere."""
+    """Default step: quantiles for a quantile loss, Newton if the loss has curvature, else the mean gradient."""
     if loss.leaf_quantile is not None:
         return QuantileStep()
     return NewtonStep() if loss.has_curvature else GradientStep()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
 from gpuboost.keys import Key, Stream
-from gpuboost.records import swift
+from gpuboost.records import fast_dataclass
 
 Array: TypeAlias = Any  # numpy.ndarray on the host, cupy.ndarray on the device: same calls, same names
 
@@ -156,7 +156,7 @@ class TrainingSet:
         return np.ones(self.n_rows) if self.multiplicity is None else self.multiplicity.astype(np.float64)
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Gradients:
     """First derivative and curvature of the loss with respect to the scores, times ``weight`` if there is one."""
@@ -166,7 +166,7 @@ class Gradients:
     multiplicity: Array | None = None  # (m,) int32
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Sample:
     """Rows with q_i = 1, and 1 / p_i for each: what makes a sampled sum unbiased. None stands for every row."""
@@ -176,7 +176,7 @@ class Sample:
     n_excluded: int = 0  # rows whose probability was 0
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Target:
     """All a worker may see of the state: the gradients at the scores of ``version``, on the rows drawn."""
@@ -193,7 +193,7 @@ class Target:
         return not self.noisy and (self.rows is None or self.own_leaves)
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Noise:
     """Gaussian noise on gradients: independent from row to row, of standard deviation ``deviation * sqrt(h)``.
@@ -205,7 +205,7 @@ class Noise:
     key: Key
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """RGBM's J: what competes in one tree.
@@ -262,7 +262,7 @@ class Limits:
         return self.growth == "sign_stump"
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Nodes:
     """A tree without values: node 0 is the root, children come after their parent.
@@ -286,7 +286,7 @@ class Nodes:
         return np.asarray(self.feature < 0)
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Structure:
     """A tree shape, with what its builder knows about it."""
@@ -303,7 +303,7 @@ Grow: TypeAlias = Callable[[Any, TrainingSet, Target, int, Candidates], Structur
 """(backend, data, target, output, candidates) -> the shape of a tree, or what another base learner has in its place"""
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Tree:
     """A weak learner: a step function of the bins."""
@@ -363,7 +363,7 @@ class Ensemble:
         return replace(kept, scale=self.scales[rounds - 1] if rounds else 1.0, scales=self.scales[:rounds])
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """What a round's trees were fitted to; on a device, so for the backend's verbs only."""
@@ -374,7 +374,7 @@ class Drawn:
     leaves: tuple[Array, ...]  # (n,) int32 the leaf of every row, tree by tree
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Built:
     """What became of one order to build a round's trees: a line of a run's log."""
@@ -395,7 +395,7 @@ class Built:
         return 0 if self.applied is None else self.applied - self.pulled
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Progress:
     """What a watcher sees after each round."""

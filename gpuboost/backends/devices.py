@@ -1,4 +1,4 @@
-"""What this machine offers, and why a device is not usable. Starts no backend."""
+"""Devices of this machine, and the reasons why some cannot be used. Starts no backend."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def choose_to_predict(device: object, on: str | None = None) -> Choice:
 
 def auto_cells() -> int:
     """The fewest values of X for which "auto" takes a GPU: GPUBOOST_AUTO_CELLS, or ``AUTO_CELLS``."""
-    given = os.environ.get("GPUBOOST_AUTO_CELLS", "")
-    return int(given) if given.isdecimal() else AUTO_CELLS
+    text = os.environ.get("GPUBOOST_AUTO_CELLS", "")
+    return int(text) if text.isdecimal() else AUTO_CELLS
 
 
 def _automatic(cells: int | None) -> Choice:
@@ -141,15 +141,15 @@ def _where_the_data_live(device: str, on: str) -> Choice:
 def _usable(device: str) -> list[Device]:
     """The usable GPUs among those that ``device`` may mean, at least one; or DeviceError with what was tried."""
     try:
-        found = [one for one in map(_listed, gpus()) if device in ("cuda", one.name)]
+        listed = [gpu for gpu in map(_listed, gpus()) if device in ("cuda", gpu.name)]
     except DeviceError as error:
         raise DeviceError(f"device: {device!r} is not usable; {error}{OTHERWISE}") from error
-    usable = [one for one in found if one.usable]
+    usable = [gpu for gpu in listed if gpu.usable]
     if usable:
         return usable
-    reasons = [f"{one.name} ({one.description}): {one.why_not}" for one in found]
-    if not found:
-        reasons = [f"the GPUs of this process are {', '.join(f'cuda:{one.index}' for one in gpus())}"]
+    reasons = [f"{gpu.name} ({gpu.description}): {gpu.why_not}" for gpu in listed]
+    if not listed:
+        reasons = [f"the GPUs of this process are {', '.join(f'cuda:{gpu.index}' for gpu in gpus())}"]
     raise DeviceError(f"device: {device!r} is not usable; {'; '.join(reasons)}{OTHERWISE}")
 
 

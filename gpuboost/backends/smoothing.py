@@ -1,4 +1,4 @@
-"""What a machine must be able to do for components: sums by cell, penalised least squares, and adding them up."""
+"""Protocol of a backend's smoothing: sums by cell, penalised least squares, and adding components to scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.components import Grid, Leaves, Smooth, Space
+from gpuboost.components import Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.types import Array, Bins, Cuts, Gradients, Structure, TrainingSet
 
 Tables: TypeAlias = Sequence[tuple[Grid, Array]]
@@ -19,7 +19,7 @@ Tables: TypeAlias = Sequence[tuple[Grid, Array]]
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """Of several spaces: what each would do, and the coefficients."""
+    """Least-squares fits of several spaces: their gains and coefficients."""
 
     drop: NDArray[np.float64]  # (t,) by how much the weighted sum of squares falls
     slope: NDArray[np.float64]  # (t,) -<g, f>
@@ -28,7 +28,7 @@ class Fits:
 
 
 class Smoothing(Protocol):
-    """Verbs for components; ``Reference`` defines them, in ``reference_smoothing``."""
+    """Verbs for components; ``Reference`` defines them, in ``reference.smoothing``."""
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
         """(q, w) upper band of sum h b b' over cells."""
@@ -46,11 +46,13 @@ class Smoothing(Protocol):
         """(c + 1, 2) float64: exact sums of g and h in each cell, the one for unseen values last."""
         ...
 
-    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
-        """Of the spaces chosen, (t,) int32 increasing."""
+    def fit(
+        self, plan: SmoothingPlan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins
+    ) -> Fits:
+        """Fits of the chosen spaces, (t,) int32 increasing."""
         ...
 
-    def values(self, component: Smooth) -> Array:
+    def values(self, component: SmoothTerm) -> Array:
         """(c + 1,) float64: its function in each cell."""
         ...
 
@@ -73,16 +75,16 @@ class Smoothing(Protocol):
         self, structure: Structure, gradients: Gradients, data: TrainingSet, leaf_of_row: Array, features: Array,
         centres: Array, ridge: float, reg_lambda: float,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """(v,) constants and (v, s) slopes of a ridge regression in each leaf, see ``Leaves``."""
+        """(v,) constants and (v, s) slopes of a ridge regression in each leaf, see ``TreeComponent``."""
         ...
 
-    def add_lines(self, scores: Array, component: Leaves, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_lines(self, scores: Array, component: TreeComponent, factor: float, bins: Bins, cuts: Cuts) -> None:
         """scores[i] <- scores[i] + factor * what the line of its leaf says, in place. scores (n,)."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class SmoothingPlan:
     """Spaces side by side, in the form that one kernel call goes through."""
 
     spaces: tuple[Space, ...]
@@ -99,12 +101,12 @@ class Plan:
     ridge: NDArray[np.float64]  # (s,)
 
     @classmethod
-    def of(cls, spaces: tuple[Space, ...], more: tuple[Grid, ...] = ()) -> Plan:
+    def of(cls, spaces: tuple[Space, ...], more: tuple[Grid, ...] = ()) -> SmoothingPlan:
         """``more``: grids on which there need not be a space."""
         grids = tuple(dict.fromkeys((*(space.grid for space in spaces), *more)))
         number = {grid: i for i, grid in enumerate(grids)}
-        most = max((space.basis.shape[0] for space in spaces), default=1)
-        first = np.zeros((len(spaces), most), np.int32)
+        max_cells = max((space.basis.shape[0] for space in spaces), default=1)
+        first = np.zeros((len(spaces), max_cells), np.int32)
         for s, space in enumerate(spaces):
             first[s, : len(space.first)] = space.first
         return cls(

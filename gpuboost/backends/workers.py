@@ -1,6 +1,6 @@
-"""Where one worker builds its trees while the server goes on: what it is lent, and what it brings, outlive a round.
+"""A worker's execution context: owns copies of its target and of its trees, so they stay valid across rounds.
 
-On a host arrays are never written to again, so there is nothing to do. On a device they are those of one round.
+On a host no copy is needed, as arrays are never written to again. On a device arrays are those of one round.
 """
 
 from __future__ import annotations
@@ -12,60 +12,60 @@ from typing import Protocol, TypeAlias, cast
 from gpuboost.backends.protocol import Backend
 from gpuboost.types import Sample, Structure, Target
 
-Work: TypeAlias = Callable[[Backend], tuple[Structure, ...]]
-"""Builds the trees of one round on the machine that it is given."""
+BuildFunction: TypeAlias = Callable[[Backend], tuple[Structure, ...]]
+"""Builds the trees of one round on the given backend."""
 
 
-class Bench(Protocol):
-    """A place for one tree under way, of each output. Both halves are used by one thread at a time."""
+class WorkerSlot(Protocol):
+    """A worker's slot for one round's trees. The server's and the worker's methods are each called by one thread."""
 
-    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
-        """By the server, in a round: the same, good until the next loan at this place."""
+    def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
+        """Called by the server in a round: a copy of both, valid until the slot's next copy."""
         ...
 
-    def build(self, work: Work) -> tuple[Structure, ...]:
-        """By the worker: what ``work`` builds, when it is there; for the server's verbs until the next loan."""
+    def build(self, work: BuildFunction) -> tuple[Structure, ...]:
+        """Called by the worker: the finished trees of ``work``, valid for the server's verbs until the next copy."""
         ...
 
-    def beside(self) -> Bench:
-        """Another place at the same machine, which builds for one place at a time."""
+    def sibling(self) -> WorkerSlot:
+        """Another slot of the same backend, which builds for one slot at a time."""
         ...
 
     def close(self) -> None:
-        """By the server: what was brought here is not asked for again."""
+        """Called by the server: the slot's trees are not used again."""
         ...
 
 
 class WorkerStreams(Protocol):
     """A machine whose ``offers`` have ``worker_streams``."""
 
-    def benches(self) -> Callable[[], Bench]:
+    def slots(self) -> Callable[[], WorkerSlot]:
         """A function that makes a place for one more worker, beside this machine."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostBench:
-    """See ``Bench``. Of a machine that any number of threads may use at once."""
+class HostSlot:
+    """See ``WorkerSlot``; for a backend that any number of threads may use at once."""
 
     machine: Backend
 
-    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
+    def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
         return target, sample
 
-    def build(self, work: Work) -> tuple[Structure, ...]:
+    def build(self, work: BuildFunction) -> tuple[Structure, ...]:
         return work(self.machine)
 
-    def beside(self) -> HostBench:
+    def sibling(self) -> HostSlot:
         return self
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """There are no copies to release."""
 
 
-def benches_of(server: Backend, machine: Callable[[], Backend]) -> Callable[[], Bench]:
+def slots_of(server: Backend, machine: Callable[[], Backend]) -> Callable[[], WorkerSlot]:
     """What makes a bench with a machine of its own, beside the server's; hosts have one for all, ``machine()``."""
     if server.offers.worker_streams:
-        return cast(WorkerStreams, server).benches()
-    shared = HostBench(machine())
+        return cast(WorkerStreams, server).slots()
+    shared = HostSlot(machine())
     return lambda: shared

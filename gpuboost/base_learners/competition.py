@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.smoothing import Plan
+from gpuboost.backends.smoothing import SmoothingPlan
 from gpuboost.base_learners import line
 from gpuboost.base_learners.protocol import RoundState
-from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
+from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
 from gpuboost.learners.families.basis import Axes
@@ -61,7 +61,7 @@ class Direction:
     """A component before its length is known."""
 
     origin: Smoothed | Grown
-    component: Smooth | Leaves
+    component: SmoothTerm | TreeComponent
     leaf_of_row: Array | None = None  # (n,) int32, of a tree
 
 
@@ -74,7 +74,7 @@ def length_of(backend: Backend, values: Direction, state: RoundState, step: Step
     component, origin = values.component, values.origin
     if searches(step):
         return line.length(backend, state, step, component.output, _by_row(backend, state, component))
-    if not (isinstance(component, Smooth) and isinstance(origin, Smoothed)):
+    if not (isinstance(component, SmoothTerm) and isinstance(origin, Smoothed)):
         return 1.0  # lines in leaves are fitted to all rows by least squares
     slope, curvature = origin.slope, origin.curvature
     if not (origin.of_all_rows and origin.version == state.version):
@@ -90,7 +90,7 @@ class Competition:
     """``families`` in the order in which ties are broken; those on bins first, then trees."""
 
     families: tuple[Family, ...]
-    plan: Plan | None = None  # None until it is prepared
+    plan: SmoothingPlan | None = None  # None until it is prepared
     centres: NDArray[np.float64] | None = None  # (d, 256), if a family has lines in its leaves
     length: Length = length_of
 
@@ -103,7 +103,7 @@ class Competition:
         axes = Axes(data, backend.smoothing())
         spaces = [space for family in self.smooth for space in family.spaces(axes)]
         lines = any(family.ridge is not None for family in self.trees)
-        return replace(self, plan=Plan.of(on_shared_grids(spaces)), centres=_centres(axes) if lines else None)
+        return replace(self, plan=SmoothingPlan.of(on_shared_grids(spaces)), centres=_centres(axes) if lines else None)
 
     @property
     def smooth(self) -> tuple[SmoothFamily, ...]:
@@ -166,41 +166,43 @@ class Competition:
             return self._values_of_tree(backend, structure, state), None
         assert self.plan is not None
         space, output, version = self.plan.spaces[structure.number], structure.output, structure.version
-        return Direction(structure, Smooth(space, structure.coefficients, output, version)), None
+        return Direction(structure, SmoothTerm(space, structure.coefficients, output, version)), None
 
     def _values_of_tree(self, backend: Backend, grown: Grown, state: RoundState) -> Direction:
         family, structure, gradients, data = grown.family, grown.structure, state.gradients, state.data
         tree, leaf_of_row = backend.leaf_values(structure, gradients, data, _limits(family), state.version)
         if family.ridge is None:
-            return Direction(grown, Leaves(tree, tree.output, tree.version), leaf_of_row)
+            return Direction(grown, TreeComponent(tree, tree.output, tree.version), leaf_of_row)
         assert self.centres is not None
         features = on_the_way(structure.nodes, data.cuts.is_categorical)
         value, slopes = backend.smoothing().fit_lines(
             structure, gradients, data, leaf_of_row, features, self.centres, family.ridge, family.reg_lambda
         )
         tree = replace(tree, value=value)
-        return Direction(grown, Leaves(tree, tree.output, tree.version, features, slopes, self.centres), leaf_of_row)
+        return Direction(
+            grown, TreeComponent(tree, tree.output, tree.version, features, slopes, self.centres), leaf_of_row
+        )
 
     def update(
         self, backend: Backend, values: Direction, leaf_of_row: None, state: RoundState, step: Step
     ) -> Component:
-        """The winner times rho, which is found on all rows by the step rule; ``Nothing`` if the loss does not fall."""
+        """The winner times rho, found on all rows by the step rule; ``EmptyComponent`` if the loss does not fall."""
         component = values.component
-        if isinstance(component, Leaves) and component.slopes is None:
+        if isinstance(component, TreeComponent) and component.slopes is None:
             scores, leaves = state.scores, values.leaf_of_row
             tree = step.refine(backend, component.tree, leaves, state.loss, scores.values, state.data)
             backend.add_leaves(scores.sums, tree, state.factor, leaves)
             return replace(component, tree=tree)
         rho = self.length(backend, values, state, step)
         if not rho > 0.0:
-            return Nothing(component.output, component.version)
+            return EmptyComponent(component.output, component.version)
         component = _scaled(component, rho)
         component.add(backend, state.scores.sums, state.factor, state.data)
         return component
 
 
-def _scaled(component: Smooth | Leaves, rho: float) -> Smooth | Leaves:
-    if isinstance(component, Smooth):
+def _scaled(component: SmoothTerm | TreeComponent, rho: float) -> SmoothTerm | TreeComponent:
+    if isinstance(component, SmoothTerm):
         return replace(component, coefficients=rho * component.coefficients)
     assert component.slopes is not None
     tree = replace(component.tree, value=rho * component.tree.value)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import line
 from gpuboost.base_learners.protocol import RoundState
-from gpuboost.components import Estimated, Nothing
+from gpuboost.components import EmptyComponent, EstimatorComponent
 from gpuboost.errors import InputError
 from gpuboost.keys import Key
 from gpuboost.steps import Step
@@ -43,7 +43,7 @@ class Fitted:
 class Predicted:
     """A fitted estimator, and its predictions for the training rows."""
 
-    component: Estimated  # with coefficient 1
+    component: EstimatorComponent  # with coefficient 1
     by_row: NDArray[np.float64]  # (n,)
 
 
@@ -103,7 +103,7 @@ class AnyEstimator:
     def values(
         self, backend: Backend, structure: Fitted, state: RoundState, noise: Noise | None
     ) -> tuple[Predicted, None]:
-        component = Estimated(structure.estimator, 1.0, structure.columns, structure.output, structure.version)
+        component = EstimatorComponent(structure.estimator, 1.0, structure.columns, structure.output, structure.version)
         return Predicted(component, component.values(state.data.x)), None
 
     def update(
@@ -113,7 +113,7 @@ class AnyEstimator:
         component, f = values.component, values.by_row
         rho = line.length(backend, state, step, component.output, f)
         if rho == 0.0:
-            return Nothing(component.output, component.version)
+            return EmptyComponent(component.output, component.version)
         state.scores.sums[component.output] += (state.factor * rho) * f
         return replace(component, coefficient=rho)
 

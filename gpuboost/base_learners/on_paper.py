@@ -8,10 +8,10 @@ from typing import Any, cast
 import numpy as np
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.smoothing import Plan
+from gpuboost.backends.smoothing import SmoothingPlan
 from gpuboost.base_learners.competition import Competition, Direction, Grown, Smoothed, on_shared_grids
 from gpuboost.base_learners.protocol import RoundState
-from gpuboost.components import Grid, Smooth, Space
+from gpuboost.components import Grid, SmoothTerm, Space
 from gpuboost.keys import Key
 from gpuboost.learners.families.protocol import Family
 from gpuboost.steps import Step, searches
@@ -39,7 +39,7 @@ class OnPaper:
 
     def prepared(self, backend: Backend, data: TrainingSet) -> OnPaper:
         spaces = [_plain(grid) for family in self.competition.smooth for grid in family.grids(data.cuts)]
-        return OnPaper(replace(self.competition, plan=Plan.of(on_shared_grids(spaces))))
+        return OnPaper(replace(self.competition, plan=SmoothingPlan.of(on_shared_grids(spaces))))
 
     def n_groups(self, data: TrainingSet) -> int:
         """See ``Competition``."""
@@ -78,7 +78,7 @@ def _unmeasured_length(backend: Backend, values: Direction, state: RoundState, s
     if searches(step):
         backend.start(data, np.zeros(state.loss.n_outputs))
         backend.length_along(state.loss, state.scores.values, component.output, np.zeros(data.n_rows), data)
-    elif isinstance(component, Smooth) and isinstance(origin, Smoothed) and not origin.of_all_rows:
+    elif isinstance(component, SmoothTerm) and isinstance(origin, Smoothed) and not origin.of_all_rows:
         grid = component.space.grid
         backend.smoothing().cells(state.gradients, None, component.output, grid, data.bins)
     return 1.0

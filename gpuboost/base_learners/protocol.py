@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
-from gpuboost.records import swift
+from gpuboost.records import fast_dataclass
 from gpuboost.state import RunningScores
 from gpuboost.steps import Step
 from gpuboost.types import Array, Component, Gradients, Grow, Noise, TrainingSet, Tree
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class RoundState:
     """The server's state when the fits of a round arrive."""

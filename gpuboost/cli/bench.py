@@ -15,24 +15,24 @@ def run(options: argparse.Namespace) -> int:
     from gpuboost.benchmarks.harness.cases import suites
     from gpuboost.benchmarks.harness.experiments import experiments
 
-    known: dict[str, Any] = {**suites(), **experiments()}
+    runners: dict[str, Any] = {**suites(), **experiments()}
     if options.list:
-        _list(known)
+        _list(runners)
         return 0
     if options.suite in experiments():
-        return _experiment(known[options.suite], options)
-    if options.suite not in known:
+        return _experiment(runners[options.suite], options)
+    if options.suite not in runners:
         asked = f"there is none called {options.suite!r}" if options.suite else "none was named"
-        raise InputError(f"SUITE: {asked}; the suites are {', '.join(known)}.")
-    return _run(known[options.suite], options)
+        raise InputError(f"SUITE: {asked}; the suites are {', '.join(runners)}.")
+    return _run(runners[options.suite], options)
 
 
-def _list(known: Mapping[str, Any]) -> None:
+def _list(runners: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     drawn = Table("suite", "case", "what it measures")
-    for suite in known.values():
+    for suite in runners.values():
         named = {case.name: case for case in suite.cases} if hasattr(suite, "cases") else suite.parts
         for i, (name, case) in enumerate(named.items()):
             drawn.add_row("" if i else suite.name, name, case.title)

@@ -15,7 +15,7 @@ import numpy as np
 from gpuboost.cli.scores import Scores, baseline, scores
 
 ROUNDS, DEPTH, RATE, LEAF_ROWS, PENALTY = 100, 4, 0.1, 20, 1.0
-"""What both libraries are told."""
+"""Parameters of both libraries."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Set:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Held-out scores of three models, and whether the reloaded one gave the same bits."""
+    """Held-out scores of three models, and whether the reloaded model gave the same bits."""
 
     ours: Scores
     sklearn: Scores
@@ -133,7 +133,7 @@ def _outcome(data: Set, options: argparse.Namespace) -> Outcome:
 
 
 def _same_after_reload(model: Any, x: Any) -> bool:
-    """Save, load, predict: are the predictions equal to the last bit?"""
+    """True if a saved and loaded model predicts the same to the last bit."""
     import gpuboost
 
     with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +155,7 @@ def _table(outcomes: dict[Set, Outcome]) -> Any:
     for name in ("gpuboost", "scikit-learn", "baseline", "fit, seconds"):
         drawn.add_column(name, justify="right")
     for data, outcome in outcomes.items():
-        found = (outcome.ours, outcome.sklearn, outcome.baseline)
-        cells = [f"{one[data.score]:.4g}" for one in found]
+        columns = (outcome.ours, outcome.sklearn, outcome.baseline)
+        cells = [f"{scores[data.score]:.4g}" for scores in columns]
         drawn.add_row(data.name, data.score, *cells, f"{outcome.seconds:.2f}")
     return drawn

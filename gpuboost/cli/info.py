@@ -1,4 +1,4 @@
-"""``gpuboost info``: what is installed, what it can run on, and why not on the rest."""
+"""``gpuboost info``: installed versions, usable devices, and the reasons why others cannot be used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "cupy-cuda12x", "cupy-cu
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what this machine offers, and why a device is not usable."""
+    """Print the devices of this machine, and why a device is not usable."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     about = {
         "gpuboost": gpuboost.__version__,
         "python": f"{platform.python_version()} on {platform.platform()}",
-        "libraries": ", ".join(f"{name} {found}" for name in LIBRARIES if (found := _version(name))),
+        "libraries": ", ".join(f"{name} {version}" for name in LIBRARIES if (version := _version(name))),
         "threads": str(usable_threads()),
         "kernel cache": kernel_cache(),
         "installed in": str(Path(gpuboost.__file__).parent),

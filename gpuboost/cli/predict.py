@@ -49,12 +49,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _uncertainty(model: Any, x: Any) -> tuple[list[str], list[list[float]]]:
-    """The mean of the draws and the three variances or entropies; of no model but one trained with --langevin."""
+    """The mean of the draws and the three variances or entropies, for a model trained with --langevin."""
     if not hasattr(model, "predict_uncertainty"):
         raise InputError("--uncertainty: a ranking has none; leave it out.")
-    found = model.predict_uncertainty(x)
+    uncertainty = model.predict_uncertainty(x)
     classes = [f"p({label})" for label in model.classes_] if hasattr(model, "classes_") else ["mean"]
-    columns = [*found.mean.reshape(len(found.total), -1).T, found.total, found.data, found.knowledge]
+    mean = uncertainty.mean.reshape(len(uncertainty.total), -1)
+    columns = [*mean.T, uncertainty.total, uncertainty.data, uncertainty.knowledge]
     rows = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     return [*classes, "total", "data", "knowledge"], rows
 

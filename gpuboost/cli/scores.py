@@ -31,9 +31,9 @@ def _of_ranker(model: Any, x: Any, y: Any, weight: Any, group: Any) -> Scores:
     asked = [metrics.mean_average_precision(), metrics.mean_reciprocal_rank()]
     if np.max(y) <= MOST_LABEL:
         asked = [*(metrics.ndcg(k) for k in PLACES), *asked]
-    found, start = np.asarray(model.predict(x), dtype=np.float64)[None], query_start(np.asarray(group))
+    scores, start = np.asarray(model.predict(x), dtype=np.float64)[None], query_start(np.asarray(group))
     labels, weights = np.asarray(y, dtype=np.float64), None if weight is None else np.asarray(weight, dtype=np.float64)
-    return {metric.name.upper(): metric(labels, found, weights, LambdaMART(), start) for metric in asked}
+    return {metric.name.upper(): metric(labels, scores, weights, LambdaMART(), start) for metric in asked}
 
 
 def _of_classifier(model: Any, x: Any, y: Any, weight: Any) -> Scores:
@@ -41,13 +41,13 @@ def _of_classifier(model: Any, x: Any, y: Any, weight: Any) -> Scores:
 
     classes = np.asarray(model.classes_)
     p = np.asarray(model.predict_proba(x), dtype=np.float64)
-    found = {
+    values = {
         "log loss": log_loss(y, p, labels=classes, sample_weight=weight),
         "accuracy": accuracy_score(y, classes[p.argmax(axis=1)], sample_weight=weight),
     }
     if len(classes) == 2 and len(np.unique(y)) == 2:
-        found["AUC"] = roc_auc_score(np.asarray(y) == classes[1], p[:, 1], sample_weight=weight)
-    return {name: float(value) for name, value in found.items()}
+        values["AUC"] = roc_auc_score(np.asarray(y) == classes[1], p[:, 1], sample_weight=weight)
+    return {name: float(value) for name, value in values.items()}
 
 
 def _of_regressor(model: Any, x: Any, y: Any, weight: Any) -> Scores:
@@ -76,5 +76,5 @@ def table(title: str, columns: Mapping[str, Scores]) -> Table:
     for name in columns:
         drawn.add_column(name, justify="right")
     for name in next(iter(columns.values())):
-        drawn.add_row(name, *(f"{found[name]:.5g}" for found in columns.values()))
+        drawn.add_row(name, *(f"{column[name]:.5g}" for column in columns.values()))
     return drawn

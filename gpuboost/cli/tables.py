@@ -18,7 +18,7 @@ MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
-class Rows:
+class InputTable:
     """x: a pandas frame, an array or a CSR matrix of n rows; y: (n,); weight: (n,) or None; group: (n,) query ids."""
 
     x: Any
@@ -30,11 +30,11 @@ class Rows:
     def n_rows(self) -> int:
         return int(self.x.shape[0])
 
-    def taken(self, rows: Any) -> Rows:
+    def taken(self, rows: Any) -> InputTable:
         """Some of the rows, by number."""
         x = self.x.iloc[rows] if hasattr(self.x, "iloc") else self.x[rows]
-        weight, group = (None if one is None else one[rows] for one in (self.weight, self.group))
-        return Rows(x, self.y[rows], weight, group)
+        weight, group = (None if values is None else values[rows] for values in (self.weight, self.group))
+        return InputTable(x, self.y[rows], weight, group)
 
 
 def read(
@@ -44,7 +44,7 @@ def read(
     categorical: list[str] | None = None,
     n_features: int | None = None,
     group: str | None = None,
-) -> Rows:
+) -> InputTable:
     """The rows of a file. InputError if it cannot be read or lacks a column."""
     from gpuboost.data.files import read_table
 
@@ -53,7 +53,7 @@ def read(
         x, y, w, queries = read_table(path, target, n_features=n_features, **columns)
     except ModuleNotFoundError as error:
         raise InputError(f"{path}: reading it needs {error.name}; pip install {error.name}.") from None
-    return Rows(x, y, w, queries)
+    return InputTable(x, y, w, queries)
 
 
 def check_place(option: str, path: str, *read: str | None) -> None:
@@ -72,12 +72,12 @@ def check_place(option: str, path: str, *read: str | None) -> None:
         raise InputError(f"{option}: the folder {place.parent} cannot be written to. Name another.")
 
 
-def task_of(task: str, loss: str | None, rows: Rows) -> str:
-    """What ``--task`` says; with ``auto`` what the loss is for, else what the rows look like.
+def task_of(task: str, loss: str | None, rows: InputTable) -> str:
+    """The task of ``--task``; with ``auto`` the task of the loss, or without a loss a guess from the target.
 
     "classification", "regression" or "rank". Raises InputError if rows are to be ranked whose queries are not known.
     """
-    found = task
+    resolved = task
     if task == "auto":
         found = _looks_like(rows) if loss is None else _task_of_loss(loss.partition(":")[0])
     if found == "rank" and rows.group is None:
@@ -85,7 +85,7 @@ def task_of(task: str, loss: str | None, rows: Rows) -> str:
             "--task: to rank, the query of each row must be known; name its column with --group, or give each line of "
             "a LIBSVM file a qid."
         )
-    return found
+    return resolved
 
 
 def _task_of_loss(name: str) -> str:
@@ -94,7 +94,7 @@ def _task_of_loss(name: str) -> str:
     return tasks.get(CLASSES[name].facts.task, "regression") if name in CLASSES else "regression"
 
 
-def _looks_like(rows: Rows) -> str:
+def _looks_like(rows: InputTable) -> str:
     if rows.group is not None:
         return "rank"
     if not np.issubdtype(rows.y.dtype, np.number):
@@ -104,7 +104,7 @@ def _looks_like(rows: Rows) -> str:
     return "classification" if few else "regression"
 
 
-def split(rows: Rows, share: float, seed: int, *, task: str) -> tuple[Rows, Rows]:
+def split(rows: InputTable, share: float, seed: int, *, task: str) -> tuple[InputTable, InputTable]:
     """Training and held-out rows, drawn by the seed: whole queries of rankings, and as large a share of each class
     where each has two rows."""
     from sklearn.model_selection import train_test_split
@@ -113,13 +113,13 @@ def split(rows: Rows, share: float, seed: int, *, task: str) -> tuple[Rows, Rows
         return _split_queries(rows, share, seed)
     classify = task == "classification"
     counts = np.unique(rows.y, return_counts=True)[1] if classify else np.zeros(1)
-    room = min(share, 1 - share) * rows.n_rows >= len(counts)
-    labels = rows.y if classify and counts.min() > 1 and room else None
+    stratifiable = min(share, 1 - share) * rows.n_rows >= len(counts)
+    labels = rows.y if classify and counts.min() > 1 and stratifiable else None
     train, test = train_test_split(np.arange(rows.n_rows), test_size=share, random_state=seed % 2**32, stratify=labels)
     return rows.taken(np.sort(train)), rows.taken(np.sort(test))
 
 
-def _split_queries(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+def _split_queries(rows: InputTable, share: float, seed: int) -> tuple[InputTable, InputTable]:
     from sklearn.model_selection import train_test_split
 
     from gpuboost.data.queries import check_group, query_start

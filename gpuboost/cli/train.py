@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from gpuboost.cli.scores import baseline, scores, table
-from gpuboost.cli.tables import Rows, check_place, read, split, task_of
+from gpuboost.cli.tables import InputTable, check_place, read, split, task_of
 from gpuboost.errors import InputError
 
 KINDS = {
@@ -58,18 +58,18 @@ def run(options: argparse.Namespace) -> int:
 
     import gpuboost
 
-    given = {name: value for name, value in vars(options).items() if name in PARAMETERS}
-    given |= _langevin(options)
+    parameters = {name: value for name, value in vars(options).items() if name in PARAMETERS}
+    parameters |= _langevin(options)
     options.eval = options.eval or (None if options.model else HELD_OUT)
-    _check(options, given)
+    _check(options, parameters)
     rows = _read(options.data, options)
-    task = task_of(options.task, given.get("loss"), rows)
-    if task != "rank" and "eval_at" in given:
+    task = task_of(options.task, parameters.get("loss"), rows)
+    if task != "rank" and "eval_at" in parameters:
         raise InputError(f"--eval-at: places are of rankings, and this is a {task}; leave it out, or add --task rank.")
-    train, held_out = _held_out(rows, options, given.get("random_state") or 0, task)
-    if ":" in given.get("loss", ""):
-        given["loss"] = _with_parameter(given["loss"])
-    model: Any = getattr(gpuboost, KINDS[task])(verbose=0 if options.quiet else EVERY, **given)
+    train, held_out = _held_out(rows, options, parameters.get("random_state") or 0, task)
+    if ":" in parameters.get("loss", ""):
+        parameters["loss"] = _with_parameter(parameters["loss"])
+    model: Any = getattr(gpuboost, KINDS[task])(verbose=0 if options.quiet else EVERY, **parameters)
     start = time.perf_counter()
     queries = {"group": train.group} if task == "rank" else {}
     watched = None if held_out is None else {"held out": _eval_set(held_out, task)}
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: str, options: argparse.Namespace, n_features: int | None = None) -> Rows:
+def _read(path: str, options: argparse.Namespace, n_features: int | None = None) -> InputTable:
     rows = read(path, options.target, options.weight, options.categorical, n_features, options.group)
     if rows.y is None:
         names = [str(name) for name in rows.x.columns]
@@ -91,26 +91,26 @@ def _read(path: str, options: argparse.Namespace, n_features: int | None = None)
     return rows
 
 
-def _eval_set(rows: Rows, task: str) -> tuple[Any, ...]:
+def _eval_set(rows: InputTable, task: str) -> tuple[Any, ...]:
     if task == "rank":
         return rows.x, rows.y, rows.group, rows.weight
     return rows.x, rows.y, rows.weight
 
 
-def _check(options: argparse.Namespace, given: dict[str, Any]) -> None:
+def _check(options: argparse.Namespace, parameters: dict[str, Any]) -> None:
     """Refuse before any work what could only fail at its end."""
-    if "early_stopping_rounds" in given and not options.eval:
+    if "early_stopping_rounds" in parameters and not options.eval:
         raise InputError("--early-stopping-rounds: needs rows to watch; add --eval 0.2, or --eval FILE.")
     if options.quiet and not options.model:
         raise InputError("--quiet: nothing would be left of this training; add --model FILE, or leave --quiet out.")
     if options.model:
         check_place("--model", options.model, options.data, options.eval)
-    if given.get("random_state", 0) < 0:
-        raise InputError(f"--seed: must be an integer of at least 0; got {given['random_state']}.")
+    if parameters.get("random_state", 0) < 0:
+        raise InputError(f"--seed: must be an integer of at least 0; got {parameters['random_state']}.")
 
 
 def _langevin(options: argparse.Namespace) -> dict[str, Any]:
-    """The policy that the options speak of, and how many draws are kept of its chain."""
+    """The Langevin policy of the options, and the number of draws to keep of its chain."""
     from gpuboost.langevin import Langevin
 
     asked = {name: value for name, value in vars(options).items() if name in LANGEVIN}
@@ -138,7 +138,9 @@ def _with_parameter(loss: str) -> Any:
         raise InputError(f"--loss: the parameter of {name} in {loss!r}: {str(error).rstrip('.')}.") from None
 
 
-def _held_out(rows: Rows, options: argparse.Namespace, seed: int, task: str) -> tuple[Rows, Rows | None]:
+def _held_out(
+    rows: InputTable, options: argparse.Namespace, seed: int, task: str
+) -> tuple[InputTable, InputTable | None]:
     if not options.eval:
         return rows, None
     try:
@@ -151,7 +153,12 @@ def _held_out(rows: Rows, options: argparse.Namespace, seed: int, task: str) -> 
 
 
 def _report(
-    console: Any, options: argparse.Namespace, model: Any, train: Rows, held_out: Rows | None, seconds: float
+    console: Any,
+    options: argparse.Namespace,
+    model: Any,
+    train: InputTable,
+    held_out: InputTable | None,
+    seconds: float,
 ) -> None:
     kind = type(model).__name__
     console.print(f"{kind}: {train.n_rows:,} rows, {model.n_features_in_} features, {seconds:.2f} s", highlight=False)

@@ -1,1 +1,1 @@
-"""From what people hold to what is learned from: tables, files, columns, cuts, bins, weights."""
+"""Input data for training: tables, files, columns, cuts, bins, weights."""

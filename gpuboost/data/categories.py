@@ -129,12 +129,12 @@ def _shortest(values: NDArray[Any]) -> list[Any]:
 def _codes_of_numbers(values: NDArray[Any], categories: tuple[Category, ...]) -> NDArray[np.float64]:
     if not categories:
         return np.full(len(values), np.nan)
-    known = np.array(categories)
-    if known.dtype.kind == "O" or (known.dtype.kind in "iu" and values.dtype.kind == "f"):
-        known = known.astype(np.float64)
-    order = np.argsort(known, kind="stable")
-    place = np.minimum(np.searchsorted(known[order], values), len(known) - 1)
-    return np.where(known[order[place]] == values, order[place], np.nan)
+    listed = np.array(categories)
+    if listed.dtype.kind == "O" or (listed.dtype.kind in "iu" and values.dtype.kind == "f"):
+        listed = listed.astype(np.float64)
+    order = np.argsort(listed, kind="stable")
+    place = np.minimum(np.searchsorted(listed[order], values), len(listed) - 1)
+    return np.where(listed[order[place]] == values, order[place], np.nan)
 
 
 def _codes_of_objects(values: Iterable[Any], categories: tuple[Category, ...], label: str) -> NDArray[np.float64]:
@@ -144,13 +144,13 @@ def _codes_of_objects(values: Iterable[Any], categories: tuple[Category, ...], l
         codes = [code.get(value, math.nan) for value in values]
     except TypeError as error:
         raise TypeError(f"X: {label} must hold text or numbers as categories: {error}.") from None
-    found = np.array(codes, dtype=np.float64)
-    if categories and np.isnan(found).any():
+    numbers = np.array(codes, dtype=np.float64)
+    if categories and np.isnan(numbers).any():
         text = isinstance(categories[0], str)
         for value in set(values) - set(code):
             if not is_missing(value) and isinstance(value, str) != text:
                 _refuse_kind(value, categories, label)
-    return found
+    return numbers
 
 
 def _refuse_kind(value: Any, categories: tuple[Category, ...], label: str) -> None:

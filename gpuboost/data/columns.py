@@ -1,4 +1,4 @@
-"""What a model knows of its columns: their names, and the categories of those that are categorical."""
+"""Feature names of a model, and the categories of its categorical features."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Columns:
     @property
     def is_categorical(self) -> NDArray[np.bool_]:
         """(d,)"""
-        return np.array([known is not None for known in self.categories], dtype=np.bool_)
+        return np.array([categories is not None for categories in self.categories], dtype=np.bool_)
 
     def check(self, X: Any) -> None:
         """Raise InputError unless X has the number of columns, and the names in the order, that were learned.
@@ -87,7 +87,7 @@ class Columns:
         """
         table = as_table(X)
         self.check(table)
-        if table.matrix is not None and not any(known is not None for known in self.categories):
+        if table.matrix is not None and not any(categories is not None for categories in self.categories):
             x = table.matrix if table.is_sparse or table.on_device else as_floats(table.matrix)
         else:
             x = self._assemble(table)
@@ -97,13 +97,15 @@ class Columns:
     def _assemble_there(self, table: Table) -> DeviceMatrix:
         """Only categorical columns come to the host; their codes go back."""
         codes = {
-            f: category_codes(table.column(f), known, table.label(f))
-            for f, known in enumerate(self.categories)
-            if known is not None
+            f: category_codes(table.column(f), categories, table.label(f))
+            for f, categories in enumerate(self.categories)
+            if categories is not None
         }
-        most = max(codes, key=lambda f: len(self.categories[f] or ()))
-        if table.matrix.dtype == np.float32 and len(self.categories[most] or ()) > _EXACT_IN_FLOAT32:
-            raise InputError(f"X: {table.label(most)} has more categories than float32 can count; give X as float64.")
+        largest = max(codes, key=lambda f: len(self.categories[f] or ()))
+        if table.matrix.dtype == np.float32 and len(self.categories[largest] or ()) > _EXACT_IN_FLOAT32:
+            raise InputError(
+                f"X: {table.label(largest)} has more categories than float32 can count; give X as float64."
+            )
         return cast(DeviceMatrix, table.matrix.with_columns(codes))
 
     def _assemble(self, table: Table) -> Any:
@@ -113,13 +115,13 @@ class Columns:
             return self._assemble_there(table)
         parts = [
             numbers(table.column(f), table.label(f))
-            if known is None
-            else category_codes(table.column(f), known, table.label(f))
-            for f, known in enumerate(self.categories)
+            if categories is None
+            else category_codes(table.column(f), categories, table.label(f))
+            for f, categories in enumerate(self.categories)
         ]
         narrow = all(
-            fits_float32(part.dtype) if known is None else len(known) <= _EXACT_IN_FLOAT32
-            for part, known in zip(parts, self.categories, strict=True)
+            fits_float32(part.dtype) if categories is None else len(categories) <= _EXACT_IN_FLOAT32
+            for part, categories in zip(parts, self.categories, strict=True)
         )
         x = np.empty(table.shape, dtype=np.float32 if narrow else np.float64, order="F")
         for f, part in enumerate(parts):
@@ -128,13 +130,13 @@ class Columns:
 
     def to_json(self) -> dict[str, Any]:
         """For ``json.dumps``; categories by the number of their column."""
-        listed = {str(f): list(known) for f, known in enumerate(self.categories) if known is not None}
+        listed = {str(f): list(categories) for f, categories in enumerate(self.categories) if categories is not None}
         names = None if self.names is None else list(self.names)
         return {"n_features": self.n_features, "names": names, "categories": listed}
 
     @classmethod
     def from_json(cls, value: Any) -> Columns:
-        """What ``to_json`` gave.
+        """Columns from the object that ``to_json`` wrote.
 
         Raises
         ------
@@ -151,14 +153,14 @@ class Columns:
         if not isinstance(listed, dict):
             raise InputError("columns: categories must be an object.")
         categories: list[tuple[Category, ...] | None] = [None] * d
-        for key, known in listed.items():
+        for key, entries in listed.items():
             f = int(key) if isinstance(key, str) and key.isascii() and key.isdecimal() else -1
-            if not 0 <= f < d or str(f) != key or not _is_list_of_categories(known):
+            if not 0 <= f < d or str(f) != key or not _is_list_of_categories(entries):
                 raise InputError(
                     f"columns: categories must map a column number below {d} to distinct strings, or to distinct "
                     f"finite numbers; the entry {key!r} does not."
                 )
-            categories[f] = tuple(known)
+            categories[f] = tuple(entries)
         return cls(d, None if names is None else tuple(names), tuple(categories))
 
 

@@ -1,10 +1,10 @@
-"""Where to cut each feature into bins.
+"""Bin edges of each feature.
 
 Few distinct values: one cut between each two neighbours. Many: a value heavier than a fair share gets a bin of its
 own, and the rest is spread evenly over the remaining bins (the aim of LightGBM's GreedyFindBin, here in closed form).
 
 Only the distinct values and their total weights count, and sums of weights are exact: a row of weight 3 gives the
-same cuts as three equal rows, to the last bit, and a row of weight 0 is not there.
+same cuts as three equal rows, to the last bit, and a row of weight 0 is ignored.
 
 Beyond 200,000 rows the numeric cuts come from a sample of 200,000: one row drawn from each of as many equal stretches
 of rows by a fixed Philox stream, so the same rows on every machine and for every seed. (There, weights and repeated
@@ -77,7 +77,7 @@ def choose_cuts(
                 thresholds[start + f] = _thresholds(tile[f], sampled_mass, max_bins)
         columns = (_column(whole, f) for f in np.flatnonzero(listed).tolist())
         shared = dict(
-            zip(np.flatnonzero(listed), each(partial(shares, mass=mass, most=max_bins), columns), strict=True)
+            zip(np.flatnonzero(listed), each(partial(shares, mass=mass, size=max_bins), columns), strict=True)
         )
     return _spread(thresholds, shared) if shared else Cuts(tuple(thresholds), (None,) * d)
 
@@ -110,21 +110,21 @@ def sample_rows(n_rows: int, present: Integers | None = None) -> Integers | None
     return drawn if present is None else present[drawn]
 
 
-def shares(codes: NDArray[Any], mass: Integers | None, most: int) -> list[Integers]:
-    """The category codes, heaviest first, ties by code, ``most`` to a share; [0] alone if all are missing.
+def shares(codes: NDArray[Any], mass: Integers | None, size: int) -> list[Integers]:
+    """The category codes, heaviest first, ties by code, ``size`` to a share; [0] alone if all are missing.
 
     codes: (n,) whole numbers from 0 in a float dtype, NaN for missing. Beyond the first share, a category that fewer
     than two rows hold (two average rows, where weights are not whole) is left out: no split can learn from it.
     """
-    known = ~np.isnan(codes)
-    total = np.bincount(codes[known].astype(np.int64), None if mass is None else mass[known].astype(np.float64))
+    present = ~np.isnan(codes)
+    total = np.bincount(codes[present].astype(np.int64), None if mass is None else mass[present].astype(np.float64))
     order = np.argsort(-total, kind="stable")
     order = order[total[order] > 0]
     if not len(order):
         return [np.zeros(1, dtype=np.int64)]
     row = 1.0 if mass is None or int(mass.max()) <= MOST_WHOLE else float(mass.mean())
-    stop = max(min(most, len(order)), int(np.searchsorted(-total[order], -2.0 * row, side="right")))
-    return [order[begin : min(begin + most, stop)].astype(np.int64) for begin in range(0, stop, most)]
+    stop = max(min(size, len(order)), int(np.searchsorted(-total[order], -2.0 * row, side="right")))
+    return [order[begin : min(begin + size, stop)].astype(np.int64) for begin in range(0, stop, size)]
 
 
 def _spread(thresholds: list[Floats], shared: dict[int, list[Integers]]) -> Cuts:
@@ -150,7 +150,7 @@ def _mapper(n_threads: int) -> Iterator[Map]:
 
 
 def _tiles(x: NDArray[Any], rows: Integers | None, each: Map) -> Iterator[tuple[int, NDArray[Any]]]:
-    """(first feature, sampled values by column), some features at a time. What is yielded may be written to."""
+    """Yield (first feature, sampled values by column), some features at a time. The values may be written to."""
     n, d = x.shape[0] if rows is None else len(rows), x.shape[1]
     buffer = np.empty((min(_TILE, d), n), dtype=x.dtype)
 
@@ -216,11 +216,11 @@ def _columns(x: Any, mass: Integers | None) -> tuple[NDArray[Any], Integers, Int
     of_entry = np.ones(len(values), dtype=np.int64) if mass is None else mass[x.indices]
     running = np.concatenate([[0], np.cumsum(of_entry)])
     absent = (x.shape[0] if mass is None else int(mass.sum())) - np.diff(running[start])
-    known = ~np.isnan(values)
-    if not known.all():
-        start = np.concatenate([[0], np.cumsum(known)])[start]
-        values, of_entry = values[known], of_entry[known]
+    present = ~np.isnan(values)
+    if not present.all():
+        start = np.concatenate([[0], np.cumsum(present)])[start]
+        values, of_entry = values[present], of_entry[present]
     has_zero = absent > 0
-    place = start[1:][has_zero]
-    values, of_entry = np.insert(values, place, 0.0), np.insert(of_entry, place, absent[has_zero])
+    zero_at = start[1:][has_zero]
+    values, of_entry = np.insert(values, zero_at, 0.0), np.insert(of_entry, zero_at, absent[has_zero])
     return values, of_entry, start + np.concatenate([[0], np.cumsum(has_zero)])

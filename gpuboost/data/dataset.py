@@ -84,13 +84,13 @@ class Dataset:
         queries = check_group(group, n)
         checked_weight = check_weight(weight_of_rows(weight, queries), n, "weight")
         columns = Columns.learn(table, categorical_features)
-        given = check_cuts(cuts, columns, max_bins)
+        thresholds = check_cuts(cuts, columns, max_bins)
         x = columns.encode(table)
-        if len(given) == columns.n_features:
-            chosen = Cuts(tuple(given[f] for f in range(len(given))), (None,) * len(given))
+        if len(thresholds) == columns.n_features:
+            chosen = Cuts(tuple(thresholds[f] for f in range(len(thresholds))), (None,) * len(thresholds))
         else:
             chosen = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
-        self._set(columns, replaced(chosen, given), x, target, checked_weight, queries, max_bins)
+        self._set(columns, replaced(chosen, thresholds), x, target, checked_weight, queries, max_bins)
 
     def _set(self, *values: Any) -> None:
         names = ("columns", "cuts", "x", "y", "weight", "group", "max_bins")
@@ -177,7 +177,7 @@ class Dataset:
         where: str = "host",
         group: NDArray[Any] | None = None,
     ) -> TrainingSet:
-        """What the loop learns from: the rows whose weight is above zero.
+        """Training rows for the boosting loop: those whose weight is above zero.
 
         y: (n,) the target as the loss wants it, if it is not the one given as it stands. weight: (n,) the same.
         group: (n,) the query of each row, if it is not held here.

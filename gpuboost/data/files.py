@@ -82,9 +82,9 @@ def _divide(
             close = get_close_matches(name, names)
             hint = f"close to it: {', '.join(close)}" if close else f"it has {', '.join(names[:10])}"
             hint += " ..." if not close and len(names) > 10 else ""
-            if len(names) == 1 and (found := [mark for mark in ";\t|" if mark in names[0]]):
+            if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
                 hint += (
-                    f": fields seem to be separated by {found[0]!r}, and are expected to be by commas, or tabs in .tsv"
+                    f": fields seem to be separated by {marks[0]!r}, and are expected to be by commas, or tabs in .tsv"
                 )
             raise InputError(f"{role}: {path} has no column {name!r}; {hint}.")
     y, weights, groups = (None if name is None else _plain(frame[name]) for name in roles.values())
@@ -138,7 +138,7 @@ def _read_text(path: Path, separator: str) -> Any:
 
 
 def _uneven_line(path: Path, separator: str) -> str:
-    """What is wrong with the first line that has more or fewer fields than the names; empty if there is none."""
+    """Describe the first line with more or fewer fields than there are names; empty if there is none."""
     with _opened(path) as stream:
         reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8", newline=""), delimiter=separator)
         width = len(next(reader))
@@ -198,7 +198,7 @@ def _read_libsvm(path: Path, n_features: int | None) -> Read:
 
 
 def _wrong_line(path: Path) -> str:
-    """Where the first line is that breaks the rules, to start a sentence with."""
+    """Name the first line that breaks the rules, as the beginning of a sentence."""
     with _opened(path) as stream:
         for number, line in enumerate(stream, 1):
             fields = line.split(b"#")[0].split()

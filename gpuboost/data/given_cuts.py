@@ -1,4 +1,4 @@
-"""Cuts that the user gives: borders of another library, of a paper's protocol, or those a field has agreed on."""
+"""Bin edges given by the user: of another library, of a paper's protocol, or the usual ones of a field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Thresholds = NDArray[np.float64]
 
 
 def check_cuts(given: Any, columns: Columns, max_bins: int) -> dict[int, Thresholds]:
-    """The thresholds by number of their column; columns that are not in it are to be cut as usual.
+    """Thresholds by column number; columns that are not listed are binned as usual.
 
     given: None, a mapping of column (name or number) to thresholds, a sequence of d entries (thresholds, or None to
     have them chosen), or the ``cuts`` of another Dataset.
@@ -71,12 +71,12 @@ def _thresholds(value: Any, f: int, columns: Columns, max_bins: int) -> Threshol
     if columns.categories[f] is not None:
         raise InputError(f"{where} is categorical, and categories have no order to cut; leave it out.")
     try:
-        found = np.asarray(value)
+        array = np.asarray(value)
     except ValueError:  # ragged
-        found = np.empty((0, 0))
-    if found.ndim != 1 or (found.dtype.kind not in "iuf" and found.size):
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (array.dtype.kind not in "iuf" and array.size):
         raise InputError(f"{where} needs a flat list of numbers; got {value!r}.")
-    numbers = found.astype(np.float64) + 0.0  # no negative zero, which would be written to a file as another text
+    numbers = array.astype(np.float64) + 0.0  # no negative zero, which would be written to a file as another text
     bad = ~np.isfinite(numbers)
     if bad.any():
         raise InputError(
@@ -85,10 +85,10 @@ def _thresholds(value: Any, f: int, columns: Columns, max_bins: int) -> Threshol
         )
     flat = np.diff(numbers) <= 0.0
     if flat.any():
-        at = int(np.argmax(flat))
+        i = int(np.argmax(flat))
         raise InputError(
-            f"{where} needs increasing thresholds; number {at} is {numbers[at]:g} and number {at + 1} is "
-            f"{numbers[at + 1]:g}. np.unique sorts them."
+            f"{where} needs increasing thresholds; number {i} is {numbers[i]:g} and number {i + 1} is "
+            f"{numbers[i + 1]:g}. np.unique sorts them."
         )
     if len(numbers) >= max_bins:
         raise InputError(

@@ -1,7 +1,7 @@
-"""Rows that stay in Parquet files until, and unless, somebody needs them.
+"""Rows that stay in Parquet files until they are needed.
 
-Of the files only the target, the weights and a sample to choose cuts from are read at first. Shards of a data-parallel
-fit then read their own rows, so that no machine ever holds all of them; any other fit reads them all.
+Only the target, the weights and a sample for the bin edges are read at first. Shards of a data-parallel fit then read
+their own rows, so that no machine ever holds all of them; any other fit reads them all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
 from gpuboost.types import Bins
 
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+FilePaths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class ParquetRows:
             return self._read(0, 0)
         parts, first = [], 0
         for count in (count for of_file in self.counts for count in of_file):  # a row group at a time
-            own = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, first + count)]
-            if len(own):
-                parts.append(self._read(first, first + count)[own - first])
+            wanted = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, first + count)]
+            if len(wanted):
+                parts.append(self._read(first, first + count)[wanted - first])
             first += count
         return np.concatenate(parts)
 
@@ -84,9 +84,9 @@ class ParquetDataset(Dataset):
 
     def loaded(self) -> Dataset:
         """The same with all rows in memory."""
-        made = object.__new__(Dataset)
-        made._set(self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins)
-        return made
+        dataset = object.__new__(Dataset)
+        dataset._set(self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins)
+        return dataset
 
     def binned(self, quantise: Any, where: str = "host") -> Bins:
         if where not in self._bins:
@@ -96,7 +96,7 @@ class ParquetDataset(Dataset):
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
-    """What ``choose_cuts`` may see: some rows."""
+    """The sample of rows that ``choose_cuts`` reads."""
 
     rows: ParquetRows
     device: str = "files"
@@ -118,11 +118,11 @@ class _Sampled:
         raise InputError(f"features: columns of Parquet files must be numbers; {list(columns)} are to be replaced.")
 
     def first_infinite(self) -> None:
-        """They are refused where they are read."""
+        """None: infinite values are refused where they are read."""
 
 
 def from_parquet(
-    paths: Paths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
+    paths: FilePaths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
     max_bins: int, given: Any = None,
 ) -> ParquetDataset:  # fmt: skip
     """See ``Dataset.from_parquet``."""
@@ -151,12 +151,12 @@ def from_parquet(
     queries = check_group(held.get("group"), x.shape[0])
     weights = check_weight(weight_of_rows(held.get("weight"), queries), x.shape[0], "weight")
     cuts = replaced(choose_cuts(_Sampled(x), weights, max_bins), thresholds)
-    made = object.__new__(ParquetDataset)
-    made._set(columns, cuts, x, y, weights, queries, int(max_bins))
-    return made
+    dataset = object.__new__(ParquetDataset)
+    dataset._set(columns, cuts, x, y, weights, queries, int(max_bins))
+    return dataset
 
 
-def files_of(paths: Paths) -> tuple[str, ...]:
+def files_of(paths: FilePaths) -> tuple[str, ...]:
     """The files that they name: a file as it is, of a folder or a pattern its .parquet files, sorted by name.
 
     Raises
@@ -164,21 +164,21 @@ def files_of(paths: Paths) -> tuple[str, ...]:
     InputError
         If there is none, or a path leads nowhere.
     """
-    found: list[str] = []
+    files: list[str] = []
     for path in [paths] if isinstance(paths, (str, PathLike)) else list(paths):
         text = str(path)
         if Path(text).is_dir():
-            some = sorted(str(one) for one in Path(text).glob("*.parquet"))
+            some = sorted(str(file) for file in Path(text).glob("*.parquet"))
         elif glob.has_magic(text):
             some = sorted(glob.glob(text))
         else:
             some = [text] if Path(text).is_file() else []
         if not some:
             raise InputError(f"paths: must lead to Parquet files, or a folder of them; {text!r} leads to none.")
-        found += some
-    if not found:
+        files += some
+    if not files:
         raise InputError("paths: must lead to Parquet files; got an empty list.")
-    return tuple(found)
+    return tuple(files)
 
 
 def _shape(files: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], list[str]]:
@@ -191,14 +191,14 @@ def _shape(files: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], list[st
     for file in files:
         try:
             with ParquetFile(file) as opened:
-                about, own = opened.metadata, opened.schema_arrow.remove_metadata()
+                about, file_schema = opened.metadata, opened.schema_arrow.remove_metadata()
         except (ArrowInvalid, OSError) as error:
             raise InputError(f"paths: {file!r} cannot be read as Parquet: {error}") from error
-        if schema is not None and not own.equals(schema):
+        if schema is not None and not file_schema.equals(schema):
             raise InputError(
                 f"paths: all files must have the same columns and types; {file!r} differs from {files[0]!r}."
             )
-        schema = own
+        schema = file_schema
         counts.append(tuple(about.row_group(i).num_rows for i in range(about.num_row_groups)))
     return tuple(counts), list(schema.names)
 

@@ -1,4 +1,4 @@
-"""From the distinct values of a feature and their weights to the cuts between them.
+"""Quantile cuts from the distinct values of a feature and their weights.
 
 Weights are whole numbers here, so every sum is exact whatever its order, and nothing depends on the machine.
 """
@@ -22,10 +22,10 @@ def whole_mass(weight: NDArray[Any]) -> Integers:
     """
     weight = weight.astype(np.float64)
     top = float(weight.max(initial=0.0))
-    room = 2.0**52 / max(len(weight), 1)
-    if top <= room and bool((weight == np.rint(weight)).all()):
+    limit = 2.0**52 / max(len(weight), 1)
+    if top <= limit and bool((weight == np.rint(weight)).all()):
         return weight.astype(np.int64)
-    shift = int(np.frexp(room)[1]) - 1 - int(np.frexp(top)[1])
+    shift = int(np.frexp(limit)[1]) - 1 - int(np.frexp(top)[1])
     scaled = np.rint(np.ldexp(weight, shift))
     return np.where(weight > 0.0, np.maximum(scaled, 1.0), 0.0).astype(np.int64)
 
@@ -44,8 +44,8 @@ def between(low: Floats, high: Floats) -> Floats:
     return chosen + 0.0
 
 
-def bin_ends(mass: Integers, most: int) -> Integers:
-    """Index of the last value of each bin but the last one; at most ``most`` bins.
+def bin_ends(mass: Integers, max_bins: int) -> Integers:
+    """Index of the last value of each bin but the last one; at most ``max_bins`` bins.
 
     mass: (u,) positive, u > most. A value of at least a fair share of what is not heavy is heavy: it gets a bin of
     its own. Between the heavy values lie stretches of light ones,
@@ -56,7 +56,7 @@ def bin_ends(mass: Integers, most: int) -> Integers:
     floor(k * (mass before it + half its own) / mass of the stretch). A stretch too light for a bin joins the heavy
     value to its right; the last one, to its left.
     """
-    heavy, light_mass, bins = _heavy(mass, most)
+    heavy, light_mass, bins = _heavy(mass, max_bins)
     peaks, light = np.flatnonzero(heavy), np.flatnonzero(~heavy)
     running = np.concatenate([[0], np.cumsum(mass[light])])
     edge = np.concatenate([[0], np.searchsorted(light, peaks), [len(light)]])  # stretch s: light[edge[s]:edge[s + 1]]
@@ -67,20 +67,20 @@ def bin_ends(mass: Integers, most: int) -> Integers:
     stretch = np.repeat(np.arange(len(share)), np.maximum(share - 1, 0))
     turn = np.arange(len(stretch)) - np.searchsorted(stretch, stretch) + 1  # 1 .. k - 1 in each stretch
     goal = 2 * running[edge[stretch]] - (-2 * stretch_mass[stretch] * turn) // share[stretch]
-    place = np.searchsorted(running[:-1] + running[1:], goal)  # light values whose middle lies before the goal
-    inside = (edge[stretch] < place) & (place < edge[stretch + 1])
+    end_of_goal = np.searchsorted(running[:-1] + running[1:], goal)  # light values whose middle lies before the goal
+    inside = (edge[stretch] < end_of_goal) & (end_of_goal < edge[stretch + 1])
 
     joins = (np.diff(edge) > 0) & (share == 0)
     before = peaks[~joins[:-1]] - 1
     after = peaks[:-1] if joins[-1] else peaks
-    ends = np.unique(np.concatenate([light[place[inside] - 1], before, after]))
+    ends = np.unique(np.concatenate([light[end_of_goal[inside] - 1], before, after]))
     return ends[(ends >= 0) & (ends < len(mass) - 1)]
 
 
-def _heavy(mass: Integers, most: int) -> tuple[NDArray[np.bool_], int, int]:
-    """Which values are heavy, the mass of the others, and the bins left to them."""
+def _heavy(mass: Integers, max_bins: int) -> tuple[NDArray[np.bool_], int, int]:
+    """A mask of the heavy values, the mass of the other ones, and the bins left to those."""
     heavy = np.zeros(len(mass), dtype=np.bool_)
-    light_mass, bins = int(mass.sum()), most
+    light_mass, bins = int(mass.sum()), max_bins
     while True:
         more = (mass >= -(-light_mass // bins)) & ~heavy
         count = int(np.count_nonzero(more))

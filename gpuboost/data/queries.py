@@ -29,28 +29,28 @@ def check_group(group: Any, n_rows: int) -> NDArray[Any] | None:
     """
     if group is None:
         return None
-    given = np.asarray(group)
-    if given.ndim != 1:
-        hint = " Use group.ravel()." if given.shape in ((n_rows, 1), (1, n_rows)) else ""
-        raise InputError(f"group: must have one dimension; got shape {given.shape}.{hint}")
-    return _checked_ids(given) if len(given) == n_rows else _from_sizes(given, n_rows)
+    values = np.asarray(group)
+    if values.ndim != 1:
+        hint = " Use group.ravel()." if values.shape in ((n_rows, 1), (1, n_rows)) else ""
+        raise InputError(f"group: must have one dimension; got shape {values.shape}.{hint}")
+    return _checked_ids(values) if len(values) == n_rows else _from_sizes(values, n_rows)
 
 
 def _checked_ids(ids: NDArray[Any]) -> NDArray[Any]:
     if ids.dtype.kind in "fO":
-        missing = np.isnan(ids) if ids.dtype.kind == "f" else np.array([is_missing(one) for one in ids.tolist()])
+        missing = np.isnan(ids) if ids.dtype.kind == "f" else np.array([is_missing(query) for query in ids.tolist()])
         if missing.any():
             row = int(np.argmax(missing))
             raise InputError(f"group: every row belongs to a query; row {row} holds {ids[row]!r}. Leave it out.")
     starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
     seen: dict[Any, int] = {}
-    for start, one in zip(starts.tolist(), ids[starts].tolist(), strict=True):
-        if one in seen:
+    for start, query in zip(starts.tolist(), ids[starts].tolist(), strict=True):
+        if query in seen:
             raise InputError(
-                f"group: the rows of a query must stand together; query {one!r}, which begins at row {seen[one]}, "
+                f"group: the rows of a query must stand together; query {query!r}, which begins at row {seen[query]}, "
                 f"comes again at row {start}. {_SORT}"
             )
-        seen[one] = start
+        seen[query] = start
     return ids
 
 
@@ -59,8 +59,8 @@ def _from_sizes(sizes: NDArray[Any], n_rows: int) -> NDArray[Any]:
     if sizes.dtype.kind not in "iu":
         raise InputError(f"{rule}; got {len(sizes)} entries of dtype {sizes.dtype}. Give one id for each row.")
     if bool((sizes < 1).any()):
-        at = int(np.argmax(sizes < 1))
-        raise InputError(f"{rule}; size {at} is {sizes[at]}. A query has a row or more.")
+        i = int(np.argmax(sizes < 1))
+        raise InputError(f"{rule}; size {i} is {sizes[i]}. A query has a row or more.")
     if int(sizes.sum()) != n_rows:
         raise InputError(f"{rule}; got {len(sizes)} entries with sum {sizes.sum()}. Count each query's rows again.")
     return np.repeat(np.arange(len(sizes)), sizes)
@@ -78,8 +78,8 @@ def weight_of_rows(weight: Any, group: NDArray[Any] | None) -> Any:
     """The weights, one for each row; those of queries, (queries,), given to their rows."""
     if weight is None or group is None:
         return weight
-    given, lengths = np.asarray(weight), np.diff(query_start(group))
-    return np.repeat(given, lengths) if given.shape == lengths.shape else weight
+    values, lengths = np.asarray(weight), np.diff(query_start(group))
+    return np.repeat(values, lengths) if values.shape == lengths.shape else weight
 
 
 def check_query_weight(weight: NDArray[np.float64] | None, group: NDArray[Any]) -> None:

@@ -1,6 +1,6 @@
-"""What a user hands in as X, seen as one of two: a matrix of numbers, or columns of several kinds.
+"""The two forms of X: a matrix of numbers, or columns of several kinds.
 
-Nothing is copied that need not be, and nothing of the user's is written to. Libraries are recognised by what has been
+Nothing is copied without need, and the user's arrays are never written to. Libraries are recognised by the modules
 imported already: no pandas object exists in a process that has not imported pandas.
 """
 
@@ -60,7 +60,7 @@ class Table:
         return self.columns[f] if self.matrix is None else Column(self.matrix[:, f])
 
     def label(self, f: int) -> str:
-        """How an error message names column f."""
+        """The name of column f in error messages."""
         return f"column {f}" if self.names is None else f"column {self.names[f]!r}"
 
 
@@ -92,9 +92,9 @@ def as_table(X: Any) -> Table:
 def refuse_infinite(x: Any, table: Table) -> None:
     """Raise InputError naming the first row with an infinity, and its column. x: as ``encode`` returns it."""
     if isinstance(x, DeviceMatrix):
-        found = x.first_infinite()
-        if found is not None:
-            _refuse(*found, table)
+        first = x.first_infinite()
+        if first is not None:
+            _refuse(*first, table)
         return
     dense = isinstance(x, np.ndarray)
     values = x if dense else x.data
@@ -106,7 +106,7 @@ def refuse_infinite(x: Any, table: Table) -> None:
         infinite = np.isinf(values[top : top + height])
         if infinite.any():
             if dense:
-                row, f = (int(place[0]) for place in np.nonzero(infinite))
+                row, f = (int(index[0]) for index in np.nonzero(infinite))
                 row += top
             else:
                 entry = top + int(np.argmax(infinite))
@@ -122,7 +122,7 @@ def _refuse(row: int, f: int, table: Table, value: str = "one") -> NoReturn:
 
 
 def _refuse_device(X: Any) -> None:
-    """Raise InputError if X lives on a GPU: an estimator knows what to do with it, the host does not."""
+    """Raise InputError if X lives on a GPU: estimators accept it, functions of the host do not."""
     if hasattr(X, "__cuda_array_interface__"):
         raise InputError(
             f"X: a {type(X).__name__} on a GPU goes to fit, predict and eval_set of an estimator; here X must be on "
@@ -141,7 +141,7 @@ def as_floats(matrix: NDArray[Any]) -> NDArray[Any]:
 
 
 def fits_float32(kind: np.dtype[Any]) -> bool:
-    """Whether float32 holds every number of the dtype."""
+    """True if float32 represents every number of the dtype."""
     return bool(np.can_cast(kind, np.float32))
 
 

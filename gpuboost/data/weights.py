@@ -1,4 +1,4 @@
-"""Sample weights: checked, and told apart into how often a row counts and how much."""
+"""Sample weights: checked, and classified as multiplicities (whole numbers) or weights."""
 
 from __future__ import annotations
 

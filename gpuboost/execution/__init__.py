@@ -1,9 +1,9 @@
-"""Where trees are built, and how stale the gradients they are fitted to may be."""
+"""Execution of a round: serial, asynchronous, data-parallel, or simulated."""
 
 from gpuboost.execution.asynchronous import Asynchronous
 from gpuboost.execution.data_parallel import DataParallel
 from gpuboost.execution.log import Log, log_of
-from gpuboost.execution.messages import Fit
+from gpuboost.execution.messages import BuildTrees
 from gpuboost.execution.protocol import Arrival, Execution, Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.replay import Replay
@@ -17,9 +17,9 @@ __all__ = [
     "SEQUENTIAL",
     "Arrival",
     "Asynchronous",
+    "BuildTrees",
     "DataParallel",
     "Execution",
-    "Fit",
     "Log",
     "Past",
     "Ray",

@@ -10,12 +10,12 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.execution.engine import EngineKind, engine_kind
 from gpuboost.execution.machines import in_process
-from gpuboost.execution.messages import Fit
-from gpuboost.execution.patience import ENGINES_OWN, check, with_patience
+from gpuboost.execution.messages import BuildTrees
 from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.rules import Rules
 from gpuboost.execution.server import serve
+from gpuboost.execution.timeout import ENGINES_OWN, check, with_timeout
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ class Asynchronous(Rules):
 
     def _kind(self) -> EngineKind:
         kind = engine_kind(self.engine) if self.address is None else Ray(self.address)
-        return with_patience(kind, self.timeout)
+        return with_timeout(kind, self.timeout)
 
     @property
     def in_process(self) -> bool:
-        """Whether the workers are threads of this process."""
+        """True if the workers are threads of this process."""
         return in_process(self._kind())
 
-    def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
         return serve(self, self._kind(), fit, backend, past)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gpuboost.backends.capabilities import CPU_SHARDS, Capabilities
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
-from gpuboost.execution.messages import Fit
+from gpuboost.execution.messages import BuildTrees
 from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.rules import count
@@ -70,7 +70,7 @@ class DataParallel:
             return replace(self.engine, cpus_per_worker=self.threads_per_shard)
         return Ray(self.address, self.threads_per_shard) if self.engine == "ray" else None
 
-    def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
         """One tree at a time, as ``Serial``: it is the machine that has workers."""
         return Serial().open(fit, backend, past)
 

@@ -1,4 +1,4 @@
-"""The log of a run: who built which tree from which version. With it, a run can be done again to the last bit."""
+"""The log of a run: which worker built which tree from which version. A run can be replayed from it to the last bit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD: dict[str, Any] = {
     "sample_at": SAMPLE_AT,
     "simulated": bool,
 }
-"""What is known of a run as a whole: a type, or the words there are."""
+"""Fields of a whole run: the type, or the accepted words."""
 
 KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("ticket", "worker", "pulled"), (int,)),
@@ -40,7 +40,7 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One line for each pull, in the order in which the server was done with it.
+    """One line per pull, in the order in which the server finished with them.
 
     Lines are tuples of these: ``ticket`` (which names the random numbers of the round's trees), ``worker``, ``pulled``
     (version of the gradients they were fitted to), ``applied`` (version of the model that they were added to, or None),
@@ -85,8 +85,8 @@ class Log:
 
     @property
     def mean_staleness(self) -> float:
-        found = self.staleness
-        return float(found.mean()) if len(found) else 0.0
+        values = self.staleness
+        return float(values.mean()) if len(values) else 0.0
 
     @property
     def build_seconds(self) -> float:
@@ -103,7 +103,7 @@ class Log:
 
     @property
     def saturation(self) -> float:
-        """1 + T_b / T_s: of more workers no speed-up comes, but staleness (Asynch-SGBDT, equation 13, corrected).
+        """1 + T_b / T_s: more workers give staleness but no speed-up (Asynch-SGBDT, equation 13, corrected).
 
         Infinite where T_s is not known.
         """
@@ -118,7 +118,7 @@ class Log:
 
     @property
     def speed_up(self) -> float:
-        """How much longer one worker would take: the time of all builds and of the server, over ``seconds``."""
+        """Speed-up over one worker: the time of all builds and of the server, divided by ``seconds``."""
         alone = sum(line.built - line.began for line in self.applied) + len(self.applied) * self.server_seconds
         return alone / self.seconds if self.seconds > 0.0 else 1.0
 
@@ -178,16 +178,16 @@ class Log:
             InputError: if it is anything else.
         """
         try:
-            found = json.loads(Path(path).read_bytes())
+            record = json.loads(Path(path).read_bytes())
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise InputError(f"log: {os.fspath(path)!r} is not JSON; {error}.") from None
-        return cls.from_json(found)
+        return cls.from_json(record)
 
 
 def log_of(execution: Any, seed: int, lines: tuple[Built, ...]) -> Log:
     """The log of a run: its lines, and what is known of its execution."""
-    known = {name: getattr(execution, name) for name in HEAD if name != "seed" and hasattr(execution, name)}
-    return Log(lines, int(seed), **known)
+    head = {name: getattr(execution, name) for name in HEAD if name != "seed" and hasattr(execution, name)}
+    return Log(lines, int(seed), **head)
 
 
 def _line(number: int, values: Any) -> Built:

@@ -1,4 +1,4 @@
-"""What an engine is given to build trees on: machines, wherever its workers are."""
+"""Backends for an engine's workers, in this process or in others."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from gpuboost import backends
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.workers import Bench, benches_of
+from gpuboost.backends.workers import WorkerSlot, slots_of
 from gpuboost.errors import DeviceError
 from gpuboost.records import declared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Machine:
-    """Machines of the server's kind.
+class BackendFactory:
+    """A picklable factory of backends of the server's kind, for workers.
 
-    Called, it makes one that knows nothing of the server's, for a worker of another process: to be called where the
-    worker is. It can be pickled. Workers of the server's own process have ``benches()``, which know its data.
+    A worker of another process calls it there, for a backend that shares nothing with the server's. Workers of the
+    server's own process use ``slots()``, which share its data.
     """
 
     server: Backend
@@ -27,9 +27,9 @@ class Machine:
     def __call__(self) -> Backend:
         return backends.get(self.server.name)
 
-    def benches(self) -> Callable[[], Bench]:
-        """What makes a place for one worker, with a machine that nobody else uses, or that any number may use."""
-        return benches_of(self.server, self)
+    def slots(self) -> Callable[[], WorkerSlot]:
+        """A factory of worker contexts; each has a backend of its own, or one that all threads may share."""
+        return slots_of(self.server, self)
 
     def __reduce__(self) -> Any:
         return partial, (backends.get, self.server.name)
@@ -49,9 +49,9 @@ def refuse_gpu(server: Backend, kind: Any) -> None:
 class EngineTraits:
     """Attributes that a kind of engine may have, and the values that stand for those that it does not have."""
 
-    in_process: bool = False  # its workers are threads of the server's process, and build on ``Machine.benches``
+    in_process: bool = False  # its workers are threads of the server's process, and build on ``BackendFactory.slots``
 
 
 def in_process(kind: Any) -> bool:
-    """Whether workers of this kind of engine live where the server does, and build on ``Machine.benches``."""
+    """Whether workers of this kind of engine live where the server does, and build on ``BackendFactory.slots``."""
     return declared(EngineTraits, kind).in_process

@@ -1,4 +1,4 @@
-"""What the server and its workers say to each other (Asynch-SGBDT, Cheng, Xia, Li and Zhang, algorithm 3).
+"""Messages between the server and its workers (Asynch-SGBDT, Cheng, Xia, Li and Zhang, algorithm 3).
 
     PULL(worker)                -> Pull(ticket, version, target)
     PUSH(worker, structures)    -> the answer to the next PULL: pushing and pulling are one exchange, so that a worker's
@@ -22,8 +22,8 @@ from gpuboost.types import Sample, Structure, Target
 class Pull:
     """An order to build one round's trees.
 
-    The ticket numbers the pulls, and random numbers of the tree are named by it. A pull that comes to nothing, as its
-    worker fails, gives its ticket back: its numbers were never used.
+    The ticket numbers the pulls and keys the random numbers of the tree. If the worker of a pull fails, its ticket is
+    used again: its random numbers have not been used.
     """
 
     ticket: int
@@ -44,7 +44,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A worker that raised, or is no longer there. It has lost at most the pull of that ticket."""
+    """A worker that raised or died. At most the pull of that ticket is lost."""
 
     worker: int
     ticket: int
@@ -53,8 +53,8 @@ class Failure:
     expected: bool = False  # it belongs to a simulation: neither counted nor warned of
 
 
-class Fit(Protocol):
-    """A worker's half of a round: a function, blind to the scores, to the model and to other workers.
+class BuildTrees(Protocol):
+    """The worker's part of a round: a function that does not see the scores, the model or other workers.
 
     It can be pickled if its data are in the host's memory and its recipe's parts can be.
     """

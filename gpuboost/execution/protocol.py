@@ -1,4 +1,4 @@
-"""Who builds a round's trees, and how stale the gradients they are fitted to may be, as the loop sees it.
+"""The protocol between the boosting loop and the execution that builds its trees.
 
 In each round the loop publishes a way to answer pulls at the scores of that version, and receives one round's trees,
 which may have been fitted to an earlier one. Between the two it knows nothing of workers.
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.execution.messages import Answer, Fit
-from gpuboost.records import swift
+from gpuboost.execution.messages import Answer, BuildTrees
+from gpuboost.records import fast_dataclass
 from gpuboost.types import Built, Sample, Structure, Target
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What is to be applied now."""
+    """The trees to apply in this round."""
 
     structures: tuple[Structure, ...]  # one per output
     target: Target  # that they were fitted to
@@ -30,7 +30,7 @@ class Arrival:
 
 
 class Workers(Protocol):
-    """The loop's side of the conversation. Both methods are called once a round, in this order."""
+    """The workers, as the loop uses them. Both methods are called once per round, in this order."""
 
     def publish(self, version: int, answer: Answer, /) -> None: ...
     def receive(self) -> Arrival: ...
@@ -54,21 +54,21 @@ class ExecutionTraits:
 class Execution(Protocol):
     """A way to run ``fit``. It may have any of the ``ExecutionTraits`` as attributes."""
 
-    def open(self, fit: Fit, backend: Backend, past: Past, /) -> AbstractContextManager[Workers]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past, /) -> AbstractContextManager[Workers]:
         """``backend`` is the server's machine; a worker that runs beside it needs one of its own."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a run continues."""
+    """The state of an earlier run that this one continues."""
 
     rounds: int = 0  # of the ensemble; versions count on from there
     log: tuple[Built, ...] = ()  # of the run that made it, if it is known
 
 
 class Tickets:
-    """The smallest number that no tree was named by yet. What comes back unused is given out again."""
+    """Numbers of trees: the smallest unused one. A number that comes back unused is given out again."""
 
     def __init__(self, past: Past) -> None:
         self._used = {line.ticket for line in past.log if line.outcome != "failed"}

@@ -1,4 +1,4 @@
-"""Ray, as far as this library needs it: a connection, actors on it, and errors that say what to do.
+"""Ray: a connection, actors on it, and errors that say what to do.
 
 Only the core of Ray is used, placement of actors and its object store; neither Ray Train nor ray.util.collective.
 """
@@ -84,7 +84,7 @@ class Ray:
 
 
 class Connection:
-    """A Ray that is there. ``close`` ends it if it was started, or connected to, by us.
+    """A connection to Ray. ``close`` ends it if it was opened by this library.
 
     Raises
     ------
@@ -105,8 +105,8 @@ class Connection:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
         if address == "local":
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            room = kind.object_store_memory
-            started_with: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": room}
+            memory = kind.object_store_memory
+            started_with: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": memory}
         else:
             reach(address, kind.timeout)
             started_with = {}
@@ -117,7 +117,7 @@ class Connection:
             raise DeviceError(f"engine: Ray cannot be started or reached {where}: {error}") from error
 
     def hire(self, cls: type, size: int, *args: Any, gpus: int = 0) -> list[Any]:
-        """So many actors of a class, none of them waited for. One that dies is not started again by Ray.
+        """Start ``size`` actors of a class without waiting for them. Ray does not restart one that dies.
 
         gpus: that each has for itself, as cuda:0 and on.
         """
@@ -185,7 +185,7 @@ def reach(address: str, timeout: float) -> None:
 
 
 def no_room(argument: str, holds: str) -> str:
-    """What to say of a full object store."""
+    """Message for a full object store."""
     return (
         f"{argument}: Ray's object store is full, and so is the disk that it moves objects to; it holds {holds}. Give "
         "it more memory (Ray(object_store_memory=), or --object-store-memory of `ray start`; in a container, more of "
@@ -203,18 +203,18 @@ def check_sendable(record: Any) -> None:
     """
     from ray import cloudpickle
 
-    for one in fields(record) if is_dataclass(record) else ():
-        part = getattr(record, one.name)
+    for field in fields(record) if is_dataclass(record) else ():
+        part = getattr(record, field.name)
         if isinstance(part, TrainingSet):
             continue
-        if is_dataclass(part) and not isinstance(part, type) and one.name == "recipe":
+        if is_dataclass(part) and not isinstance(part, type) and field.name == "recipe":
             check_sendable(part)
             continue
         try:
             cloudpickle.dumps(part)
         except Exception as error:
             raise RecipeError(
-                f"{one.name}: workers of engine='ray' are sent it, and it cannot be pickled: {error}. Let it hold no "
+                f"{field.name}: workers of engine='ray' are sent it, and it cannot be pickled: {error}. Let it hold no "
                 f"locks, files, connections or the like; got {type(part).__name__}."
             ) from error
 
@@ -243,7 +243,7 @@ def lent(record: Any) -> Any:
     if isinstance(record, tuple) and type(record) is tuple:
         return tuple(map(lent, record))
     if is_dataclass(record) and not isinstance(record, type) and type(record).__module__.startswith("gpuboost.types"):
-        parts = {one.name: getattr(record, one.name) for one in fields(record) if one.init}
+        parts = {field.name: getattr(record, field.name) for field in fields(record) if field.init}
         changed = {name: seen for name, part in parts.items() if (seen := lent(part)) is not part}
         return replace(record, **changed) if changed else record
     return record

@@ -15,10 +15,10 @@ import numpy as np
 
 from gpuboost._version import __version__
 from gpuboost.errors import DeviceError
-from gpuboost.execution.machines import Machine
-from gpuboost.execution.messages import Failure, Fit, Pull, Push
-from gpuboost.execution.patience import silent
+from gpuboost.execution.machines import BackendFactory
+from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
 from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
+from gpuboost.execution.timeout import timeout_message
 from gpuboost.types import Structure, Target
 
 TICK = 1.0  # seconds after which it is looked whether workers that are waited for have started at all
@@ -26,9 +26,9 @@ NO_ROOM = no_room("engine", "the data once a node, and a target for each worker"
 
 
 class Builder:
-    """The actor: blind to the scores, to the model and to other workers."""
+    """The actor of a worker. It does not see the scores, the model or other workers."""
 
-    def __init__(self, fit: Any, machine: Machine) -> None:
+    def __init__(self, fit: Any, machine: BackendFactory) -> None:
         data = getattr(fit, "data", None)
         self._fit = fit if data is None else replace(fit, data=lent(data))
         self._backend = machine()
@@ -46,7 +46,7 @@ class Builder:
 class RayEngine:
     """See ``engine.Engine``."""
 
-    def __init__(self, kind: Ray, fit: Fit, machine: Machine, workers: int) -> None:
+    def __init__(self, kind: Ray, fit: BuildTrees, machine: BackendFactory, workers: int) -> None:
         self._connection = Connection(kind, workers * kind.cpus_per_worker)
         self._ray = self._connection.ray
         self._start = perf_counter()
@@ -88,9 +88,9 @@ class RayEngine:
             for under_way, (worker, ticket) in self._tickets.items():
                 if under_way not in done and self._silent(worker):
                     del self._tickets[under_way]
-                    return Failure(worker, ticket, silent(worker, patience))
+                    return Failure(worker, ticket, timeout_message(worker, patience))
             if done:  # the oldest first: Ray prefers some, and a worker that is always passed over is none
-                return self._report(next(one for one in waiting if one in done))
+                return self._report(next(ref for ref in waiting if ref in done))
             for under_way, (worker, ticket) in self._tickets.items():
                 if self._homeless(worker):
                     del self._tickets[under_way]
@@ -100,7 +100,7 @@ class RayEngine:
                     )
 
     def replace(self, worker: int) -> bool:
-        """Not waited for: a cluster that lost a node may have no place for it."""
+        """Start a new actor without waiting for it: a cluster that lost a node may have no room for it."""
         if self._homeless(worker):
             return False
         self._connection.dismiss([self._actors[worker]])
@@ -118,7 +118,7 @@ class RayEngine:
         self._connection.close()
 
     def _homeless(self, worker: int) -> bool:
-        """Whether this replacement has been waiting for a place for longer than is allowed."""
+        """True if this replacement has waited longer than ``timeout`` for a place in the cluster."""
         unseen = self._unseen.get(worker)
         if unseen is None:
             return False
@@ -129,7 +129,7 @@ class RayEngine:
         return perf_counter() - self._hired[worker] > self._connection.kind.timeout
 
     def _silent(self, worker: int) -> bool:
-        """Whether this worker has had something to do for so long that it counts as lost."""
+        """True if this worker has been busy for longer than ``patience``, and counts as lost."""
         self._homeless(worker)
         patience = self._connection.kind.patience
         if patience is None or worker in self._unseen:

@@ -53,8 +53,8 @@ class RayRendezvous:
         import ray
 
         self._turn += 1
-        found: NDArray[Any] = ray.get(self._actor.reduce.remote(self._turn, rank, size, array, how))
-        return found
+        total: NDArray[Any] = ray.get(self._actor.reduce.remote(self._turn, rank, size, array, how))
+        return total
 
     def abort(self) -> None:
         """The driver ends all shards when one fails."""

@@ -18,7 +18,7 @@ from gpuboost.execution.ray_rendezvous import RayRendezvous, RendezvousActor
 
 KEPT = ("y", "weight", "multiplicity", "query_start")  # of ShardData
 NO_ROOM = no_room("execution", "each shard's rows until they are binned, and histograms")
-TOLD = 256  # messages that nobody waited for, before the next one is
+TOLD = 256  # messages without a wait, before the next one is waited for
 
 
 class ShardLostError(WorkerError):
@@ -113,7 +113,7 @@ class RayWorkerGroup:
     def _received(self, answers: list[Any]) -> list[Any]:
         errors, patience = self._ray.exceptions, self._connection.kind.patience
         try:
-            found: list[Any] = self._ray.get(answers, timeout=patience)
+            received: list[Any] = self._ray.get(answers, timeout=patience)
         except self._connection.full as error:  # here, or with a shard
             raise DeviceError(NO_ROOM) from error
         except errors.GetTimeoutError as error:
@@ -127,4 +127,4 @@ class RayWorkerGroup:
             raise WorkerError(f"execution: a shard failed:\n{plain(error)}") from error
         except errors.RayError as error:
             raise ShardLostError(f"execution: a shard was lost, and with it its rows: {error}") from error
-        return found
+        return received

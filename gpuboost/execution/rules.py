@@ -1,4 +1,4 @@
-"""What an asynchronous run is to do, whatever its engine: staleness, where leaf values come from, failures."""
+"""Rules of an asynchronous run that hold for every engine: staleness, gradients of leaf values, failures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Rules:
 
     @property
     def in_flight(self) -> int:
-        """How many trees may be under way at once: of so many, the last one is late by one less."""
+        """Largest number of trees being built at once; the last one applied is late by one less."""
         if self.staleness != "block" or self.max_staleness is None:
             return int(self.workers)
         return min(int(self.workers), self.max_staleness + 1)
@@ -58,19 +58,19 @@ class Rules:
         return self.staleness == "drop" and self.max_staleness is not None and staleness > self.max_staleness
 
     def share(self, staleness: int) -> float:
-        """Of the learning rate, for a tree that late."""
+        """Share of the learning rate for a tree of that staleness."""
         over = staleness - (self.max_staleness or 0)
         return 1.0 / (1.0 + self.damping * over) if self.staleness == "damp" and over > 0 else 1.0
 
     def may_apply(self, version: int, others: Iterable[int]) -> bool:
-        """Whether a tree may be added to that version while trees pulled at these versions are still to come.
+        """True if a tree may be added to ``version`` while trees pulled at versions ``others`` are not yet applied.
 
         With "block", it may if each of the others can then still come in time, one after the other.
         """
         limit = self.max_staleness
         if self.staleness != "block" or limit is None:
             return True
-        return all(pulled + limit >= version + 1 + place for place, pulled in enumerate(sorted(others)))
+        return all(pulled + limit >= version + 1 + i for i, pulled in enumerate(sorted(others)))
 
 
 def count(name: str, value: Any, least: int) -> int:
@@ -84,11 +84,11 @@ def count(name: str, value: Any, least: int) -> int:
 def positive(name: str, value: Any, *, or_zero: bool = False) -> float:
     """The value as a finite float above 0, or RecipeError."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    found = float(value) if number else -1.0
-    if not isfinite(found) or found < 0.0 or (found == 0.0 and not or_zero):
+    parsed = float(value) if number else -1.0
+    if not isfinite(parsed) or parsed < 0.0 or (parsed == 0.0 and not or_zero):
         rule = "a finite number, 0 or more" if or_zero else "a finite number above 0"
         raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
-    return found
+    return parsed
 
 
 def word(name: str, value: Any, words: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.execution.messages import Answer, Fit
+from gpuboost.execution.messages import Answer, BuildTrees
 from gpuboost.execution.protocol import Arrival, Past, Tickets, Workers
 from gpuboost.types import Built
 
@@ -18,14 +18,14 @@ class Serial:
     """Staleness 0."""
 
     @contextmanager
-    def open(self, fit: Fit, backend: Backend, past: Past) -> Iterator[Workers]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past) -> Iterator[Workers]:
         yield _OneWorker(fit, backend, past)
 
 
 class _OneWorker:
     __slots__ = ("_answer", "_backend", "_fit", "_start", "_tickets", "_version")
 
-    def __init__(self, fit: Fit, backend: Backend, past: Past) -> None:
+    def __init__(self, fit: BuildTrees, backend: Backend, past: Past) -> None:
         self._fit, self._backend, self._tickets = fit, backend, Tickets(past)
         self._answer: Answer | None = None
         self._version = past.rounds

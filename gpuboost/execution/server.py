@@ -1,7 +1,7 @@
-"""The server: hands out targets, takes in trees, and decides what becomes of those that come late or not at all.
+"""The server: sends targets, receives trees, and handles stale trees and failed workers.
 
-It is the same for every engine. It runs in the thread that fits, and has the workers build on while that thread adds a
-tree to the model.
+It is the same for every engine. It runs in the thread that called ``fit``; workers go on building while that thread
+adds a tree to the model.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import GpuBoostError, WorkerError
 from gpuboost.execution.engine import Engine, EngineKind
-from gpuboost.execution.machines import Machine, refuse_gpu
-from gpuboost.execution.messages import Answer, Failure, Fit, Pull, Push
+from gpuboost.execution.machines import BackendFactory, refuse_gpu
+from gpuboost.execution.messages import Answer, BuildTrees, Failure, Pull, Push
 from gpuboost.execution.protocol import Arrival, Past, Tickets, Workers
 from gpuboost.execution.rules import Rules
 from gpuboost.types import Built
 
 
 @contextmanager
-def serve(rules: Rules, kind: EngineKind, fit: Fit, backend: Backend, past: Past) -> Iterator[Workers]:
+def serve(rules: Rules, kind: EngineKind, fit: BuildTrees, backend: Backend, past: Past) -> Iterator[Workers]:
     """A server and its workers, from start to end.
 
     Raises:
@@ -31,7 +31,7 @@ def serve(rules: Rules, kind: EngineKind, fit: Fit, backend: Backend, past: Past
     """
     refuse_gpu(backend, kind)
     kind.check(fit)
-    engine = kind.start(fit, Machine(backend), int(rules.workers))
+    engine = kind.start(fit, BackendFactory(backend), int(rules.workers))
     try:
         yield Server(rules, engine, past)
     finally:
@@ -101,12 +101,12 @@ class Server:
 
     def _next_ready(self) -> _Waiting | None:
         """The first that may be added now."""
-        for one in self._waiting:
-            others = [other.order.pull.version for other in self._waiting if other is not one]
+        for waiting in self._waiting:
+            others = [other.order.pull.version for other in self._waiting if other is not waiting]
             others += [order.pull.version for order in self._under_way.values()]
             if self._rules.may_apply(self._version, others):
-                self._waiting.remove(one)
-                return one
+                self._waiting.remove(waiting)
+                return waiting
         return None
 
     def _take_in(self, message: Push | Failure) -> None:
@@ -117,7 +117,7 @@ class Server:
             self._waiting.append(_Waiting(message, order, order.began + message.seconds))
 
     def _make_good(self, failure: Failure, order: _UnderWay) -> None:
-        """Say what happened, and put a fresh worker in the place of the one that failed."""
+        """Warn of a failed worker and replace it."""
         pull, now = order.pull, self._engine.now()
         line = Built(pull.ticket, failure.worker, pull.version, None, 0.0, "failed", order.began, now, now)
         self._log.append(line)

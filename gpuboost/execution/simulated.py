@@ -1,4 +1,4 @@
-"""A cluster that is not there: the real algorithm, on a clock of its own.
+"""A simulated cluster: the real algorithm on a simulated clock.
 
 Trees are really built, each on the gradients that its worker would have seen, and come in when they would have. So a
 thousand workers can be studied on one core, the same every time, and the model is the one that such a cluster makes.
@@ -14,10 +14,10 @@ from time import thread_time
 from typing import Any, ClassVar
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.workers import Bench
+from gpuboost.backends.workers import WorkerSlot
 from gpuboost.errors import DeviceError, RecipeError
-from gpuboost.execution.machines import Machine
-from gpuboost.execution.messages import Failure, Fit, Pull, Push
+from gpuboost.execution.machines import BackendFactory
+from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
 from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.rules import Rules, positive
 from gpuboost.execution.server import serve
@@ -52,7 +52,7 @@ class SimulatedWorkers(Rules):
     speeds : tuple of numbers, or None
         How fast each worker is, 1 being usual.
     seed : int
-        Of the times and failures; the model's own random numbers are those of ``random_state``.
+        Seed of the times and failures; the model's own random numbers are those of ``random_state``.
 
     Raises
     ------
@@ -77,8 +77,8 @@ class SimulatedWorkers(Rules):
         if positive("failures", self.failures, or_zero=True) >= 1.0:
             raise RecipeError(f"failures: a probability below 1 lets some worker finish; got {self.failures!r}.")
         if self.speeds is not None:
-            given: object = self.speeds
-            if not (isinstance(given, (list, tuple)) and len(given) == self.workers):
+            speeds: object = self.speeds
+            if not (isinstance(speeds, (list, tuple)) and len(speeds) == self.workers):
                 raise RecipeError(
                     f"speeds: must be one number for each of {self.workers} workers; got {self.speeds!r}."
                 )
@@ -88,7 +88,7 @@ class SimulatedWorkers(Rules):
     def simulated(self) -> bool:
         return True
 
-    def open(self, fit: Fit, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
         """Raises DeviceError if times are to be measured on a GPU."""
         for name in ("build_time", "server_time"):
             if backend.name.startswith("cuda") and isinstance(getattr(self, name), str):
@@ -98,16 +98,16 @@ class SimulatedWorkers(Rules):
                 )
         return serve(self, self, fit, backend, past)
 
-    def check(self, fit: Fit) -> None:
+    def check(self, fit: BuildTrees) -> None:
         """Nothing is sent anywhere."""
 
-    def start(self, fit: Fit, machine: Machine, workers: int) -> SimulatedEngine:
-        return SimulatedEngine(self, fit, machine.benches()())
+    def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> SimulatedEngine:
+        return SimulatedEngine(self, fit, machine.slots()())
 
 
 @dataclass(frozen=True, slots=True)
 class _Coming:
-    """What will arrive at the server."""
+    """A push that is on its way to the server."""
 
     worker: int
     pull: Pull
@@ -119,9 +119,9 @@ class _Coming:
 class SimulatedEngine:
     """An event-driven simulation; see ``engine.Engine``."""
 
-    def __init__(self, rules: SimulatedWorkers, fit: Fit, bench: Bench) -> None:
+    def __init__(self, rules: SimulatedWorkers, fit: BuildTrees, slot: WorkerSlot) -> None:
         self._rules, self._fit = rules, fit
-        self._benches = [bench, *(bench.beside() for _ in range(int(rules.workers) - 1))]
+        self._slots = [slot, *(slot.sibling() for _ in range(int(rules.workers) - 1))]
         self._root = Key.root(rules.seed)
         self._clock = 0.0
         self._busy: float | None = None  # what the server owes the clock, or since when it is measured
@@ -130,7 +130,7 @@ class SimulatedEngine:
 
     def submit(self, worker: int, pull: Pull) -> Pull:
         self._charge()
-        target, sample = self._benches[worker].lend(pull.target, pull.sample)
+        target, sample = self._slots[worker].copy_target(pull.target, pull.sample)
         pull = replace(pull, target=target, sample=sample)
         number = next(self._numbers)
         structures, seconds = self._build(worker, pull, number)
@@ -165,10 +165,10 @@ class SimulatedEngine:
     def stop(self) -> None:
         self._coming.clear()
         with suppress(Exception):  # what ended the fit is the one to see
-            self._benches[0].close()
+            self._slots[0].close()
 
     def _built(self, worker: int, pull: Pull) -> tuple[Structure, ...]:
-        return self._benches[worker].build(lambda machine: self._fit(machine, pull.target, pull.ticket))
+        return self._slots[worker].build(lambda machine: self._fit(machine, pull.target, pull.ticket))
 
     def _build(self, worker: int, pull: Pull, number: int) -> tuple[tuple[Structure, ...] | None, float]:
         """Now, if it is to be measured; else when the trees are asked for, as not all of them are."""

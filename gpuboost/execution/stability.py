@@ -1,4 +1,4 @@
-"""How long a step may be if the gradient it follows is late."""
+"""Largest stable step for stale gradients."""
 
 from __future__ import annotations
 

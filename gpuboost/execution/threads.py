@@ -11,19 +11,19 @@ from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import ClassVar, TypeAlias
 
-from gpuboost.backends.workers import Bench
-from gpuboost.execution.machines import Machine
-from gpuboost.execution.messages import Failure, Fit, Pull, Push
-from gpuboost.execution.patience import silent
+from gpuboost.backends.workers import WorkerSlot
+from gpuboost.execution.machines import BackendFactory
+from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
+from gpuboost.execution.timeout import timeout_message
 from gpuboost.types import Structure
 
 Reports: TypeAlias = "SimpleQueue[tuple[SimpleQueue[Pull | None], Push | Failure]]"
-"""What workers say, each with the queue of its orders: by that it is known who is still listened to."""
+"""Reports of workers, each with the queue of its orders, which tells whether the worker has been replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """The engine "threads". Each worker is one thread; what they compute with holds one more of its own for none.
+    """The engine "threads". Each worker is one thread and computes with that thread alone.
 
     ``patience``: seconds without an answer after which a worker counts as lost. None: never.
     """
@@ -31,29 +31,31 @@ class Threads:
     patience: float | None = None
     in_process: ClassVar[bool] = True
 
-    def check(self, fit: Fit) -> None:
-        """Whatever can be called can be called by a thread."""
+    def check(self, fit: BuildTrees) -> None:
+        """Accept every fit: a thread can call any function."""
 
-    def start(self, fit: Fit, machine: Machine, workers: int) -> ThreadEngine:
-        return ThreadEngine(fit, machine.benches(), workers, self.patience)
+    def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> ThreadEngine:
+        return ThreadEngine(fit, machine.slots(), workers, self.patience)
 
 
 class ThreadEngine:
-    """Each worker has a bench: on a host all of one machine, on a GPU each with a stream of its own.
+    """Each worker has a slot: on a host all of one backend, on a GPU each with a stream of its own.
 
     One that is silent for too long is left to itself: a thread cannot be interrupted. What it says later is not heard.
     """
 
-    def __init__(self, fit: Fit, benches: Callable[[], Bench], workers: int, patience: float | None = None) -> None:
-        self._fit, self._benches, self._patience = fit, benches, patience
+    def __init__(
+        self, fit: BuildTrees, slots: Callable[[], WorkerSlot], workers: int, patience: float | None = None
+    ) -> None:
+        self._fit, self._slots, self._patience = fit, slots, patience
         self._start = perf_counter()
         self._reports: Reports = SimpleQueue()
-        places = [benches() for _ in range(workers)]  # all of them, before the first thread begins
-        self._workers = [_Worker(worker, fit, place, self._reports) for worker, place in enumerate(places)]
+        slots_of_workers = [slots() for _ in range(workers)]  # all of them, before the first thread begins
+        self._workers = [_Worker(worker, fit, slot, self._reports) for worker, slot in enumerate(slots_of_workers)]
         self._ordered: dict[int, tuple[float, int]] = {}  # of workers that build: since when, and the ticket
 
     def submit(self, worker: int, pull: Pull) -> Pull:
-        target, sample = self._workers[worker].bench.lend(pull.target, pull.sample)
+        target, sample = self._workers[worker].slot.copy_target(pull.target, pull.sample)
         lent = replace(pull, target=target, sample=sample)
         self._ordered[worker] = self.now(), pull.ticket
         self._workers[worker].orders.put(lent)
@@ -71,45 +73,45 @@ class ThreadEngine:
 
     def replace(self, worker: int) -> bool:
         self._workers[worker].stop()
-        self._workers[worker].bench.close()
-        self._workers[worker] = _Worker(worker, self._fit, self._benches(), self._reports)
+        self._workers[worker].slot.close()
+        self._workers[worker] = _Worker(worker, self._fit, self._slots(), self._reports)
         return True
 
     def now(self) -> float:
         return perf_counter() - self._start
 
     def stop(self) -> None:
-        """Waits for the trees that are being built, as long as there is patience: a thread cannot be interrupted."""
+        """Wait for the trees that are being built, up to the timeout: a thread cannot be interrupted."""
         for worker in self._workers:
             worker.stop()
         for worker in self._workers:
             worker.join(self._patience)
         for worker in self._workers:
             with suppress(Exception):  # what ended the fit is the one to see
-                worker.bench.close()
+                worker.slot.close()
 
     def _left(self) -> float | None:
-        """Seconds until the patience with some worker is at an end."""
+        """Seconds until the first worker's timeout."""
         if self._patience is None or not self._ordered:
             return None
         first = min(since for since, _ in self._ordered.values())
         return max(0.0, first + self._patience - self.now())
 
     def _left_to_itself(self) -> Failure:
-        """The worker that has been silent for longest."""
-        worker = min(self._ordered, key=lambda one: self._ordered[one])
+        """Failure of the worker that has not answered for the longest time."""
+        worker = min(self._ordered, key=lambda number: self._ordered[number])
         _, ticket = self._ordered.pop(worker)
-        why = f"{silent(worker, self._patience)} Its thread cannot be ended, and is left to itself."
+        why = f"{timeout_message(worker, self._patience)} Its thread cannot be ended, and is left to itself."
         return Failure(worker, ticket, why)
 
 
 class _Worker:
     """One daemon thread, asleep until there is an order."""
 
-    def __init__(self, number: int, fit: Fit, bench: Bench, reports: Reports) -> None:
+    def __init__(self, number: int, fit: BuildTrees, slot: WorkerSlot, reports: Reports) -> None:
         self.orders: SimpleQueue[Pull | None] = SimpleQueue()
-        self.bench = bench
-        live = (number, fit, bench, self.orders, reports)
+        self.slot = slot
+        live = (number, fit, slot, self.orders, reports)
         self._thread = threading.Thread(target=_live, args=live, name=f"gpuboost worker {number}", daemon=True)
         self._thread.start()
 
@@ -120,11 +122,11 @@ class _Worker:
         self._thread.join(patience)
 
 
-def _live(number: int, fit: Fit, bench: Bench, orders: SimpleQueue[Pull | None], reports: Reports) -> None:
+def _live(number: int, fit: BuildTrees, slot: WorkerSlot, orders: SimpleQueue[Pull | None], reports: Reports) -> None:
     while (pull := orders.get()) is not None:
         began = perf_counter()
         try:
-            structures = _built(fit, bench, pull)
+            structures = _built(fit, slot, pull)
         except BaseException as error:  # also SystemExit: whatever ends a worker is reported
             reports.put((orders, Failure(number, pull.ticket, traceback.format_exc(), error)))
             return
@@ -132,5 +134,5 @@ def _live(number: int, fit: Fit, bench: Bench, orders: SimpleQueue[Pull | None],
         del structures, pull  # not to be kept alive by a worker that has nothing to do
 
 
-def _built(fit: Fit, bench: Bench, pull: Pull) -> tuple[Structure, ...]:
-    return bench.build(lambda machine: fit(machine, pull.target, pull.ticket))
+def _built(fit: BuildTrees, slot: WorkerSlot, pull: Pull) -> tuple[Structure, ...]:
+    return slot.build(lambda machine: fit(machine, pull.target, pull.ticket))

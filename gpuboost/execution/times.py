@@ -1,6 +1,6 @@
-"""How long things take in a simulated cluster. Every draw is a pure function of a key: a simulation can be repeated.
+"""Distributions of durations in a simulated cluster. Every draw is a pure function of a key, so runs are repeatable.
 
-Wherever a time is asked for, a number of seconds stands for ``Constant``.
+A number of seconds stands for ``Constant`` in every parameter that takes a distribution.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Time(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Always the same."""
+    """A constant duration."""
 
     value: float
 
@@ -39,8 +39,8 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
-    """Without memory: the law that queueing theory assumes."""
+class ExponentialTimes:
+    """Exponential distribution, the assumption of queueing theory."""
 
     mean: float
 
@@ -51,9 +51,13 @@ class Exponential:
         return -self.mean * log(uniform(key))
 
 
+Exponential = ExponentialTimes
+"""The public name, ``gb.times.Exponential``; ``gb.losses.Exponential`` is a loss."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """Skewed to the right, as measured times are. ``spread`` is the standard deviation of the logarithm."""
+    """Log-normal distribution, as measured times have. ``spread`` is the standard deviation of the logarithm."""
 
     median: float
     spread: float = 0.25
@@ -68,7 +72,7 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class Straggling:
-    """Now and then, by ``probability``, ``factor`` times as long as ``usual``."""
+    """Stragglers: with ``probability``, ``factor`` times as long as ``usual``."""
 
     usual: Any
     probability: float = 0.05
@@ -99,7 +103,7 @@ def time(name: str, value: Any) -> Time:
 
 
 def uniform(key: Key) -> float:
-    """A number in (0, 1). Drawn on the host and once in a while, so a hash does; no kernel needs it."""
+    """A number in (0, 1) from a hash of the key: drawn on the host only, and rarely."""
     seed = b"".join(word.to_bytes(4, "little") for word in key.words)
     lot = int.from_bytes(blake2b(seed, digest_size=8).digest(), "little") >> 11
     return (lot + 0.5) * 2.0**-53

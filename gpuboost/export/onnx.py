@@ -27,22 +27,22 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     Raises:
         ImportError: if onnx is not installed.
     """
-    found = plain(model)
+    plain_model = plain(model)
     onnx = required("onnx", "to_onnx")
-    bias = [float(value) for value in found.bias]
+    bias = [float(value) for value in plain_model.bias]
     trees = onnx.helper.make_node(
         "TreeEnsembleRegressor", ["X"], ["scores"], domain="ai.onnx.ml", n_targets=len(bias), base_values=bias,
-        aggregate_function="SUM", post_transform="NONE", **_attributes(found),
+        aggregate_function="SUM", post_transform="NONE", **_attributes(plain_model),
     )  # fmt: skip
-    nodes, constants, outputs = _link(onnx, found)
-    x = onnx.helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, [None, found.n_columns])
+    nodes, constants, outputs = _link(onnx, plain_model)
+    x = onnx.helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, [None, plain_model.n_columns])
     graph = onnx.helper.make_graph([trees, *nodes], "gpuboost", [x], outputs, constants)
     versions = [onnx.helper.make_opsetid("", 15), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
-    made = onnx.helper.make_model(graph, opset_imports=versions, ir_version=8, producer_name="gpuboost")
-    onnx.checker.check_model(made)
+    model_proto = onnx.helper.make_model(graph, opset_imports=versions, ir_version=8, producer_name="gpuboost")
+    onnx.checker.check_model(model_proto)
     if path is not None:
-        write(path, made.SerializeToString())
-    return made
+        write(path, model_proto.SerializeToString())
+    return model_proto
 
 
 def _attributes(model: PlainModel) -> dict[str, list[Any]]:
@@ -64,16 +64,16 @@ def _attributes(model: PlainModel) -> dict[str, list[Any]]:
 
 def _nodes(tree: PlainTree) -> list[tuple[int, str, int, float, int, int, int]]:
     """Rows of _NODE: those of the tree under their own numbers, then the later links of chains."""
-    made: list[tuple[int, str, int, float, int, int, int]] = []
+    nodes: list[tuple[int, str, int, float, int, int, int]] = []
     links: list[tuple[int, str, int, float, int, int, int]] = []
     threshold = float32_below(tree.threshold).astype(np.float64)
     for i in range(len(tree.column)):
         column, ways = int(tree.column[i]), (int(tree.left[i]), int(tree.right[i]))
         if column < 0:
-            made.append((i, "LEAF", 0, 0.0, 0, 0, 0))
+            nodes.append((i, "LEAF", 0, 0.0, 0, 0, 0))
         elif not tree.listed.get(i, [0]):  # none listed: all go the other way
             rest = ways[0] if not tree.listed_left[i] else ways[1]
-            made.append((i, "BRANCH_EQ", column, 0.0, rest, rest, 0))
+            nodes.append((i, "BRANCH_EQ", column, 0.0, rest, rest, 0))
         elif i in tree.listed:
             here, rest = ways if tree.listed_left[i] else ways[::-1]
             codes, ids = tree.listed[i], [i]
@@ -83,11 +83,11 @@ def _nodes(tree: PlainTree) -> list[tuple[int, str, int, float, int, int, int]]:
                 (number, "BRANCH_EQ", column, float(code), here, after, 0)
                 for number, code, after in zip(ids, codes, [*ids[1:], rest], strict=True)
             ]
-            made.append(chain[0])
+            nodes.append(chain[0])
             links += chain[1:]
         else:
-            made.append((i, "BRANCH_LEQ", column, float(threshold[i]), *ways, int(tree.missing_left[i])))
-    return made + links
+            nodes.append((i, "BRANCH_LEQ", column, float(threshold[i]), *ways, int(tree.missing_left[i])))
+    return nodes + links
 
 
 def _link(onnx: Any, model: PlainModel) -> tuple[list[Any], list[Any], list[Any]]:

@@ -1,4 +1,4 @@
-"""What all exports start from: trees with thresholds and category codes in place of bins, ready scaled."""
+"""The common form of all exports: scaled trees with thresholds and category codes in place of bins."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ def to_shap_dict(model: Any) -> dict[str, Any]:
     Raises:
         InputError: if a tree splits by category, which shap reads wrongly (shap issues 1644 and 5079).
     """
-    found = plain(model)
-    if any(tree.listed for tree in found.trees):
+    plain_model = plain(model)
+    if any(tree.listed for tree in plain_model.trees):
         raise InputError("model: shap reads categorical splits wrongly. Use model.predict_contributions(X).")
-    k = len(found.bias)
-    binary = found.link == "logistic"
+    k = len(plain_model.bias)
+    binary = plain_model.link == "logistic"
     return {
-        "trees": [_tree(tree, k) for tree in found.trees],
-        "base_offset": found.bias.copy() if k > 1 else float(found.bias[0]),
+        "trees": [_tree(tree, k) for tree in plain_model.trees],
+        "base_offset": plain_model.bias.copy() if k > 1 else float(plain_model.bias[0]),
         "tree_output": "log_odds" if binary else "raw_value",
         "objective": "binary_crossentropy" if binary else "squared_error",
         "input_dtype": np.float64,

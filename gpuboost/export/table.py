@@ -1,4 +1,4 @@
-"""The additive form of a model as a table that anybody can add up: in a spreadsheet, or in SQL."""
+"""The additive form of a model as a table, to be summed in a spreadsheet or in SQL."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def to_table(model: Any) -> dict[str, list[Any]]:
     Raises:
         InputError: if the model is not additive.
     """
-    found = effects(model)
+    parts = effects(model)
     ensemble: Ensemble = model if isinstance(model, Ensemble) else model.ensemble_
     rows: list[dict[str, Any]] = []
     for output, bias in enumerate(ensemble.bias.tolist()):
         rows.append({"output": _class(model, output, ensemble), "effect": bias})
-    for one in found:
-        rows += _rows(one, model, ensemble)
+    for effect in parts:
+        rows += _rows(effect, model, ensemble)
     return {name: [row.get(name) for row in rows] for name in COLUMNS}
 
 
@@ -39,7 +39,7 @@ def _rows(effect: Effect, model: Any, ensemble: Ensemble) -> list[dict[str, Any]
     places = [_places(model, feature, ensemble.cuts) for feature in effect.features]
     if len(places) == 1:
         values = effect.values.tolist()
-        return [{"output": which, **place, "effect": v} for place, v in zip(places[0], values, strict=True)]
+        return [{"output": which, **head, "effect": v} for head, v in zip(places[0], values, strict=True)]
     return [
         {"output": which, **first, **{f"{k}_2": v for k, v in second.items()}, "effect": float(effect.values[i, j])}
         for i, first in enumerate(places[0])
@@ -48,14 +48,14 @@ def _rows(effect: Effect, model: Any, ensemble: Ensemble) -> list[dict[str, Any]
 
 
 def _places(model: Any, feature: int, cuts: Cuts) -> list[dict[str, Any]]:
-    """Of each bin of the feature, and of a missing value: what a row asks for."""
+    """The condition on a row for each bin of the feature, and for a missing value."""
     column = int(cuts.columns[feature])
     names = getattr(model, "feature_names_in_", None)
     head = {"feature": column if names is None else str(names[column])}
     codes = cuts.categories[feature]
     if codes is not None:
-        known = getattr(getattr(model, "columns_", None), "categories", None)
-        labels = codes.tolist() if known is None else [known[column][code] for code in codes.tolist()]
+        categories = getattr(getattr(model, "columns_", None), "categories", None)
+        labels = codes.tolist() if categories is None else [categories[column][code] for code in codes.tolist()]
         return [*({**head, "category": label} for label in labels), head]
     ends = [None, *cuts.thresholds[feature].tolist(), None]
     return [*({**head, "above": low, "up_to": high} for low, high in pairwise(ends)), head]

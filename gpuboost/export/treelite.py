@@ -18,33 +18,33 @@ def to_treelite(model: Any) -> Any:
     Raises:
         ImportError: if treelite is not installed.
     """
-    found = plain(model)
+    plain_model = plain(model)
     builder = required("treelite.model_builder", "to_treelite")
-    k, several = len(found.bias), found.link == "softmax"
+    k, several = len(plain_model.bias), plain_model.link == "softmax"
     targets = 1 if several else k
-    outputs, zeros = [tree.output for tree in found.trees], [0] * len(found.trees)
-    made = builder.ModelBuilder(
+    outputs, zeros = [tree.output for tree in plain_model.trees], [0] * len(plain_model.trees)
+    model_builder = builder.ModelBuilder(
         threshold_type="float64",
         leaf_output_type="float64",
         metadata=builder.Metadata(
-            num_feature=found.n_columns,
-            task_type=_TASKS.get(found.link, "kRegressor"),
+            num_feature=plain_model.n_columns,
+            task_type=_TASKS.get(plain_model.link, "kRegressor"),
             average_tree_output=False,
             num_target=targets,
             num_class=[k] if several else [1] * targets,
             leaf_vector_shape=(1, 1),
         ),
         tree_annotation=builder.TreeAnnotation(
-            num_tree=len(found.trees),
+            num_tree=len(plain_model.trees),
             target_id=zeros if several else outputs,
             class_id=outputs if several else zeros,
         ),
-        postprocessor=builder.PostProcessorFunc(name=_POSTPROCESSORS.get(found.link, "identity")),
-        base_scores=found.bias.tolist(),
+        postprocessor=builder.PostProcessorFunc(name=_POSTPROCESSORS.get(plain_model.link, "identity")),
+        base_scores=plain_model.bias.tolist(),
     )
-    for tree in found.trees:
-        _add(made, tree)
-    return made.commit()
+    for tree in plain_model.trees:
+        _add(model_builder, tree)
+    return model_builder.commit()
 
 
 def _add(builder: Any, tree: PlainTree) -> None:

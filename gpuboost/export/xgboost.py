@@ -86,7 +86,7 @@ def _document(model: PlainModel) -> dict[str, Any]:
 
 
 def _objective(model: PlainModel) -> tuple[str, dict[str, dict[str, str]], float]:
-    """Its name, its parameters, and the base score that adds nothing."""
+    """The objective's name, its parameters, and its neutral base score."""
     if model.link == "logistic":
         return "binary:logistic", {"reg_loss_param": {"scale_pos_weight": "1"}}, 0.5
     if model.link == "softmax":

@@ -36,7 +36,7 @@ def labels_of(groups: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """Which group each feature is in."""
+    """The group of each feature."""
 
     count: int
     group_of: NDArray[np.int32] | None = None  # (d,); None: each is its own
@@ -51,7 +51,7 @@ class Partition:
 
 
 def partition(groups: Any, n_groups: int, cuts: Cuts | None = None) -> Partition:
-    """Of features that may share columns. Groups are numbered in the order in which labels first occur.
+    """Partition of features that may share columns. Groups are numbered in the order in which labels first occur.
 
     Raises:
         RecipeError: if there is not one label for each column.

@@ -97,7 +97,7 @@ def lower_quantile(y: Any, weight: Any, alpha: float) -> float:
 
 
 def rising_root(slope: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that does not fall crosses zero between low and high, by halving until nothing is left."""
+    """Zero of a non-decreasing function between low and high, by bisection down to neighbouring numbers."""
     while low < (middle := 0.5 * (low + high)) < high:
         if slope(middle) < 0.0:
             low = middle

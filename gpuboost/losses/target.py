@@ -1,4 +1,4 @@
-"""What targets losses accept, and the errors that say why one is refused."""
+"""Checks of a loss's target, and the errors that say why one is refused."""
 
 from __future__ import annotations
 

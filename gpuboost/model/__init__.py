@@ -1,1 +1,1 @@
-"""What can be known of a model without running it: its file, and how much each feature matters."""
+"""Model files and feature importance."""

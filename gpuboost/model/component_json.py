@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
+from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
-from gpuboost.model.tree_json import Columns, tree_from, tree_line
+from gpuboost.model.tree_json import TreeFeatures, tree_from, tree_line
 from gpuboost.public import SMOOTH_FAMILIES
 from gpuboost.types import Component, Ensemble
 
@@ -30,15 +30,15 @@ _MOST_CELLS, _INT64 = 1 << 16, 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
-    """What a model file says of components, one entry a line."""
+class ComponentLines:
+    """The components of a model file, one line of the file each."""
 
     spaces: list[dict[str, Any]]
     centres: list[list[float]]
     components: list[dict[str, Any]]
 
 
-def lines_of(ensemble: Ensemble) -> Lines:
+def lines_of(ensemble: Ensemble) -> ComponentLines:
     """The entries.
 
     Raises:
@@ -46,27 +46,27 @@ def lines_of(ensemble: Ensemble) -> Lines:
     """
     number: dict[Space, int] = {}
     centres: list[list[float]] = []
-    made = []
+    lines = []
     is_set = ensemble.cuts.is_categorical
-    for one, factor in zip(ensemble.components, ensemble.factors, strict=True):
-        head = {"output": int(one.output), "version": int(one.version), "factor": float(factor)}
-        if isinstance(one, Smooth):
-            place = number.setdefault(one.space, len(number))
-            made.append({"kind": "smooth", **head, "space": place, "coefficients": one.coefficients.tolist()})
-        elif isinstance(one, Nothing):
-            made.append({"kind": "nothing", **head})
-        elif isinstance(one, Leaves):
-            line = {"kind": "tree", **tree_line(one.tree, factor, is_set)}
-            if one.features is not None and one.slopes is not None and one.centres is not None:
-                line |= {"kind": "lines", "along": one.features.tolist(), "slopes": one.slopes.tolist()}
-                centres = centres or one.centres.tolist()
-            made.append(line)
+    for component, factor in zip(ensemble.components, ensemble.factors, strict=True):
+        head = {"output": int(component.output), "version": int(component.version), "factor": float(factor)}
+        if isinstance(component, SmoothTerm):
+            index = number.setdefault(component.space, len(number))
+            lines.append({"kind": "smooth", **head, "space": index, "coefficients": component.coefficients.tolist()})
+        elif isinstance(component, EmptyComponent):
+            lines.append({"kind": "nothing", **head})
+        elif isinstance(component, TreeComponent):
+            line = {"kind": "tree", **tree_line(component.tree, factor, is_set)}
+            if component.features is not None and component.slopes is not None and component.centres is not None:
+                line |= {"kind": "lines", "along": component.features.tolist(), "slopes": component.slopes.tolist()}
+                centres = centres or component.centres.tolist()
+            lines.append(line)
         else:
             raise InputError(
                 "base_learner: a model file is JSON and holds no estimator of another library; use pickle or joblib "
                 "for this model. It is read by the same Python packages only."
             )
-    return Lines([_space_line(space) for space in number], centres, made)
+    return ComponentLines([_space_line(space) for space in number], centres, lines)
 
 
 def _space_line(space: Space) -> dict[str, Any]:
@@ -81,27 +81,27 @@ def _space_line(space: Space) -> dict[str, Any]:
     }
 
 
-def components_from(found: dict[str, Any], k: int, columns: Columns) -> list[tuple[Component, float]]:
+def components_from(document: dict[str, Any], k: int, columns: TreeFeatures) -> list[tuple[Component, float]]:
     """The inverse of ``lines_of``: components of k outputs, each with its factor."""
     grids: dict[tuple[int, ...], Grid] = {}
     spaces = [
-        _space_from(one, f"spaces[{i}]", columns, grids)
-        for i, one in enumerate(strict.items(found["spaces"], "spaces"))
+        _space_from(entry, f"spaces[{i}]", columns, grids)
+        for i, entry in enumerate(strict.items(document["spaces"], "spaces"))
     ]
-    centres = _matrix(found["centres"], "centres", columns.cuts.n_features, 256) if found["centres"] else None
-    lines = strict.items(found["components"], "components")
-    return [_from(one, f"components[{i}]", i % k, spaces, centres, columns) for i, one in enumerate(lines)]
+    centres = _matrix(document["centres"], "centres", columns.cuts.n_features, 256) if document["centres"] else None
+    lines = strict.items(document["components"], "components")
+    return [_from(entry, f"components[{i}]", i % k, spaces, centres, columns) for i, entry in enumerate(lines)]
 
 
 def largest(component: Component) -> float:
     """A bound on the size of what the component adds to a score, before its factor; infinite if float64 overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(component, Smooth):
+        if isinstance(component, SmoothTerm):
             space = component.space
             reach = np.abs(space.basis).sum(axis=1).max(initial=0.0) * np.abs(component.coefficients).max(initial=0.0)
             mean = np.abs(space.mean * component.coefficients).sum()
             return float(np.nan_to_num(reach + mean, nan=np.inf, posinf=np.inf))
-        if isinstance(component, Leaves):
+        if isinstance(component, TreeComponent):
             reach = np.abs(component.tree.value).max(initial=0.0)
             if component.slopes is not None and component.centres is not None:
                 furthest = 2.0 * np.abs(component.centres).max(initial=0.0)
@@ -110,61 +110,61 @@ def largest(component: Component) -> float:
     return 0.0
 
 
-def _space_from(value: Any, where: str, columns: Columns, grids: dict[tuple[int, ...], Grid]) -> Space:
-    found = strict.record(value, where, _SPACE)
-    if found["family"] not in FAMILIES:
-        strict.refuse(f"{where}.family", f"one of {', '.join(FAMILIES)} was expected", found["family"])
-    features = strict.integers(found["features"], f"{where}.features", 0, columns.cuts.n_features - 1)
+def _space_from(value: Any, where: str, columns: TreeFeatures, grids: dict[tuple[int, ...], Grid]) -> Space:
+    record = strict.record(value, where, _SPACE)
+    if record["family"] not in FAMILIES:
+        strict.refuse(f"{where}.family", f"one of {', '.join(FAMILIES)} was expected", record["family"])
+    features = strict.integers(record["features"], f"{where}.features", 0, columns.cuts.n_features - 1)
     if len(features) not in (1, 2):
         strict.refuse(f"{where}.features", "one feature or two were expected", len(features))
-    n_cells = strict.integer(found["n_cells"], f"{where}.n_cells", 1, _MOST_CELLS)
-    listed = strict.items(found["cells"], f"{where}.cells")
+    n_cells = strict.integer(record["n_cells"], f"{where}.n_cells", 1, _MOST_CELLS)
+    listed = strict.items(record["cells"], f"{where}.cells")
     if len(listed) != len(features):
         strict.refuse(f"{where}.cells", "there is a list for each feature", len(listed))
     cells = tuple(
-        strict.integers(one, f"{where}.cells[{i}]", 0, n_cells - 1, 256).astype(np.int32)
-        for i, one in enumerate(listed)
+        strict.integers(numbers, f"{where}.cells[{i}]", 0, n_cells - 1, 256).astype(np.int32)
+        for i, numbers in enumerate(listed)
     )
-    if sum(int(one.max()) for one in cells) >= n_cells:
+    if sum(int(numbers.max()) for numbers in cells) >= n_cells:
         strict.refuse(f"{where}.cells", f"sums below the number of cells, {n_cells}, were expected")
-    mean = strict.numbers(found["mean"], f"{where}.mean")
+    mean = strict.numbers(record["mean"], f"{where}.mean")
     q = len(mean)
     if not q:
         strict.refuse(f"{where}.mean", "there is one number for each coefficient, so at least one")
-    first = strict.integers(found["first"], f"{where}.first", 0, q - 1, n_cells - 1).astype(np.int32)
-    basis = _matrix(found["basis"], f"{where}.basis", n_cells - 1, None)
-    own = Grid(tuple(features.tolist()), cells, n_cells)
-    known = grids.setdefault(own.features, own)
-    same = known.n_cells == n_cells and all(map(np.array_equal, known.cells, cells))
-    return Space(found["family"], known if same else own, first, basis, mean, np.zeros((q, basis.shape[1])), 0.0)
+    first = strict.integers(record["first"], f"{where}.first", 0, q - 1, n_cells - 1).astype(np.int32)
+    basis = _matrix(record["basis"], f"{where}.basis", n_cells - 1, None)
+    grid = Grid(tuple(features.tolist()), cells, n_cells)
+    shared = grids.setdefault(grid.features, grid)
+    same = shared.n_cells == n_cells and all(map(np.array_equal, shared.cells, cells))
+    return Space(record["family"], shared if same else grid, first, basis, mean, np.zeros((q, basis.shape[1])), 0.0)
 
 
 def _from(
-    value: Any, where: str, output: int, spaces: list[Space], centres: NDArray[np.float64] | None, columns: Columns
+    value: Any, where: str, output: int, spaces: list[Space], centres: NDArray[np.float64] | None, columns: TreeFeatures
 ) -> tuple[Component, float]:
     kind = value.get("kind") if isinstance(value, dict) else None
     if kind in ("tree", "lines"):
         return _leaves_from(value, where, output, centres, columns)
-    found = strict.record(value, where, _NOTHING if kind == "nothing" else _SMOOTH)
+    record = strict.record(value, where, _NOTHING if kind == "nothing" else _SMOOTH)
     if kind not in ("nothing", "smooth"):
         strict.refuse(f"{where}.kind", "one of smooth, nothing, tree, lines was expected", kind)
-    strict.integer(found["output"], f"{where}.output", output, output)
-    version = strict.integer(found["version"], f"{where}.version", -1, _INT64 - 1)
-    factor = strict.number(found["factor"], f"{where}.factor")
+    strict.integer(record["output"], f"{where}.output", output, output)
+    version = strict.integer(record["version"], f"{where}.version", -1, _INT64 - 1)
+    factor = strict.number(record["factor"], f"{where}.factor")
     if kind == "nothing":
-        return Nothing(output, version), factor
-    space = spaces[strict.integer(found["space"], f"{where}.space", 0, len(spaces) - 1)]
-    coefficients = strict.numbers(found["coefficients"], f"{where}.coefficients", space.size)
-    return Smooth(space, coefficients, output, version), factor
+        return EmptyComponent(output, version), factor
+    space = spaces[strict.integer(record["space"], f"{where}.space", 0, len(spaces) - 1)]
+    coefficients = strict.numbers(record["coefficients"], f"{where}.coefficients", space.size)
+    return SmoothTerm(space, coefficients, output, version), factor
 
 
 def _leaves_from(
-    value: dict[str, Any], where: str, output: int, centres: NDArray[np.float64] | None, columns: Columns
+    value: dict[str, Any], where: str, output: int, centres: NDArray[np.float64] | None, columns: TreeFeatures
 ) -> tuple[Component, float]:
     extra = ("kind", "along", "slopes") if value["kind"] == "lines" else ("kind",)
     tree, factor = tree_from({k: v for k, v in value.items() if k not in extra}, where, output, columns)
     if value["kind"] == "tree":
-        return Leaves(tree, output, tree.version), factor
+        return TreeComponent(tree, output, tree.version), factor
     for name in extra:
         if name not in value:
             strict.refuse(where, f"the entry {name!r} is missing")
@@ -175,8 +175,8 @@ def _leaves_from(
     if len(rows) != v:
         strict.refuse(f"{where}.along", f"{v} lists were expected, one for each node", len(rows))
     d, s = columns.cuts.n_features, slopes.shape[1]
-    along = [strict.integers(one, f"{where}.along[{i}]", -1, d - 1, s) for i, one in enumerate(rows)]
-    return Leaves(tree, output, tree.version, np.array(along, np.int32).reshape(v, s), slopes, centres), factor
+    along = [strict.integers(numbers, f"{where}.along[{i}]", -1, d - 1, s) for i, numbers in enumerate(rows)]
+    return TreeComponent(tree, output, tree.version, np.array(along, np.int32).reshape(v, s), slopes, centres), factor
 
 
 def _matrix(value: Any, where: str, rows: int, width: int | None) -> NDArray[np.float64]:
@@ -186,4 +186,6 @@ def _matrix(value: Any, where: str, rows: int, width: int | None) -> NDArray[np.
         strict.refuse(where, f"{rows} lists were expected", len(lines))
     if width is None:
         width = len(strict.items(lines[0], f"{where}[0]")) if lines else 0
-    return np.array([strict.numbers(one, f"{where}[{i}]", width) for i, one in enumerate(lines)]).reshape(rows, width)
+    return np.array([strict.numbers(numbers, f"{where}[{i}]", width) for i, numbers in enumerate(lines)]).reshape(
+        rows, width
+    )

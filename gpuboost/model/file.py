@@ -19,7 +19,7 @@ from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
 from gpuboost.model.component_json import KEYS as COMPONENT_KEYS
 from gpuboost.model.component_json import components_from, largest, lines_of
-from gpuboost.model.tree_json import Columns, cuts_from, cuts_lines, tree_from, tree_line
+from gpuboost.model.tree_json import TreeFeatures, cuts_from, cuts_lines, tree_from, tree_line
 from gpuboost.storage import write
 from gpuboost.types import Ensemble
 
@@ -30,7 +30,7 @@ KEYS = ("format", "version", "loss", "columns", "parameters", "extra", "bias", "
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """What a model file holds."""
+    """The content of a model file."""
 
     ensemble: Ensemble
     loss: dict[str, Any]
@@ -74,25 +74,25 @@ def from_json(text: str | bytes) -> ModelRecord:
 
     Raises:
         InputError: if the text is not exactly what ``to_json`` writes, or was written by a newer gpuboost. The message
-            says where. The dictionaries are not looked into: whoever wrote them checks them.
+            says where. The dictionaries are not checked here, but by the modules that write them.
     """
     try:
         decoded = text.decode() if isinstance(text, bytes) else text
     except UnicodeDecodeError as error:
         strict.refuse("", f"the file is text in UTF-8; byte {error.start} is {error.object[error.start]}")
-    found = strict.parse(decoded)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    document = strict.parse(decoded)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         strict.refuse("format", 'a model file begins with {"format": "gpuboost", ...}; this one does not')
-    version = strict.integer(found.get("version"), "version", 1, 2**31)
+    version = strict.integer(document.get("version"), "version", 1, 2**31)
     if version > VERSION:
         advice = "Load it with a gpuboost at least as new as the one that saved it."
         strict.refuse(
             "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", advice=advice
         )
-    strict.record(found, "", KEYS if version == 1 else (*KEYS[:-1], *COMPONENT_KEYS))
-    ensemble = _ensemble(found)
+    strict.record(document, "", KEYS if version == 1 else (*KEYS[:-1], *COMPONENT_KEYS))
+    ensemble = _ensemble(document)
     return ModelRecord(
-        ensemble, *(strict.free(found[name], name) for name in ("loss", "columns", "parameters", "extra"))
+        ensemble, *(strict.free(document[name], name) for name in ("loss", "columns", "parameters", "extra"))
     )
 
 
@@ -110,21 +110,21 @@ def load(path: str | os.PathLike[str]) -> ModelRecord:
     return from_json(Path(path).read_bytes())
 
 
-def _ensemble(found: dict[str, Any]) -> Ensemble:
-    bias = strict.numbers(found["bias"], "bias")
-    scales = _scales(found["scale"])
+def _ensemble(document: dict[str, Any]) -> Ensemble:
+    bias = strict.numbers(document["bias"], "bias")
+    scales = _scales(document["scale"])
     if not len(bias):
         strict.refuse("bias", "there is one number for each output, so at least one")
-    cuts = cuts_from(found["features"])
-    kind, columns = "trees" if "trees" in found else "components", Columns.of(cuts)
-    trees = strict.items(found[kind], kind)
+    cuts = cuts_from(document["features"])
+    kind, columns = "trees" if "trees" in document else "components", TreeFeatures.of(cuts)
+    trees = strict.items(document[kind], kind)
     if len(trees) % len(bias):
         strict.refuse(kind, f"there is one for each of the {len(bias)} outputs in every round", len(trees))
-    past = tuple(scales.tolist()) if isinstance(found["scale"], list) else ()
+    past = tuple(scales.tolist()) if isinstance(document["scale"], list) else ()
     if past and len(past) * len(bias) != len(trees):
         strict.refuse("scale", f"there is one for each of the {len(trees) // len(bias)} rounds", len(past))
     if kind == "components":
-        parts = components_from(found, len(bias), columns)
+        parts = components_from(document, len(bias), columns)
         factors, components = tuple(factor for _, factor in parts), tuple(one for one, _ in parts)
         _check_reach(bias, [(factor, largest(one)) for one, factor in parts], kind)
         return Ensemble(bias, cuts, (), factors, float(scales[-1]), past, components)
@@ -146,14 +146,14 @@ def _check_reach(bias: NDArray[np.float64], parts: list[tuple[float, float]], ki
 def _scales(value: Any) -> NDArray[np.float64]:
     """After each round, or the only one there is."""
     many = isinstance(value, list)
-    found = strict.numbers(value if many else [value], "scale")
-    if not len(found):
+    scales = strict.numbers(value if many else [value], "scale")
+    if not len(scales):
         strict.refuse("scale", "a model without rounds has the scale 1", value)
-    if found.min() <= 0.0:
-        strict.refuse(f"scale[{found.argmin()}]" if many else "scale", "it is greater than 0", float(found.min()))
-    if many and (np.diff(found) > 0.0).any():
-        strict.refuse(f"scale[{np.argmax(np.diff(found) > 0.0) + 1}]", "a model is shrunk, so it never grows", value)
-    return found
+    if scales.min() <= 0.0:
+        strict.refuse(f"scale[{scales.argmin()}]" if many else "scale", "it is greater than 0", float(scales.min()))
+    if many and (np.diff(scales) > 0.0).any():
+        strict.refuse(f"scale[{np.argmax(np.diff(scales) > 0.0) + 1}]", "a model is shrunk, so it never grows", value)
+    return scales
 
 
 def _written(name: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""How much each feature matters to an ensemble, by what its splits did in training."""
+"""Feature importance of an ensemble, from the splits made in training."""
 
 from __future__ import annotations
 

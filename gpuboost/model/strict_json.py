@@ -1,4 +1,4 @@
-"""JSON read with suspicion: every value has the type, the range and the place that the format gives it, or is refused.
+"""Strict JSON: a value without the type, range and place that the format gives it is refused.
 
 Nothing here runs what it reads, follows what it names or trusts a length. All refusals are ``InputError`` and say
 where: ``model file: trees[3].left[7]: ...``.
@@ -23,8 +23,8 @@ DAMAGED = "The file is damaged, or was not written by gpuboost."
 
 def refuse(where: str, rule: str, seen: object = _NOTHING, advice: str = DAMAGED) -> NoReturn:
     """Raise InputError: model file: where: rule; seen. advice."""
-    found = "" if seen is _NOTHING else f"; found {_shortened(seen)}"
-    raise InputError(f"model file: {where + ': ' if where else ''}{rule}{found}. {advice}")
+    got = "" if seen is _NOTHING else f"; found {_shortened(seen)}"
+    raise InputError(f"model file: {where + ': ' if where else ''}{rule}{got}. {advice}")
 
 
 def parse(text: str) -> Any:
@@ -55,7 +55,7 @@ def record(value: Any, where: str, keys: Collection[str]) -> dict[str, Any]:
 
 
 def free(value: Any, where: str) -> dict[str, Any]:
-    """An object whose content is somebody else's to check, but for its numbers, which are finite."""
+    """An object of which only the numbers are checked here: they must be finite."""
     if not isinstance(value, dict):
         refuse(where, "an object was expected", value)
     _check_finite(value, where)
@@ -84,33 +84,33 @@ def number(value: Any, where: str) -> float:
 def integers(value: Any, where: str, low: int, high: int, length: int | None = None) -> NDArray[np.int64]:
     """A list of integers of low .. high."""
     rule = f"a list of integers of {low} to {high} was expected"
-    found = items(value, where)
-    if not set(map(type, found)) <= {int}:
-        _blame(found, where, rule, lambda x: type(x) is int)
-    _check_length(found, where, length)
+    entries = items(value, where)
+    if not set(map(type, entries)) <= {int}:
+        _blame(entries, where, rule, lambda x: type(x) is int)
+    _check_length(entries, where, length)
     try:
-        made = np.array(found, dtype=np.int64)
+        array = np.array(entries, dtype=np.int64)
     except OverflowError:
-        _blame(found, where, rule, lambda x: low <= x <= high)
-    if not ((made >= low) & (made <= high)).all():
-        _blame(found, where, rule, lambda x: low <= x <= high)
-    return made
+        _blame(entries, where, rule, lambda x: low <= x <= high)
+    if not ((array >= low) & (array <= high)).all():
+        _blame(entries, where, rule, lambda x: low <= x <= high)
+    return array
 
 
 def numbers(value: Any, where: str, length: int | None = None) -> NDArray[np.float64]:
     """A list of finite numbers."""
     rule = "a list of finite numbers was expected"
-    found = items(value, where)
-    if not set(map(type, found)) <= {int, float}:
-        _blame(found, where, rule, lambda x: type(x) in (int, float))
-    _check_length(found, where, length)
+    entries = items(value, where)
+    if not set(map(type, entries)) <= {int, float}:
+        _blame(entries, where, rule, lambda x: type(x) in (int, float))
+    _check_length(entries, where, length)
     try:
-        made = np.array(found, dtype=np.float64)
+        array = np.array(entries, dtype=np.float64)
     except OverflowError:  # an integer of hundreds of digits
-        _blame(found, where, rule, lambda x: abs(x) <= _LARGEST)
-    if not np.isfinite(made).all():
-        _blame(found, where, rule, lambda x: abs(x) <= _LARGEST)
-    return made
+        _blame(entries, where, rule, lambda x: abs(x) <= _LARGEST)
+    if not np.isfinite(array).all():
+        _blame(entries, where, rule, lambda x: abs(x) <= _LARGEST)
+    return array
 
 
 def _check_finite(value: Any, where: str, depth: int = 0) -> None:
@@ -126,22 +126,22 @@ def _check_finite(value: Any, where: str, depth: int = 0) -> None:
         refuse(where, "all numbers are within the range of float64", value)
 
 
-def _check_length(found: list[Any], where: str, length: int | None) -> None:
-    if length is not None and len(found) != length:
-        refuse(where, f"{length} entries were expected, as in the lists beside it", len(found))
+def _check_length(entries: list[Any], where: str, length: int | None) -> None:
+    if length is not None and len(entries) != length:
+        refuse(where, f"{length} entries were expected, as in the lists beside it", len(entries))
 
 
-def _blame(found: list[Any], where: str, rule: str, right: Any) -> NoReturn:
-    at = next(i for i, x in enumerate(found) if not right(x))
-    refuse(f"{where}[{at}]", rule, found[at])
+def _blame(entries: list[Any], where: str, rule: str, right: Any) -> NoReturn:
+    index = next(i for i, x in enumerate(entries) if not right(x))
+    refuse(f"{where}[{index}]", rule, entries[index])
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         refuse("", "an object names each entry once", next(name for name in names if names.count(name) > 1))
-    return made
+    return mapping
 
 
 def _constant(name: str) -> NoReturn:

@@ -18,15 +18,15 @@ _INT64 = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """What a tree must fit to: cuts, and how many value bins each feature has, and whether it is categorical."""
+class TreeFeatures:
+    """The features that a tree is checked against: cuts, number of value bins, and which are categorical."""
 
     cuts: Cuts
     n_bins: NDArray[np.int32]
     is_categorical: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, cuts: Cuts) -> Columns:
+    def of(cls, cuts: Cuts) -> TreeFeatures:
         return cls(cuts, cuts.n_bins, cuts.is_categorical)
 
 
@@ -61,17 +61,17 @@ def cuts_from(value: Any) -> Cuts:
 
 
 def _thresholds(value: Any, where: str) -> NDArray[np.float64]:
-    found = strict.numbers(value, where)
-    if len(found) > _MOST_THRESHOLDS or not (found[1:] > found[:-1]).all():
+    thresholds = strict.numbers(value, where)
+    if len(thresholds) > _MOST_THRESHOLDS or not (thresholds[1:] > thresholds[:-1]).all():
         strict.refuse(where, f"up to {_MOST_THRESHOLDS} increasing numbers were expected")
-    return found
+    return thresholds
 
 
 def _categories(value: Any, where: str) -> NDArray[np.int64]:
-    found = strict.integers(value, where, -_INT64, _INT64 - 1)
-    if len(found) > _MOST_CATEGORIES or len(np.unique(found)) < len(found):
+    codes = strict.integers(value, where, -_INT64, _INT64 - 1)
+    if len(codes) > _MOST_CATEGORIES or len(np.unique(codes)) < len(codes):
         strict.refuse(where, f"up to {_MOST_CATEGORIES} different codes were expected")
-    return found
+    return codes
 
 
 def tree_line(tree: Tree, factor: float, is_categorical: NDArray[np.bool_]) -> dict[str, Any]:
@@ -83,20 +83,20 @@ def tree_line(tree: Tree, factor: float, is_categorical: NDArray[np.bool_]) -> d
     return {**head, **{name: columns[name] for name in _COLUMNS}, "sets": _sets(nodes, is_categorical)}
 
 
-def tree_from(value: Any, where: str, output: int, columns: Columns) -> tuple[Tree, float]:
+def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tuple[Tree, float]:
     """The inverse of ``tree_line``, for the tree of one output of one round."""
-    found = strict.record(value, where, _TREE)
-    strict.integer(found["output"], f"{where}.output", output, output)
-    version = strict.integer(found["version"], f"{where}.version", -1, _INT64 - 1)
-    feature = strict.integers(found["feature"], f"{where}.feature", -1, columns.cuts.n_features - 1)
+    record = strict.record(value, where, _TREE)
+    strict.integer(record["output"], f"{where}.output", output, output)
+    version = strict.integer(record["version"], f"{where}.version", -1, _INT64 - 1)
+    feature = strict.integers(record["feature"], f"{where}.feature", -1, columns.cuts.n_features - 1)
     v = len(feature)
     if not v:
         strict.refuse(f"{where}.feature", "a tree has at least one node")
     integer = {
-        name: strict.integers(found[name], f"{where}.{name}", 0, high, v)
+        name: strict.integers(record[name], f"{where}.{name}", 0, high, v)
         for name, high in (("bin", 255), ("missing_left", 1), ("left", v - 1), ("right", v - 1), ("count", _INT64 - 1))
     }
-    real = {name: strict.numbers(found[name], f"{where}.{name}", v) for name in ("gain", "cover", "value")}
+    real = {name: strict.numbers(record[name], f"{where}.{name}", v) for name in ("gain", "cover", "value")}
     _check_shape(where, feature, integer["left"], integer["right"])
     _check_columns(where, feature, integer, real, columns)
     nodes = Nodes(
@@ -108,9 +108,9 @@ def tree_from(value: Any, where: str, output: int, columns: Columns) -> tuple[Tr
         gain=real["gain"],
         cover=real["cover"],
         count=integer["count"],
-        left_set=_left_set(found["sets"], f"{where}.sets", feature, columns),
+        left_set=_left_set(record["sets"], f"{where}.sets", feature, columns),
     )
-    return Tree(nodes, real["value"], output, version), strict.number(found["factor"], f"{where}.factor")
+    return Tree(nodes, real["value"], output, version), strict.number(record["factor"], f"{where}.factor")
 
 
 def _check_shape(where: str, feature: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]) -> None:
@@ -130,7 +130,7 @@ def _check_columns(
     feature: NDArray[np.int64],
     integer: dict[str, NDArray[np.int64]],
     real: dict[str, NDArray[np.float64]],
-    columns: Columns,
+    columns: TreeFeatures,
 ) -> None:
     inner, leaf, every = np.flatnonzero(feature >= 0), np.flatnonzero(feature < 0), np.arange(len(feature))
     numeric = inner[~columns.is_categorical[feature[inner]]]
@@ -158,7 +158,7 @@ def _sets(nodes: Nodes, is_categorical: NDArray[np.bool_]) -> list[list[Any]]:
     return [[int(node), np.flatnonzero(row).tolist()] for node, row in zip(some, bits, strict=True)]
 
 
-def _left_set(value: Any, where: str, feature: NDArray[np.int64], columns: Columns) -> NDArray[np.uint32]:
+def _left_set(value: Any, where: str, feature: NDArray[np.int64], columns: TreeFeatures) -> NDArray[np.uint32]:
     """The inverse of ``_sets``: every categorical node in turn, with bins of its feature in increasing order."""
     words = np.zeros((len(feature), 8), np.uint32)
     inner = np.flatnonzero(feature >= 0)

@@ -1,4 +1,4 @@
-"""Several chains of one model: real ensembles, and whether they agree."""
+"""Several Langevin chains of one model, and their convergence diagnostics."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Chains:
         return np.stack([model.trace(X) for model in self.models])
 
     def diagnose(self, X: Any, burn_in: float = 0.5) -> Diagnostics:
-        """Whether the chains have mixed, by the scores (k, n) of these rows after the burn-in.
+        """Convergence diagnostics of the chains, from the scores (k, n) of these rows after the burn-in.
 
         Raises
         ------

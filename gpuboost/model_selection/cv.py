@@ -42,9 +42,9 @@ class CvResult:
         return {SET: self.mean}
 
     def __repr__(self) -> str:
-        at = self.best_iteration_
-        scores = ", ".join(f"{name} {self.mean[name][at]:.5g} +- {self.std[name][at]:.2g}" for name in self.mean)
-        return f"CvResult({len(self.models)} folds, best round {at + 1}: {scores})"
+        best = self.best_iteration_
+        scores = ", ".join(f"{name} {self.mean[name][best]:.5g} +- {self.std[name][best]:.2g}" for name in self.mean)
+        return f"CvResult({len(self.models)} folds, best round {best + 1}: {scores})"
 
 
 def cv(
@@ -73,7 +73,7 @@ def cv(
     refit : bool
         Also fit to all rows, for the best number of rounds.
     random_state : int
-        Of the shuffling.
+        Seed of the shuffling.
 
     Raises
     ------
@@ -93,9 +93,9 @@ def cv(
     fitted: list[GradientBoosting] = []
     for learn, judge in _splits(folds, rows, classify, random_state):
         held_out = rows.take(judge)
-        one = clone(model).fit(rows.take(learn), eval_set={SET: held_out})
-        answers.append((judge, one.predict_proba(held_out) if classify else one.predict(held_out)))
-        fitted.append(one)
+        fold_model = clone(model).fit(rows.take(learn), eval_set={SET: held_out})
+        answers.append((judge, fold_model.predict_proba(held_out) if classify else fold_model.predict(held_out)))
+        fitted.append(fold_model)
     mean, std = _curves(fitted)
     best = _best(model, fitted[0], mean)
     final = _refitted(model, rows, best + 1) if refit else None
@@ -137,17 +137,17 @@ def _splits(folds: Any, rows: Dataset, classify: bool, random_state: int) -> lis
     pairs = folds.split(np.zeros(len(rows)), rows.y, rows.group) if hasattr(folds, "split") else folds
     if not isinstance(pairs, Iterable):
         raise RecipeError(f"folds: must be an int, a splitter, or an iterable of pairs of row numbers; got {folds!r}.")
-    found = [(np.sort(np.asarray(learn)), np.sort(np.asarray(judge))) for learn, judge in pairs]
-    if not found:
+    splits = [(np.sort(np.asarray(learn)), np.sort(np.asarray(judge))) for learn, judge in pairs]
+    if not splits:
         raise RecipeError("folds: at least one is needed; got none.")
-    for fold, chosen in enumerate(found):
+    for fold, chosen in enumerate(splits):
         for part in chosen:
             if part.dtype.kind not in "iu" or not len(part) or part[0] < 0 or part[-1] >= len(rows):
                 raise RecipeError(
                     f"folds: row numbers are whole, from 0 to {len(rows) - 1}, one or more in each part; those of "
                     f"fold {fold} are not."
                 )
-    return found
+    return splits
 
 
 def _curves(fitted: list[GradientBoosting]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
@@ -155,7 +155,7 @@ def _curves(fitted: list[GradientBoosting]) -> tuple[dict[str, list[float]], dic
     mean: dict[str, list[float]] = {}
     std: dict[str, list[float]] = {}
     for metric in fitted[0].evals_result_[SET]:
-        curves = [one.evals_result_[SET][metric] for one in fitted]
+        curves = [fold_model.evals_result_[SET][metric] for fold_model in fitted]
         shortest = min(map(len, curves))
         values = np.array([curve[:shortest] for curve in curves])
         mean[metric], std[metric] = values.mean(axis=0).tolist(), values.std(axis=0).tolist()
@@ -163,7 +163,7 @@ def _curves(fitted: list[GradientBoosting]) -> tuple[dict[str, list[float]], dic
 
 
 def _best(model: GradientBoosting, fitted: GradientBoosting, mean: dict[str, list[float]]) -> int:
-    """The round with the best mean of the first metric; of equal ones the first."""
+    """The round with the best mean of the first metric; the first one of a tie."""
     first = metrics_of(model.eval_metric, fitted.loss_, getattr(model, "eval_at", None))[0]
     values = np.array(mean[first.name])
     if np.isnan(values).all():
@@ -182,8 +182,8 @@ def _out_of_fold(
 
 
 def _refitted(model: GradientBoosting, rows: Dataset, rounds: int) -> GradientBoosting:
-    """To all rows, so there is nothing left to stop early by."""
+    """The model fitted to all rows, without early stopping, as no held-out rows are left."""
     final: GradientBoosting = clone(model)
-    callbacks = tuple(one for one in final.callbacks if not isinstance(one, EarlyStopping))
+    callbacks = tuple(callback for callback in final.callbacks if not isinstance(callback, EarlyStopping))
     final.set_params(n_estimators=rounds, early_stopping_rounds=None, callbacks=callbacks)
     return final.fit(rows)

@@ -1,4 +1,4 @@
-"""A posterior whose temperature and prior are chosen by how well it predicts rows that it has not seen."""
+"""A posterior whose temperature and prior are chosen by the likelihood of held-out rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEAST = 1e-12  # probability of a label; its logarithm must be finite
 
 @dataclass(frozen=True, slots=True)
 class PosteriorFit:
-    """The model of all rows, and what its temperature and its prior were chosen by."""
+    """The model of all rows, with the search results behind its temperature and prior."""
 
     model: GradientBoosting
     temperature: float
@@ -74,7 +74,7 @@ def fit_posterior(
     prior_variances : positive numbers, optional
         1, 4 and 16 for classes; a 16th, a quarter, and all of the target's variance for numbers.
     held_out : float
-        Share of the rows that the choice is made by, drawn by ``random_state``; of classes, of each the same share.
+        Share of the rows that the choice is made by, drawn by ``random_state``; for classes, the same share of each.
 
     Raises
     ------
@@ -146,17 +146,17 @@ def _split(data: Dataset, share: float, seed: int, classify: bool) -> tuple[NDAr
 
 
 def _variance(data: Dataset, rows: NDArray[np.intp]) -> float:
-    """Of the target, weighted."""
+    """Weighted variance of the target."""
     assert data.y is not None
     y, weight = data.y[rows].astype(np.float64), None if data.weight is None else data.weight[rows]
-    found = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))
-    if not found > 0.0:
+    variance = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))
+    if not variance > 0.0:
         raise InputError("y: all targets that are learned from are equal, so there is no posterior to choose.")
-    return found
+    return variance
 
 
-def _grid(name: str, given: Iterable[Any] | None, usual: Iterable[Any]) -> list[float]:
-    values: list[Any] = list(usual if given is None else given)
+def _grid(name: str, asked: Iterable[Any] | None, usual: Iterable[Any]) -> list[float]:
+    values: list[Any] = list(usual if asked is None else asked)
     for value in values:
         if not isinstance(value, (int, float, np.number)) or value is True or not 0.0 < value < np.inf:
             raise RecipeError(f"{name}: must be finite numbers above 0; got {value!r}.")
@@ -169,18 +169,18 @@ def _at(model: GradientBoosting, policy: Langevin, temperature: float, prior_var
     chosen = replace(
         policy, temperature=temperature, inverse_temperature=None, shrinkage=None, prior_variance=prior_variance
     )
-    found: GradientBoosting = clone(model).set_params(langevin=chosen)
-    return found
+    candidate: GradientBoosting = clone(model).set_params(langevin=chosen)
+    return candidate
 
 
 def _loss(model: GradientBoosting, asked: Dataset) -> float:
     """Mean of -log p(y) over held-out rows, by their weights."""
-    found, y = model.predict_uncertainty(asked), asked.y
+    uncertainty, y = model.predict_uncertainty(asked), asked.y
     assert y is not None
     if is_classifier(model):
-        known = np.asarray(model.classes_)
-        p = found.mean[np.arange(len(y)), np.searchsorted(known, y)]
+        classes = np.asarray(model.classes_)
+        p = uncertainty.mean[np.arange(len(y)), np.searchsorted(classes, y)]
         each = -np.log(np.maximum(p, LEAST))
     else:
-        each = 0.5 * (np.log(2.0 * np.pi * found.total) + (y - found.mean) ** 2 / found.total)
+        each = 0.5 * (np.log(2.0 * np.pi * uncertainty.total) + (y - uncertainty.mean) ** 2 / uncertainty.total)
     return float(np.average(each, weights=asked.weight))

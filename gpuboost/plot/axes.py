@@ -1,4 +1,4 @@
-"""What pictures are drawn on, and what they call the features."""
+"""Axes of the plots, and the names of features on them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 def names_of(model: Any) -> list[str]:
-    """Of a fitted model's features."""
-    known = getattr(model, "feature_names_in_", None)
-    return [f"x{f}" for f in range(model.n_features_in_)] if known is None else [str(name) for name in known]
+    """Names of a fitted model's features; ``x0``, ``x1`` ... if it has none."""
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x{f}" for f in range(model.n_features_in_)] if names is None else [str(name) for name in names]
 
 
 def axes(ax: Axes | None, *, width: float = 6.4, height: float = 4.0) -> Axes:

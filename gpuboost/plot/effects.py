@@ -1,4 +1,4 @@
-"""Pictures of what one feature, or two together, add to a score. ``gpuboost.plot`` shows them."""
+"""Plots of the effect of one feature, or of a pair, on a score; public in ``gpuboost.plot``."""
 
 from __future__ import annotations
 
@@ -21,63 +21,62 @@ Floats = NDArray[np.float64]
 def partial_effect(
     model: Any, feature: int | str | tuple[int | str, int | str], output: int = 0, *, ax: Axes | None = None
 ) -> Axes:
-    """What one feature adds to the score of an output, the average over its bins apart: the whole of its part.
+    """Effect of one feature on the score of an output, with its mean over the bins removed.
 
-    For additive models: families of ``gb.learners``, and stumps. A dashed line is the part of a missing value, if it
-    has one of its own. A pair of features has what the two add together, beside what each adds: the part of
-    ``gb.learners.TensorSpline``, as a map.
+    For additive models: families of ``gb.learners``, and stumps. A dashed line is the effect of a missing value, if it
+    has one of its own. For a pair of features, their interaction (``gb.learners.TensorSpline``) is drawn as a map.
 
     Raises:
         InputError: if there is no such feature or output, or the model has no additive form.
     """
     of = feature if isinstance(feature, tuple) else (feature,)
-    columns = [_column(model, one, feature) for one in of]
+    columns = [_column(model, part, feature) for part in of]
     if len(set(columns)) != len(of) or len(of) not in (1, 2):
         raise InputError(f"feature: must be one feature, or a pair of two different ones; got {feature!r}.")
     cuts = model.ensemble_.cuts
     if not 0 <= output < model.ensemble_.n_outputs:
         raise InputError(f"output: must be from 0 to {model.ensemble_.n_outputs - 1}; got {output!r}.")
-    own = [one for one in effects(model) if one.output == output and len(one.features) == len(columns)]
-    own = [one for one in own if {int(cuts.columns[f]) for f in one.features} == set(columns)]
+    parts = [part for part in effects(model) if part.output == output and len(part.features) == len(columns)]
+    parts = [part for part in parts if {int(cuts.columns[f]) for f in part.features} == set(columns)]
     names = [names_of(model)[column] for column in columns]
     if len(of) == 1:
-        return _curve(model, own, names[0], axes(ax))
-    if not own:
+        return _curve(model, parts, names[0], axes(ax))
+    if not parts:
         raise InputError(f"feature: {names[0]} and {names[1]} add nothing together in this model; draw one of them.")
-    return _map(own, columns, names, cuts, axes(ax))
+    return _map(parts, columns, names, cuts, axes(ax))
 
 
-def _column(model: Any, one: Any, given: Any) -> int:
+def _column(model: Any, name: Any, asked: Any) -> int:
     names = names_of(model)
-    column = names.index(one) if isinstance(one, str) and one in names else one
+    column = names.index(name) if isinstance(name, str) and name in names else name
     if isinstance(column, bool) or not isinstance(column, (int, np.integer)) or not -len(names) <= column < len(names):
-        raise InputError(f"feature: must be one of {', '.join(names)}, or its number; got {given!r}.")
+        raise InputError(f"feature: must be one of {', '.join(names)}, or its number; got {asked!r}.")
     return int(column) % len(names)
 
 
-def _curve(model: Any, own: list[Effect], name: str, ax: Axes) -> Axes:
+def _curve(model: Any, effects_of_feature: list[Effect], name: str, ax: Axes) -> Axes:
     ax.set_xlabel(name)
     ax.set_ylabel("effect on the score")
-    if not own:
+    if not effects_of_feature:
         ax.axhline(0.0)
         return ax
     cuts = model.ensemble_.cuts
-    parts = [(one.features[0], one.values - one.values[:-1].mean()) for one in own]
+    parts = [(effect.features[0], effect.values - effect.values[:-1].mean()) for effect in effects_of_feature]
     if cuts.categories[parts[0][0]] is not None:
         return _bars(parts, cuts, model.columns_.categories[int(cuts.columns[parts[0][0]])], name, ax)
     f, values = parts[0]
     ax.stairs(values[:-1], _edges(cuts, f), baseline=None)
-    if any(one.has_missing for one in own):
+    if any(effect.has_missing for effect in effects_of_feature):
         ax.axhline(values[-1], linestyle="--", color="grey", label="missing")
         ax.legend()
     return ax
 
 
 def _bars(parts: list[tuple[int, Floats]], cuts: Cuts, labels: Any, name: str, ax: Axes) -> Axes:
-    known = [cuts.categories[f] for f, _ in parts]
+    categories = [cuts.categories[f] for f, _ in parts]
     pairs = [
         (str(labels[code]), v)
-        for codes, (_, values) in zip(known, parts, strict=True)
+        for codes, (_, values) in zip(categories, parts, strict=True)
         if codes is not None
         for code, v in zip(codes.tolist(), values[:-1].tolist(), strict=True)
     ]
@@ -88,17 +87,17 @@ def _bars(parts: list[tuple[int, Floats]], cuts: Cuts, labels: Any, name: str, a
     return ax
 
 
-def _map(own: list[Effect], columns: list[int], names: list[str], cuts: Cuts, ax: Axes) -> Axes:
+def _map(effects_of_pair: list[Effect], columns: list[int], names: list[str], cuts: Cuts, ax: Axes) -> Axes:
     """The first feature to the right, the second upwards."""
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    (one,) = own
-    across, up = one.features
-    values = one.values[:-1, :-1] - one.values[:-1, :-1].mean()
+    (effect,) = effects_of_pair
+    across, up = effect.features
+    values = effect.values[:-1, :-1] - effect.values[:-1, :-1].mean()
     if int(cuts.columns[across]) != columns[0]:
         across, up, values = up, across, values.T
-    most = float(np.abs(values).max())
-    drawn = ax.pcolormesh(_edges(cuts, across), _edges(cuts, up), values.T, cmap="RdBu_r", vmin=-most, vmax=most)
+    limit = float(np.abs(values).max())
+    drawn = ax.pcolormesh(_edges(cuts, across), _edges(cuts, up), values.T, cmap="RdBu_r", vmin=-limit, vmax=limit)
     ax.figure.colorbar(drawn, ax=ax, label="effect on the score")
     return ax
 

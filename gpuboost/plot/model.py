@@ -49,14 +49,14 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
     Raises:
         InputError: if nothing was watched, or not this metric.
     """
-    found: object = getattr(results, "evals_result_", results)
-    curves: Mapping[str, Mapping[str, Sequence[float]]] = found if isinstance(found, Mapping) else {}
+    evals: object = getattr(results, "evals_result_", results)
+    curves: Mapping[str, Mapping[str, Sequence[float]]] = evals if isinstance(evals, Mapping) else {}
     if not curves:
         raise InputError("results: there is nothing to draw, since no eval set was watched; pass eval_set to fit.")
-    known = list(next(iter(curves.values())))
-    chosen = known[0] if metric is None else metric
-    if chosen not in known:
-        raise InputError(f"metric: must be one of {', '.join(map(repr, known))}; got {metric!r}.")
+    names = list(next(iter(curves.values())))
+    chosen = names[0] if metric is None else metric
+    if chosen not in names:
+        raise InputError(f"metric: must be one of {', '.join(map(repr, names))}; got {metric!r}.")
     ax = _axes(ax)
     spread: Mapping[str, Sequence[float]] = getattr(results, "std", {})
     for name, values in curves.items():
@@ -75,18 +75,18 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
 
 
 def staleness(model: Any, *, ax: Axes | None = None) -> Axes:
-    """How late the trees of an asynchronous fit were: rounds between the pull of their gradients and their application.
+    """Histogram of staleness in an asynchronous fit: rounds between a tree's gradients and its application.
 
-    ``model`` is a fitted estimator or a ``gb.Log``. The line is at the mean, which is one less than the workers if all
-    of them always had work.
+    ``model`` is a fitted estimator or a ``gb.Log``. The line is the mean, which is the number of workers less one if
+    they were never idle.
 
     Raises:
         InputError: if there is no log, or nothing in it.
     """
     log = _log(model)
-    found = log.staleness
+    late = log.staleness
     ax = _axes(ax)
-    ax.bar(np.arange(found.max() + 1), np.bincount(found), width=0.9)
+    ax.bar(np.arange(late.max() + 1), np.bincount(late), width=0.9)
     ax.axvline(log.mean_staleness, linestyle=":", color="grey", label=f"mean {log.mean_staleness:.3g}")
     ax.set_xlabel(f"staleness (rounds), {log.workers} workers")
     ax.set_ylabel("rounds")
@@ -95,10 +95,10 @@ def staleness(model: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def timeline(model: Any, *, last: int | None = 60, ax: Axes | None = None) -> Axes:
-    """What each worker did when: a bar from pull to push for each tree, and a dot where the server took it up.
+    """Timeline of the workers: a bar from pull to push for each tree, and a dot where the server applied it.
 
-    ``model`` is a fitted estimator or a ``gb.Log``; ``last`` is how many of its lines to draw, None for all. Trees that
-    came to nothing are drawn in another colour.
+    ``model`` is a fitted estimator or a ``gb.Log``; ``last`` is the number of its last lines to draw, None for all.
+    Dropped and failed trees are drawn in other colours.
 
     Raises:
         InputError: if there is no log, or nothing in it.
@@ -196,8 +196,8 @@ def _rule(nodes: Nodes, node: int, model: Any, names: Sequence[str]) -> str:
     if codes is None:
         thresholds = cuts.thresholds[feature]
         threshold = float(thresholds[cut]) if cut < len(thresholds) else EVERY_VALUE
-        known = "is known" if threshold == EVERY_VALUE else f"<= {threshold:.6g}"
-        return f"{names[column]} {known}{missing}"
+        condition = "is known" if threshold == EVERY_VALUE else f"<= {threshold:.6g}"
+        return f"{names[column]} {condition}{missing}"
     labels = model.columns_.categories[column]
     chosen = [labels[code] for c, code in enumerate(codes) if nodes.left_set[node, c // 32] >> np.uint32(c % 32) & 1]
     listed = ", ".join(map(str, chosen)) if len(chosen) <= MOST_CATEGORIES else f"{len(chosen)} categories"

@@ -1,4 +1,4 @@
-"""Pictures of chains and of what their draws tell. ``gpuboost.plot`` shows them."""
+"""Plots of Langevin chains and of posterior summaries; public in ``gpuboost.plot``."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def uncertainty(
     """A regressor's posterior mean along one feature, with the interval of the mean and, around it, of observations.
 
     Every row of X is drawn where it stands; give rows that differ in this feature only to see one section. Without a
-    known noise (``Uncertainty.data`` is NaN) there is no outer band. Of a classifier: the probability of its second
-    class, and knowledge uncertainty.
+    known noise (``Uncertainty.data`` is NaN) there is no outer band. For a classifier, the probability of its second
+    class and the knowledge uncertainty are drawn.
     """
-    found = model.predict_uncertainty(X, samples)
+    posterior = model.predict_uncertainty(X, samples)
     column = np.asarray(X, dtype=np.float64)[:, feature]
     order = np.argsort(column, kind="stable")
     ax = axes(ax)
-    if found.mean.ndim == 2:
-        (line,) = ax.plot(column[order], found.mean[order, 1], label=f"P({model.classes_[1]})")
-        ax.plot(column[order], found.knowledge[order], linestyle="--", label="knowledge uncertainty (nats)")
+    if posterior.mean.ndim == 2:
+        (line,) = ax.plot(column[order], posterior.mean[order, 1], label=f"P({model.classes_[1]})")
+        ax.plot(column[order], posterior.knowledge[order], linestyle="--", label="knowledge uncertainty (nats)")
     else:
-        (line,) = ax.plot(column[order], found.mean[order], label="mean")
-        bands = {"mean": 0.3} if np.isnan(found.data).any() else {"observation": 0.15, "mean": 0.3}
+        (line,) = ax.plot(column[order], posterior.mean[order], label="mean")
+        bands = {"mean": 0.3} if np.isnan(posterior.data).any() else {"observation": 0.15, "mean": 0.3}
         for kind, alpha in bands.items():
             low, high = model.predict_interval(X, coverage, kind, samples)[order].T
             name = f"{coverage:.0%} interval of the {kind}"
@@ -44,20 +44,20 @@ def uncertainty(
 
 
 def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:
-    """Scores by round, one line a chain: of ``gb.chains(...).traces(X)`` or ``model.trace(X)``, of the first row.
+    """Scores of the first row by round, one line per chain, from ``gb.chains(...).traces(X)`` or ``model.trace(X)``.
 
     Chains that have mixed are hard to tell apart to the right of the line, where the burn-in ends; the title says what
     R-hat and the effective sample size make of it.
     """
     x = _of_first_row(traces)
     first = int(burn_in * x.shape[1])
-    found = diagnose(x[:, first:])
+    diagnostics = diagnose(x[:, first:])
     ax = axes(ax)
     for number, chain in enumerate(x):
         ax.plot(np.arange(1, len(chain) + 1), chain, linewidth=0.7, label=f"chain {number + 1}")
     ax.axvline(first, linestyle=":", color="grey", label="end of burn-in")
-    size = float(found.effective_sample_size)
-    ax.set_title(f"R-hat {float(found.r_hat):.3f}, effective sample size {size:.0f}", fontsize="medium")
+    size = float(diagnostics.effective_sample_size)
+    ax.set_title(f"R-hat {float(diagnostics.r_hat):.3f}, effective sample size {size:.0f}", fontsize="medium")
     ax.set_xlabel("round")
     ax.set_ylabel("score")
     ax.legend(fontsize="small")
@@ -65,16 +65,16 @@ def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:
 
 
 def autocorrelation(traces: Any, *, burn_in: float = 0.5, lags: int | None = None, ax: Axes | None = None) -> Axes:
-    """How much a score has to do with that of so many rounds before: of the same traces, of the first row.
+    """Autocorrelation of the first row's score by lag in rounds, from the same traces.
 
     The line marks the autocorrelation time: draws that far apart are worth about as much as independent ones.
     """
     x = _of_first_row(traces)
     x = x[:, int(burn_in * x.shape[1]) :]
     time = float(autocorrelation_time(x))
-    found = autocorrelations(x)[: min(int(10.0 * time) + 2, x.shape[1]) if lags is None else lags + 1]
+    by_lag = autocorrelations(x)[: min(int(10.0 * time) + 2, x.shape[1]) if lags is None else lags + 1]
     ax = axes(ax)
-    ax.plot(np.arange(len(found)), found)
+    ax.plot(np.arange(len(by_lag)), by_lag)
     ax.axhline(0.0, color="grey", linewidth=0.7)
     ax.axvline(time, linestyle=":", color="grey", label=f"autocorrelation time {time:.1f}")
     ax.set_xlabel("rounds between the two")
@@ -84,7 +84,7 @@ def autocorrelation(traces: Any, *, burn_in: float = 0.5, lags: int | None = Non
 
 
 def calibration(found: Calibration, *, ax: Axes | None = None) -> Axes:
-    """What was promised against what came true: on the diagonal the two agree. Of ``gb.posterior.calibration(...)``."""
+    """Calibration curve of ``gb.posterior.calibration(...)``: promised against observed, equal on the diagonal."""
     ax = axes(ax)
     ax.plot([0.0, 1.0], [0.0, 1.0], linestyle=":", color="grey")
     ax.plot(found.promised, found.found, marker="o", label=f"off by {found.error:.1%} in the mean")

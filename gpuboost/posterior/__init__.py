@@ -1,4 +1,4 @@
-"""What the draws of a Langevin chain tell: uncertainty of predictions, and whether the chain has mixed."""
+"""Posterior summaries of Langevin chains: uncertainty of predictions, and convergence diagnostics."""
 
 from gpuboost.posterior.calibration import Calibration, calibration, separation
 from gpuboost.posterior.diagnostics import (

@@ -1,4 +1,4 @@
-"""Are uncertainties what they say? Held against targets of held-out rows, and against rows of another kind."""
+"""Calibration of uncertainties on held-out rows, and their separation of out-of-domain rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was promised, what came true, and of how many rows (or answers about a row) each."""
+    """Promised and observed shares, and the number of rows (or of answers about a row) behind each."""
 
     promised: Floats
     found: Floats
@@ -82,13 +82,13 @@ def separation(inside: Any, outside: Any) -> float:
     Raises:
         InputError: if one of them is empty or holds NaN.
     """
-    own, strange = np.asarray(inside, dtype=np.float64), np.asarray(outside, dtype=np.float64)
-    for name, values in (("inside", own), ("outside", strange)):
+    known, strange = np.asarray(inside, dtype=np.float64), np.asarray(outside, dtype=np.float64)
+    for name, values in (("inside", known), ("outside", strange)):
         if values.ndim != 1 or not len(values) or np.isnan(values).any():
             raise InputError(f"{name}: must be a list of numbers, one of them at least; the shape is {values.shape}.")
-    ordered = np.sort(own)
+    ordered = np.sort(known)
     below, up_to = np.searchsorted(ordered, strange, "left"), np.searchsorted(ordered, strange, "right")
-    return float((below + up_to).mean() / (2.0 * len(own)))
+    return float((below + up_to).mean() / (2.0 * len(known)))
 
 
 def _of_classes(p: Floats, target: NDArray[Any], classes: Any) -> Calibration:
@@ -101,5 +101,5 @@ def _of_classes(p: Floats, target: NDArray[Any], classes: Any) -> Calibration:
     step = np.minimum((10.0 * p).astype(np.int64), 9).ravel()
     counts = np.bincount(step, minlength=10)
     kept = counts > 0
-    promised, found = np.bincount(step, p.ravel(), 10), np.bincount(step, true.ravel(), 10)
-    return Calibration(promised[kept] / counts[kept], found[kept] / counts[kept], counts[kept].astype(np.int64))
+    promised, observed = np.bincount(step, p.ravel(), 10), np.bincount(step, true.ravel(), 10)
+    return Calibration(promised[kept] / counts[kept], observed[kept] / counts[kept], counts[kept].astype(np.int64))

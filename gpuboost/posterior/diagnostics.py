@@ -1,4 +1,4 @@
-"""Has the chain mixed? Autocorrelation time, effective sample size and R-hat (Bayesian Data Analysis, 3rd ed., 11.4-5).
+"""Convergence: autocorrelation time, effective sample size, R-hat (Bayesian Data Analysis, 3rd ed., 11.4-5).
 
 Traces are (chains, draws, ...): several chains, or one; the quantities behind are judged each by itself.
 """
@@ -20,7 +20,7 @@ FEWEST = 8  # draws of a chain
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """Of each quantity that was traced."""
+    """Convergence diagnostics of each traced quantity."""
 
     autocorrelation_time: Floats  # rounds between draws that tell something new
     effective_sample_size: Floats  # independent draws that all chains together are worth
@@ -28,7 +28,7 @@ class Diagnostics:
 
     @property
     def mixed(self) -> bool:
-        """Whether the rules of thumb hold everywhere: R-hat below 1.05, and an effective sample size of 100."""
+        """True if every R-hat is below 1.05 and every effective sample size at least 100 (rules of thumb)."""
         return bool((self.r_hat < 1.05).all() and (self.effective_sample_size >= 100.0).all())
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which rounds of one chain stand for draws: a virtual ensemble (Malinin, Prokhorenkova and Ustimenko, ICLR 2021)."""
+"""Rounds of one chain used as draws: a virtual ensemble (Malinin, Prokhorenkova and Ustimenko, ICLR 2021)."""
 
 from __future__ import annotations
 

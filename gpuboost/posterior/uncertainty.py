@@ -1,4 +1,4 @@
-"""Uncertainty of predictions, from the scores of the members of an ensemble, and where it comes from.
+"""Uncertainty of predictions, from the scores of the members of an ensemble, split by its source.
 
     total = data + knowledge
 
@@ -23,9 +23,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """Of each row. For classes entropies and mutual information, in nats; for numbers variances.
+    """Uncertainty of each row: entropies and mutual information in nats for classes, variances for numbers.
 
-    ``data``, and with it ``total``, is NaN where the loss says nothing of the noise.
+    ``data``, and with it ``total``, is NaN if the loss has no model of the noise.
     """
 
     mean: Floats  # (n,) predictions, or (n, K) probabilities, averaged over the members
@@ -68,7 +68,7 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     half = float(ndtri(0.5 + 0.5 * coverage)) * np.sqrt(variance)
     centre = scores.mean(axis=0)
     bounds = [centre - half, centre + half]
-    return np.column_stack(bounds if normal else [np.asarray(loss.inverse_link(one[None])) for one in bounds])
+    return np.column_stack(bounds if normal else [np.asarray(loss.inverse_link(bound[None])) for bound in bounds])
 
 
 def _probabilities(loss: Loss, scores: Array) -> Floats:

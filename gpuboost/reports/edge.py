@@ -1,4 +1,4 @@
-"""How much of the gradient each round's trees took up: the measured edge, beside what the descent lemma promises."""
+"""Share of the gradient explained by each round's trees (edge), beside the decrease that the descent lemma promises."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EdgeReport:
 
 @dataclass(slots=True)
 class EdgeRecord:
-    """Notes while a fit goes on what a report needs. What is on a device is not measured.
+    """Collects the numbers of a report during a fit. Rounds on a device are not measured.
 
     Leaf values of a constant step are -G / (c N + lambda), and c N is the cover: so a tree tells its own sums, after
     the fit, and a round costs one pass over the gradients. A line search scales them, so there G is summed again.
@@ -67,7 +67,7 @@ class EdgeRecord:
             self.rounds.append(progress.trees)
 
     def _see_scores(self, progress: Progress, gradients: Any) -> None:
-        """Of any base learner, by how the scores moved: a direction is scaled on all rows, whatever it was fitted to.
+        """Measure the edge of any base learner from the change of the scores on all rows.
 
         After a model that is carried on, the first round has nothing to be measured from.
         """
@@ -102,7 +102,7 @@ class EdgeRecord:
         limits, rate, nodes = self.recipe.growth.limits, self.recipe.learning_rate, tree.nodes
         curvature, sigma = self.recipe.step.curvature(self.recipe.loss) or 1.0, self.recipe.loss.smoothness or 0.0
         every = zip(nodes.feature.tolist(), nodes.cover.tolist(), tree.value.tolist(), strict=True)
-        # Of few numbers, lists are quicker than arrays.
+        # For few numbers, lists are quicker than arrays.
         leaves = [(h, abs(value)) for feature, h, value in every if feature < 0]
         if limits.signed and len(leaves) == 2:  # one value, so one "leaf"
             leaves = [(leaves[0][0] + leaves[1][0], leaves[0][1])]
@@ -125,7 +125,7 @@ class EdgeRecord:
         return reach, 0.5 * self.recipe.learning_rate / (self.recipe.loss.smoothness or 1.0) * reach
 
     def _length(self, gradients: Any) -> float:
-        """|r|^2. Of weight w, g is w times the row's own gradient and h is w times c, so it is the sum of c g^2 / h."""
+        """|r|^2. At weight w, g is w times the row's own gradient and h is w times c: it is the sum of c g^2 / h."""
         if self.even:
             length = 0.0
             for g in gradients.g:

@@ -22,12 +22,12 @@ THEOREMS = (AllLearners, RandomLearners, RandomGroup, RandomGroups)
 
 
 def guarantee_of(recipe: Recipe, *, stops_early: bool = False) -> Guarantee:
-    """What may be claimed of the training loss, or of the law of a chain, of which no round was picked by its score."""
+    """Guarantee on the training loss, or on the law of a chain from which no round was picked by its score."""
     if isinstance(recipe.langevin, Langevin):
-        found = verdict(recipe, stops_early=stops_early)
-        if found.kind == "sound":
+        result = verdict(recipe, stops_early=stops_early)
+        if result.kind == "sound":
             return Guarantee("stationary law", LAW)
-        return Guarantee("none", "none: the law of this chain is not known.", missing=found.reasons)
+        return Guarantee("none", "none: the law of this chain is not known.", missing=result.reasons)
     step = _step(recipe)
     if step is None:
         return Guarantee("none", "none: the training loss could rise.", missing=verdict(recipe).reasons)
@@ -42,7 +42,7 @@ def _descent(recipe: Recipe, step: float, missing: tuple[str, ...]) -> Guarantee
 
 
 def _rate(recipe: Recipe, step: float) -> Guarantee:
-    """Of stumps, all else being as the theorems want it."""
+    """Rate for stumps, if all other conditions of the theorems hold."""
     loss, sigma, mu = recipe.loss, recipe.loss.smoothness or 0.0, recipe.loss.strong_convexity
     share = 2.0 * step - step * step
     used = f"{loss.name} is {sigma:g}-smooth", "the best stump of those drawn is found", "leaves are exact on all rows"
@@ -76,7 +76,7 @@ def _step(recipe: Recipe) -> float | None:
 
 
 def _needs(recipe: Recipe) -> Iterator[tuple[bool, str]]:
-    """What a rate needs beside a step that goes down: whether it lacks, and what to say then."""
+    """The other conditions of a rate: whether each is violated, and the reason to give."""
     limits, step, loss, trees = recipe.growth.limits, recipe.step, recipe.loss, recipe.base_learner is None
     yield not trees, "how near a base learner comes to the gradient is known when it has been fitted, and not before."
     yield not isinstance(recipe.learners, THEOREMS), f"no rate is known of {recipe.learners!r}."

@@ -1,4 +1,4 @@
-"""What is known about a recipe before it runs, and about a fit after it."""
+"""Verdict on a recipe before it runs, and report of a fit after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuboost.steps import LineSearchStep, QuantileStep
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of a composition.
+    """Verdict on a composition.
 
     ``sound``: a theorem applies. ``heuristic``: none does, but it works in practice. ``unproven``: none does, and it
     has to be asked for. ``refused``: it cannot run.
@@ -32,7 +32,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """How a fit went."""
+    """Facts of a finished fit."""
 
     device: str
     device_reason: str
@@ -67,7 +67,7 @@ LAW = (
 
 
 def verdict(recipe: Recipe, *, stops_early: bool = False) -> Verdict:
-    """Of a Langevin recipe, whether its stationary law is known; of any other, whether its training loss can rise."""
+    """Verdict on a recipe: on the stationary law if it has Langevin noise, else on the descent of the training loss."""
     if not isinstance(recipe.langevin, Langevin):
         return _sampled(recipe, descent(recipe))
     reasons = tuple(finding.why for finding in recipe.findings)
@@ -80,18 +80,18 @@ def verdict(recipe: Recipe, *, stops_early: bool = False) -> Verdict:
 
 def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
     """The same with what drawing rows or learners, or old gradients, change of it: no descent without exact leaves."""
-    found = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
-    found += recipe.execution_findings + recipe.monotone_findings
-    if not found:
+    findings = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
+    findings += recipe.execution_findings + recipe.monotone_findings
+    if not findings:
         return of_all_rows
-    kind, reasons = worst(found), tuple(finding.why for finding in found)
+    kind, reasons = worst(findings), tuple(finding.why for finding in findings)
     if kind == "sound":
         return Verdict(of_all_rows.kind, (*of_all_rows.reasons, *reasons))
     return Verdict(kind, reasons + (of_all_rows.reasons if of_all_rows.kind != "sound" else ()))
 
 
 def _exact_step(recipe: Recipe) -> str:
-    """What the step rule finds exactly, if it does."""
+    """The minimum that the step rule finds exactly, as text; empty if none."""
     if recipe.loss.leaf_quantile is not None and recipe.loss.convex and isinstance(recipe.step, QuantileStep):
         trees = recipe.base_learner is None
         return "leaves are exact minimisers" if trees else "a line search on all rows finds the least"
@@ -101,7 +101,7 @@ def _exact_step(recipe: Recipe) -> str:
 
 
 def descent(recipe: Recipe) -> Verdict:
-    """Whether the training loss can never rise.
+    """Verdict on the descent of the training loss.
 
     A tree's exact leaf values on all rows are -G / (D + lambda) with D = c n, c the step's curvature. By the descent
     lemma the loss of a sigma-smooth loss falls by at least ``eps (1 - eps sigma / (2 c)) G^2 / (c n)`` in each leaf,

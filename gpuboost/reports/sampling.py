@@ -1,4 +1,4 @@
-"""What row sampling came to in a fit: how many rows, with what weights, and how much they say of each leaf."""
+"""Statistics of row sampling in a fit: drawn rows, their weights, and the effective rows of each leaf."""
 
 from __future__ import annotations
 
@@ -161,20 +161,20 @@ def _effective(drawn: Drawn) -> float:
 
 
 def effective_rows(drawn: Drawn) -> tuple[float, ...]:
-    """Of each leaf that holds a drawn row with curvature, tree by tree."""
+    """Effective sample size of each leaf that holds a drawn row with curvature, tree by tree."""
     rows, (h, times) = drawn.sample.rows, _curvature(drawn)
-    found: list[float] = []
+    sizes: list[float] = []
     for output, leaf_of_row in enumerate(drawn.leaves):
         if leaf_of_row is None:  # a component has no leaves
             continue
         leaf, weight = leaf_of_row[rows], h[output].astype(np.float64) * times
         sums, squares = np.bincount(leaf, weight), np.bincount(leaf, weight * weight)
-        found += (sums[squares > 0.0] ** 2 / squares[squares > 0.0]).tolist()
-    return tuple(found)
+        sizes += (sums[squares > 0.0] ** 2 / squares[squares > 0.0]).tolist()
+    return tuple(sizes)
 
 
 def _by_gradient(sampling: Sampling) -> bool:
-    """Whether rows without a gradient are never drawn, whatever their second derivative."""
+    """True if rows without a gradient are never drawn, whatever their second derivative."""
     return isinstance(sampling, ImportanceSampling) and sampling.kappa == 0.0 and not sampling.weighs_losses
 
 

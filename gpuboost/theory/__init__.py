@@ -1,6 +1,6 @@
-"""What is known of a run: norms, angles and rates of randomised boosting (RGBM: Lu and Mazumder, SIAM J. Optim. 2020).
+"""Norms, angles and rates of randomised boosting (RGBM: Lu and Mazumder, SIAM J. Optim. 2020).
 
-``stability_limit`` is of asynchronous boosting, docs/theory/asynchronous.md.
+``stability_limit`` is about asynchronous boosting, docs/theory/asynchronous.md.
 
 Notation is that of docs/theory/rgbm.md: B (n, K) are the predictions of K weak learners, columns of length 1; r is the
 negative gradient; the loss is sigma-smooth and mu-strongly convex, per row of weight 1.

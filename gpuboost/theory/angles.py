@@ -1,4 +1,4 @@
-"""How nearly parallel to any direction a random selection of weak learners is, in the worst case.
+"""Minimal cosine angle between a random selection of weak learners and any direction.
 
 Theta = min over c in the range of B of ||[cos(B_j, c)]_j||, the minimal cosine angle (RGBM, section 4.1), and the
 tighter Xi = min ||[cos^2(B_j, c)]_j|| >= Theta^2, in a norm of ``norms``. Both are minima of functions that are not
@@ -20,7 +20,7 @@ from gpuboost.theory.norms import SelectionNorm
 from gpuboost.theory.rates import orthonormal_angle, orthonormal_edge
 
 MOST_NUMBERS = 10_000_000
-"""Of B: beyond, the minimum is not looked for."""
+"""Largest number of entries of B for which the minimum is searched."""
 
 CIRCLE, SPHERE = 20_000, 20_000  # points of a grid in two and in three dimensions
 STARTS, STEPS = 48, 300  # of the search in more
@@ -86,8 +86,8 @@ def _least(B: Any, norm: SelectionNorm, power: int) -> Angle:
         return Angle(exact, exact, "exact")
     if rank <= 3:
         points, mesh = _circle() if rank == 2 else _sphere()
-        at = _values(a, points, norm, power)
-        value = min(float(at.min()), _searched(a, norm, power))
+        sampled = _values(a, points, norm, power)
+        value = min(float(sampled.min()), _searched(a, norm, power))
         # the norm of cosines changes by no more than the direction does; that of their squares by twice as much
         return Angle(value, max(lower, value - power * mesh), "grid")
     return Angle(_searched(a, norm, power), lower, "upper bound")
@@ -105,8 +105,8 @@ def _checked(B: Any) -> Matrix:
     length = np.sqrt((b * b).sum(axis=0))
     if (length == 0.0).any():
         raise InputError(f"B: column {int(np.argmin(length))} is 0 everywhere, so it has no direction.")
-    found: Matrix = b / length
-    return found
+    scaled: Matrix = b / length
+    return scaled
 
 
 def _in_range(b: Matrix) -> Matrix:

@@ -1,4 +1,4 @@
-"""What a run may claim."""
+"""Guarantees of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 from gpuboost.errors import InputError
 from gpuboost.theory.rates import linear_bound, sublinear_bound
 
-Kind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none"]
+GuaranteeKind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Guarantee:
     rate": theorem 4.2. "monotone descent": no round can raise the training loss. "stationary law": Langevin boosting.
     """
 
-    kind: Kind
+    kind: GuaranteeKind
     statement: str
     assumptions: tuple[str, ...] = ()  # that were used
     missing: tuple[str, ...] = ()  # of a stronger statement
@@ -28,7 +28,7 @@ class Guarantee:
     nu: float = 1.0  # the step, in units of 1 / sigma
 
     def bound(self, rounds: int, gap: float, *, xi: float | None = None, dist: float | None = None) -> float:
-        """Of E(L - L*) after so many rounds from L_0 - L* = ``gap``, in the units of the gap.
+        """Bound of E(L - L*) after ``rounds`` rounds from L_0 - L* = ``gap``, in the units of the gap.
 
         Parameters
         ----------
@@ -37,7 +37,7 @@ class Guarantee:
         xi : float, for a linear rate
             Xi of the learners under the selection rule: ``smallest_expected_edge(B, norm).lower``, or Theta^2.
         dist : float, for a sublinear rate
-            Of the level set, see ``sublinear_bound``.
+            Diameter of the level set, see ``sublinear_bound``.
 
         Raises
         ------

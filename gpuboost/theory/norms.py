@@ -1,4 +1,4 @@
-"""The four norms of RGBM (definition 3.2): what random-then-greedy selection makes of a vector of correlations."""
+"""The four norms of RGBM (definition 3.2): mean correlation of the best learner under random-then-greedy selection."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SelectionNorm:
         return np.tensordot(rank_chances(len(ordered), self.t), ordered, axes=1)
 
     def sizes(self, k: int) -> tuple[int, int]:
-        """How many groups, and how many learners the largest one has."""
+        """The number of groups, and the number of learners of the largest one."""
         if self.groups is None:
             return k, 1
         counts = np.unique(self._numbers(k), return_counts=True)[1]

@@ -1,4 +1,4 @@
-"""Closed forms, and the theorems as numbers."""
+"""Closed forms, and the bounds of the theorems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def step_share(nu: float) -> float:
 
 
 def descent(projection: float, sigma: float, nu: float = 1.0) -> float:
-    """How much the summed loss falls at least in a round: (nu - nu^2 / 2) / sigma |P r|^2.
+    """Least decrease of the summed loss in a round: (nu - nu^2 / 2) / sigma |P r|^2.
 
     projection: |P r|^2, the squared length of the negative gradient within the learner that was taken. Holds for any
     learner that is a projection, however it was chosen, with leaf values of all rows.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from gpuboost import components
-from gpuboost.backends.cuda.device.dry_run import CountedArray, Rehearsal
+from gpuboost.backends.cuda.device.dry_run import CountedArray, DryRun
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners.competition import Competition
@@ -16,8 +16,8 @@ from gpuboost.base_learners.on_paper import OnPaper
 from gpuboost.boosting import boost
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError
-from gpuboost.execution.in_turn import in_turn
 from gpuboost.execution.protocol import ExecutionTraits
+from gpuboost.execution.synchronous import synchronous
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.training.memory_breakdown import OF_ROWS, PURPOSES, TracedBackend
@@ -81,7 +81,7 @@ def training_memory(
     """The memory that the driver allocates for a training of this recipe on the kept ones of these rows."""
     from gpuboost.backends.cuda.backend import Cuda
 
-    n, runtime = rows.n_kept, Rehearsal(sm_count)
+    n, runtime = rows.n_kept, DryRun(sm_count)
     machine = Cuda(runtime)
     backend = TracedBackend(machine, runtime)
     bins = backend.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
@@ -103,12 +103,12 @@ def training_memory(
     if isinstance(recipe.base_learner, Competition):
         recipe = replace(recipe, base_learner=OnPaper.of(recipe.base_learner.families))
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
-    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=in_turn(recipe.execution))
+    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=synchronous(recipe.execution))
     boost(few, data, cast(Backend, backend), watch=watch, resume=begin)
     return MemoryEstimate(n, cuts.n_features, backend.breakdown(data))
 
 
-def _watched(machine: Cuda, runtime: Rehearsal, n: int, k: int, cuts: Cuts) -> tuple[TrainingSet, Array]:
+def _watched(machine: Cuda, runtime: DryRun, n: int, k: int, cuts: Cuts) -> tuple[TrainingSet, Array]:
     rows = TrainingSet(
         machine.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts), cuts, runtime.empty(n, np.float64)
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from gpuboost.backends.cuda.device.dry_run import Rehearsal
+from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.plan import Plan, tile_width
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.workers import Bench, Work
+from gpuboost.backends.workers import BuildFunction, WorkerSlot
 from gpuboost.keys import Key
 from gpuboost.types import Candidates, DenseBins, Limits, Sample, Structure, Target, TrainingSet
 
@@ -50,7 +50,7 @@ _OF_VERB = {
 class TracedBackend:
     """A backend whose allocations are traced to the verb that asks for them."""
 
-    def __init__(self, machine: Cuda, runtime: Rehearsal) -> None:
+    def __init__(self, machine: Cuda, runtime: DryRun) -> None:
         self._machine, self._runtime, self.name, self.offers = machine, runtime, machine.name, machine.offers
         self._plan: Plan | None = None
         self._drawn = 0  # rows that are gathered for a tree
@@ -78,16 +78,16 @@ class TracedBackend:
         with self._runtime.purpose("arena"):
             return self._machine.grow(data, target, output, candidates, limits)
 
-    def benches(self) -> Callable[[], Bench]:
+    def slots(self) -> Callable[[], WorkerSlot]:
         """Each worker's machine has its allocations told apart, too."""
-        opened = self._machine.benches()
+        opened = self._machine.slots()
 
-        def hire() -> Bench:
-            bench = opened()
-            self._workers.append(TracedBackend(cast("Cuda", bench.machine), self._runtime))
-            return _TracedBench(bench, self._workers[-1], self._runtime)
+        def new_slot() -> WorkerSlot:
+            slot = opened()
+            self._workers.append(TracedBackend(cast("Cuda", slot.machine), self._runtime))
+            return _TracedBench(slot, self._workers[-1], self._runtime)
 
-        return hire
+        return new_slot
 
     def breakdown(self, data: TrainingSet) -> dict[str, int]:
         """Bytes by purpose when they were the most."""
@@ -116,24 +116,24 @@ class TracedBackend:
 
 
 class _TracedBench:
-    """See ``Bench``."""
+    """See ``WorkerSlot``."""
 
-    def __init__(self, bench: Bench, machine: TracedBackend, runtime: Rehearsal) -> None:
-        self._bench, self._machine, self._runtime = bench, machine, runtime
+    def __init__(self, slot: WorkerSlot, machine: TracedBackend, runtime: DryRun) -> None:
+        self._slot, self._machine, self._runtime = slot, machine, runtime
 
-    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
+    def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
         with self._runtime.purpose("lent"):
-            return self._bench.lend(target, sample)
+            return self._slot.copy_target(target, sample)
 
-    def build(self, work: Work) -> tuple[Structure, ...]:
+    def build(self, work: BuildFunction) -> tuple[Structure, ...]:
         with self._runtime.purpose("lent"):
-            return self._bench.build(lambda _: work(cast(Backend, self._machine)))
+            return self._slot.build(lambda _: work(cast(Backend, self._machine)))
 
-    def beside(self) -> _TracedBench:
-        return _TracedBench(self._bench.beside(), self._machine, self._runtime)
+    def sibling(self) -> _TracedBench:
+        return _TracedBench(self._slot.sibling(), self._machine, self._runtime)
 
     def close(self) -> None:
-        self._bench.close()
+        self._slot.close()
 
 
 def _bytes_of_bins(n: int, d: int) -> int:

@@ -1,1 +1,1 @@
-"""What follows a fit: history, progress, early stopping, checkpoints."""
+"""Built-in callbacks: history, progress, early stopping, checkpoints."""

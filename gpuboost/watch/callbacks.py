@@ -24,31 +24,31 @@ from gpuboost.watch.record import Callback, Evals, Plan, Round, Watcher
 __all__ = ["Checkpoint", "EarlyStopping", "History", "Plan", "ProgressBar", "Round", "Watcher", "Watchers"]
 
 
-class Function:
+class FunctionWatcher:
     """A plain function as a watcher."""
 
     def __init__(self, function: Callback) -> None:
         self.function = function
 
     def begin(self, plan: Plan) -> None:
-        """A function has nothing to forget."""
+        """Do nothing: a function has no state."""
 
     def __call__(self, record: Round) -> bool:
         return bool(self.function(record))
 
     def end(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: a function holds no resource."""
 
 
 def as_watcher(callback: Any) -> Watcher:
     """The callback itself if it is a watcher, else wrapped. Raises RecipeError if it cannot be called."""
     if isinstance(callback, type) or not callable(callback):
         raise RecipeError(f"callbacks: each must be callable with one Round; got {callback!r}.")
-    return callback if isinstance(callback, Watcher) else Function(callback)
+    return callback if isinstance(callback, Watcher) else FunctionWatcher(callback)
 
 
 class Watchers:
-    """All that follows one fit.
+    """The callbacks of one fit.
 
     Used as a context: ``begin`` of each on the way in, ``end`` of each that has begun on the way out, whatever happens.
     """
@@ -71,14 +71,16 @@ class Watchers:
         self._open.close()
 
     def catch_up(self, evals: Iterable[Evals], before: int) -> bool:
-        """Let those that remember see the rounds that were done before the fit was interrupted.
+        """Show the rounds before an interruption to the callbacks that keep a history.
 
-        ``before`` is how many rounds the model had when it was begun. Returns whether one of them asks for a stop.
+        ``before``: number of rounds of the initial model. Returns True if one of the callbacks asks for a stop.
         """
         stops = False
         for round, seen in enumerate(evals):
             record = Round(round, self.plan.rounds, seen, before + round + 1, 0.0, _gone, _gone)
-            stops = any([bool(one(record)) for one in self.watchers if isinstance(one, (History, EarlyStopping))])
+            stops = any(
+                [bool(watcher(record)) for watcher in self.watchers if isinstance(watcher, (History, EarlyStopping))]
+            )
         return stops
 
     def follow(self, evaluation: Evaluation, training_loss: Callable[[Progress], float]) -> Watch:

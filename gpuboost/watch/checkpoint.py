@@ -17,16 +17,16 @@ from gpuboost.watch.record import Plan, Round
 class Checkpoint:
     """Writes the model file to ``path`` every ``every`` rounds and when the fit ends.
 
-    Whoever reads it, also after a crash, finds the last model or the one before, never half of one. The file is a model
-    file, and holds what it takes to go on: ``fit(resume_from=path)`` comes to the same model as if nothing had
-    happened. When the process is told to end (SIGTERM, as cluster schedulers do before they kill), what is done is
-    saved, and the process exits as ``SystemExit(143)`` has it.
+    The file always holds the last model or the one before, also after a crash, never half of one. It is a model file
+    with the state to continue: ``fit(resume_from=path)`` gives the model of an uninterrupted fit. On SIGTERM, which
+    cluster schedulers send before they kill, the finished rounds are saved and the process exits with
+    ``SystemExit(143)``.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int = 10) -> None:
-        given: Any = every
-        if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
-            raise RecipeError(f"every: a checkpoint is due every 1 or more rounds; got {given!r}.")
+        interval: Any = every
+        if isinstance(interval, bool) or not isinstance(interval, Integral) or interval < 1:
+            raise RecipeError(f"every: a checkpoint is due every 1 or more rounds; got {interval!r}.")
         self.path = Path(path)
         self.every = every
         self._last: Round | None = None

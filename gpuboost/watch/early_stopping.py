@@ -69,4 +69,4 @@ class EarlyStopping:
         return gain > self.min_delta
 
     def end(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is held."""

@@ -1,4 +1,4 @@
-"""The scores of the eval sets, kept up to date tree by tree, and what the metrics make of them."""
+"""Scores of the eval sets, updated tree by tree, and their metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each metric was in each round."""
+"""Values of each metric by round."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ class History:
         return False
 
     def end(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is held."""

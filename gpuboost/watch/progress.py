@@ -1,4 +1,4 @@
-"""How far the fit is, through rich: a live bar in a terminal or a notebook, plain lines anywhere else."""
+"""Progress of a fit through rich: a live bar in a terminal or a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Screen(Protocol):
     def close(self) -> None: ...
 
 
-class Lines:
+class ProgressLines:
     """A line every k rounds, for logs."""
 
     def __init__(self, console: Console, every: int) -> None:
@@ -76,14 +76,14 @@ class Lines:
             self._say(f"[{done:>{len(str(record.rounds))}}/{record.rounds}] {metrics_text(record)}  {pace}")
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is held."""
 
     def _say(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class Surface(Protocol):
-    """What a bar is drawn on. A terminal's is rich's own ``Progress``."""
+    """Display of a progress bar; in a terminal rich's own ``Progress``."""
 
     def start(self) -> None: ...
 
@@ -155,7 +155,7 @@ class Bar:
 def screen_for(console: Console, every: int) -> Screen:
     """The way to show progress that suits where the console writes."""
     if not (console.is_jupyter or console.is_terminal):
-        return Lines(console, every)
+        return ProgressLines(console, every)
     from rich.progress import BarColumn, Progress, TextColumn
 
     fields = ("{task.fields[done]}", "{task.fields[pace]}", "{task.fields[metrics]}")

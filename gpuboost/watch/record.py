@@ -1,4 +1,4 @@
-"""What a watcher is told, and what it must be able to do."""
+"""Records passed to callbacks, and the protocol of a callback."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from gpuboost.records import swift
+from gpuboost.records import fast_dataclass
 from gpuboost.types import Ensemble
 
 Evals: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -15,7 +15,7 @@ Evals: TypeAlias = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is known before the first round."""
+    """Facts of a fit before its first round."""
 
     rounds: int  # at most so many
     metrics: Mapping[str, bool]  # metric -> whether greater is better, in the order of ``eval_metric``
@@ -24,7 +24,7 @@ class Plan:
     done: int = 0  # rounds of ``rounds`` that were done before the fit was interrupted
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Round:
     """One round, after it is done: the only argument of a callback."""

@@ -26,7 +26,7 @@ LOOK_UP, SEARCH, CATEGORY = 0, 1, 2
 MOST_STEPS = 6  # beyond that many thresholds in one cell, eight steps of bisection are faster
 
 
-class Tables(NamedTuple):
+class BinTables(NamedTuple):
     """The cuts as the kernels want them. d features."""
 
     thresholds: np.ndarray  # (d, 256) float32 or float64, as the values; rounded down, padded with inf
@@ -59,7 +59,7 @@ def tables(thresholds, categories, dtype, *, look_up=True):
     code_bin = np.repeat(value_bins, codes).astype(np.uint8)
     for f in np.flatnonzero(~numeric):
         code_bin[code_start[f] + categories[f]] = np.arange(len(categories[f]))
-    made = Tables(
+    bin_tables = BinTables(
         padded,
         np.where(numeric, SEARCH, CATEGORY),
         value_bins.astype(np.uint8),
@@ -72,8 +72,8 @@ def tables(thresholds, categories, dtype, *, look_up=True):
         code_bin,
     )
     if look_up:
-        spread(made, count)
-    return made
+        spread(bin_tables, count)
+    return bin_tables
 
 
 def rounded_down(thresholds, dtype):
@@ -137,9 +137,9 @@ def spread(tables, count):
         tables.steps[f] = WIDTH
         for part in (np.float32(0.0), np.float32(1.0 / 64.0), np.float32(1.0)):
             offset = part * reach - lowest if finite and part > 0 else np.float32(0.0)
-            low, shift, most = _count_cells(thresholds, offset, inside)
-            if most < tables.steps[f]:
-                tables.offset[f], tables.low[f], tables.shift[f], tables.steps[f] = offset, low, shift, most
+            low, shift, max_steps = _count_cells(thresholds, offset, inside)
+            if max_steps < tables.steps[f]:
+                tables.offset[f], tables.low[f], tables.shift[f], tables.steps[f] = offset, low, shift, max_steps
                 tables.first[f, 0] = 0
                 for cell in range(1, CELLS):
                     tables.first[f, cell] = tables.first[f, cell - 1] + inside[cell - 1]
@@ -165,15 +165,15 @@ def _look_up(x, thresholds, first, offset, low, shift, steps, out):
 def _search(x, thresholds, out):
     """Bisection written out, without a branch to mispredict: bit 7 of the bin, bit 6, ..."""
     for j in range(x.shape[0]):
-        at = np.uint64(thresholds[127] < x[j]) << np.uint64(7)
-        at += np.uint64(thresholds[at + np.uint64(63)] < x[j]) << np.uint64(6)
-        at += np.uint64(thresholds[at + np.uint64(31)] < x[j]) << np.uint64(5)
-        at += np.uint64(thresholds[at + np.uint64(15)] < x[j]) << np.uint64(4)
-        at += np.uint64(thresholds[at + np.uint64(7)] < x[j]) << np.uint64(3)
-        at += np.uint64(thresholds[at + np.uint64(3)] < x[j]) << np.uint64(2)
-        at += np.uint64(thresholds[at + np.uint64(1)] < x[j]) << np.uint64(1)
-        at += np.uint64(thresholds[at] < x[j])
-        out[j] = at
+        bin = np.uint64(thresholds[127] < x[j]) << np.uint64(7)
+        bin += np.uint64(thresholds[bin + np.uint64(63)] < x[j]) << np.uint64(6)
+        bin += np.uint64(thresholds[bin + np.uint64(31)] < x[j]) << np.uint64(5)
+        bin += np.uint64(thresholds[bin + np.uint64(15)] < x[j]) << np.uint64(4)
+        bin += np.uint64(thresholds[bin + np.uint64(7)] < x[j]) << np.uint64(3)
+        bin += np.uint64(thresholds[bin + np.uint64(3)] < x[j]) << np.uint64(2)
+        bin += np.uint64(thresholds[bin + np.uint64(1)] < x[j]) << np.uint64(1)
+        bin += np.uint64(thresholds[bin] < x[j])
+        out[j] = bin
 
 
 @kernel
@@ -235,16 +235,16 @@ def dense_bins(x, thresholds, categories, run, parts):
     run, parts: ``run(work)`` calls ``work(0) .. work(parts - 1)``, maybe at once.
     """
     n, d = x.shape
-    made = tables(thresholds, categories, x.dtype.type, look_up=n >= CELLS)
+    bin_tables = tables(thresholds, categories, x.dtype.type, look_up=n >= CELLS)
     rows, columns = np.empty((n, d), np.uint8), np.empty((d, n), np.uint8)
     by_row = x.flags.c_contiguous
 
     def work(part):
         start, stop = n * part // parts, n * (part + 1) // parts
         if by_row:
-            bin_rows(x, made, start, stop, rows, columns)
+            bin_rows(x, bin_tables, start, stop, rows, columns)
         else:
-            bin_columns(x.T, made, start, stop, rows, columns)
+            bin_columns(x.T, bin_tables, start, stop, rows, columns)
 
     run(work)
     return rows, columns

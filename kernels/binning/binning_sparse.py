@@ -26,14 +26,14 @@ def code_entries(row_start, feature, values, thresholds, first, default, start, 
         for k in range(row_start[i], row_start[i + 1]):
             f, x = feature[k], values[k]
             low, high = first[f], first[f + 1]
-            at = high + 1 if np.isnan(x) else low  # missing: one past the last value bin
-            while at < high:  # few thresholds: most columns of a wide matrix hold few values
-                middle = (at + high) >> 1
+            position = high + 1 if np.isnan(x) else low  # missing: one past the last value bin
+            while position < high:  # few thresholds: most columns of a wide matrix hold few values
+                middle = (position + high) >> 1
                 if thresholds[middle] < x:
-                    at = middle + 1
+                    position = middle + 1
                 else:
                     high = middle
-            code[k] = at - low
+            code[k] = position - low
             count += code[k] != default[f]
         stays[i] = count
 
@@ -41,31 +41,31 @@ def code_entries(row_start, feature, values, thresholds, first, default, start, 
 @kernel
 def keep_entries(row_start, feature, code, default, start, stop, kept_start, kept_feature, kept_bin):
     """The entries of rows start .. stop - 1 that are not in the default bin, to kept_start[start] and on."""
-    at = kept_start[start]
+    position = kept_start[start]
     for k in range(row_start[start], row_start[stop]):
         f = feature[k]
         if code[k] != default[f]:
-            kept_feature[at] = f
-            kept_bin[at] = code[k]
-            at += 1
+            kept_feature[position] = f
+            kept_bin[position] = code[k]
+            position += 1
 
 
 @kernel
 def count_columns(feature, start, stop, count):
-    """How many of the entries start .. stop - 1 lie in each column."""
+    """Count the entries start .. stop - 1 of each column."""
     for k in range(start, stop):
         count[feature[k]] += 1
 
 
 @kernel
-def by_column(row_start, feature, row_bin, start, stop, place, row, column_bin):
-    """Put the entries of rows start .. stop - 1 into their columns; ``place`` (d,) says where, and moves on."""
+def by_column(row_start, feature, row_bin, start, stop, next_entry, row, column_bin):
+    """Put the entries of rows start .. stop - 1 into their columns; ``next_entry`` (d,) says where, and moves on."""
     for i in range(start, stop):
         for k in range(row_start[i], row_start[i + 1]):
             f = feature[k]
-            row[place[f]] = i
-            column_bin[place[f]] = row_bin[k]
-            place[f] += 1
+            row[next_entry[f]] = i
+            column_bin[next_entry[f]] = row_bin[k]
+            next_entry[f] += 1
 
 
 def sparse_bins(row_start, feature, values, thresholds, run, parts):
@@ -97,11 +97,11 @@ def sparse_bins(row_start, feature, values, thresholds, run, parts):
 
     run(keep)
     column_start = np.concatenate([[0], np.cumsum(count.sum(axis=0))])
-    place = column_start[:-1] + np.cumsum(count, axis=0) - count
+    next_entry = column_start[:-1] + np.cumsum(count, axis=0) - count
     row, column_bin = np.empty(kept_start[-1], np.int32), np.empty(kept_start[-1], np.uint8)
     run(
         lambda part: by_column(
-            kept_start, kept_feature, kept_bin, edges[part], edges[part + 1], place[part], row, column_bin
+            kept_start, kept_feature, kept_bin, edges[part], edges[part + 1], next_entry[part], row, column_bin
         )
     )
     return default, kept_start, kept_feature, kept_bin, column_start, row, column_bin

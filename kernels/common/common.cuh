@@ -1,4 +1,5 @@
-// What every kernel uses. No header of the toolkit is needed: NVRTC, nvcc and the emulator read the same text.
+// Common types and functions of all kernels. No header of the toolkit is needed: NVRTC, nvcc and the emulator read the
+// same text.
 
 typedef unsigned char u8;
 typedef unsigned short u16;

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept between processes, and for how long those of other versions are."""
+"""Disk cache of compiled kernels: its folder, and the removal of other versions' folders."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _NAME = re.compile(r"kernels-[0-9a-f]{16}(-removed)*")
 
 
 def cache_folder():
-    """Where compiled kernels are kept: NUMBA_CACHE_DIR if it is set, else a folder of the user's for this very text.
+    """Folder of compiled kernels: NUMBA_CACHE_DIR if it is set, else a folder of the user's for this source text.
 
     Not beside the sources, numba's own choice: what lies there is left behind when the package is uninstalled. And
     numba looks at a kernel's own file only, while a kernel holds the code of those it calls: so the folder's name is
@@ -38,7 +38,7 @@ def note(what):
 
 
 def is_noted(what):
-    """Whether they are. Only a hint: another processor, or another numba, may need its own."""
+    """True if they were noted. Only a hint: another processor, or another numba, needs its own."""
     return (cache_folder() / f"{what}-{_digest()}").exists()
 
 
@@ -46,7 +46,7 @@ def usable_folder():
     """The folder as text, or "" (numba then looks for another place) if nothing can be written there.
 
     Its time of modification tells when it was last used. A process that finds none of its own, as a version's first
-    one does, removes those of other versions that nobody used for long.
+    one does, removes those of other versions that have not been used for long.
     """
     try:
         folder = cache_folder()

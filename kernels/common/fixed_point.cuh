@@ -1,4 +1,4 @@
-// How large gradients are, and the scale at which they become integers: fixed_point.py and Reference.extent.
+// Extents of gradients, and the scale at which they become integers: fixed_point.py and Reference.extent.
 
 enum {
     LANES = 16,                      // partial sums side by side
@@ -20,7 +20,7 @@ struct Sizes {
     }
 };
 
-// Of all rows of one output: two sums per stretch (those of g, then those of h), and the largest size of each as bits.
+// Extents over all rows of one output: two sums per stretch (of g, then of h), and the largest size of each as bits.
 struct Extents {
     f64 *sums;
     u64 *tops; // 0 before a launch and after it

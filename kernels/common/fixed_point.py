@@ -100,8 +100,8 @@ def _factors(scale):
 
 @kernel
 def _integer(x, by, then):
-    """rint(x * scale) of a float32. Powers of two leave its digits as they are, unless it comes to 0 anyway: so there
-    is no need for float64, which is half as fast."""
+    """rint(x * scale) of a float32. A power of two keeps its digits unless the result is 0 anyway, so float64, which is
+    half as fast, is not needed."""
     return np.int64(np.rint(x * by * then))
 
 

@@ -1,7 +1,7 @@
-"""How every CPU kernel is compiled: without the GIL, cached on disk, IEEE arithmetic as written.
+"""Compilation of CPU kernels: without the GIL, cached on disk, IEEE arithmetic as written.
 
 No ``fastmath`` and no contraction: the bits are part of the contract. No ``parallel``: a kernel covers the range of
-rows, nodes or features that it is given, and the backend's team of threads decides who gets which.
+rows, nodes or features that it is given, and the backend's thread pool divides them.
 """
 
 import numba
@@ -17,9 +17,9 @@ _FOLDER = usable_folder()
 def kernel(function):
     """Compiled once for each machine and version of the library. numba reads the folder when it wraps a function.
 
-    Without the entry for callers in C, which nobody is and which takes a sixteenth of the time to compile. A function
-    whose name begins with ``_`` is called by other kernels alone, which hold its code: it has no entry for Python
-    either, and is not kept by itself.
+    Without the entry for callers in C, which is never used and takes a sixteenth of the time to compile. A function
+    whose name begins with ``_`` is called by other kernels only, which contain its code: it has no entry for Python
+    either, and is not cached by itself.
     """
     inner = function.__name__.startswith("_")
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER

@@ -1,4 +1,4 @@
-// What a growing tree is made of on a device. The numpy twins are in gpuboost/backends/cuda/tree.py.
+// Records of a growing tree on a device. The numpy twins are in gpuboost/backends/cuda/tree.py.
 
 // One output's target and the tree being grown from it. Written by the kernels of the target (scales, weight, m) and by
 // those of growth (sums and counts); the host never waits for it inside a round.
@@ -49,7 +49,7 @@ struct Line {
     i32 spare;
 };
 
-// What becomes of the rows of a slot. feature is -1 where they stay.
+// Split of the rows of a slot. feature is -1 where they stay.
 struct alignas(16) Route {
     i32 feature;
     u32 rule;               // bin | missing code << 8 | flags
@@ -115,7 +115,7 @@ static __device__ __forceinline__ i32 rows_of_tile(i64 rows, i32 across, i32 lea
     return (i32)(even < least ? least : even > MOST_ROWS ? MOST_ROWS : even);
 }
 
-// Whether a split of the node may be looked for, as far as its sums tell.
+// True if the node's sums allow a split.
 static __device__ __forceinline__ bool can_split(const Node &node, f64 unit_h, const Rule *rule)
 {
     return node.depth < rule->max_depth && node.sum_h > 0

@@ -1,4 +1,4 @@
-"""Vector instructions that numba has no word for, written as portable LLVM: 64 bytes, or 8 or 16 numbers, at a time.
+"""Vector instructions that numba cannot express, in portable LLVM: 64 bytes, or 8 or 16 numbers, at a time.
 
 LLVM turns them into AVX-512, AVX2, SSE or NEON, whatever the machine has. All of them take plain addresses, as
 ``array.ctypes.data`` gives them; the caller keeps the array alive and stays within it.
@@ -42,7 +42,7 @@ def _choose(builder, out, questions, answers):
     builder.store(chosen, builder.inttoptr(out, chosen.type.as_pointer()), align=1)
 
 
-_QUESTIONS = (_ADDRESS, _U8, _U8) * 3  # address of 64 codes, shift, last; of a node, its left and its right child
+_QUESTIONS = (_ADDRESS, _U8, _U8) * 3  # (address of 64 codes, shift, last) for a node, its left and its right child
 
 
 @intrinsic
@@ -70,7 +70,7 @@ def choose(typing_context, out, c0, s0, l0, c1, s1, l1, c2, s2, l2, a0, a1, a2, 
 
 @intrinsic
 def count_below(typing_context, address, x):
-    """How many of 16 numbers of x's type are less than x; 0 if x is NaN."""
+    """Count those of 16 numbers of x's type that are less than x; 0 if x is NaN."""
 
     def codegen(context, builder, signature, args):
         number = args[1]
@@ -95,7 +95,7 @@ def trailing_zeros(typing_context, x):
 
 @intrinsic
 def below(typing_context, words, p):
-    """Which of 16 uint32 are less than 2**32 times their own of 16 float64, as bits, the first the lowest."""
+    """Bit mask of 16 uint32: set where a number is less than 2**32 times its own of 16 float64; the first is bit 0."""
 
     def codegen(context, builder, signature, args):
         sixteen = ir.VectorType(_DOUBLE, SIXTEEN)
@@ -174,7 +174,7 @@ def random_words(typing_context, first, iteration, stream, seed_low, seed_high, 
 
 @intrinsic
 def in_either(typing_context, words, shift, a, b):
-    """Which of 64 uint32 are, less their lowest ``shift`` bits, a or b: as bits, the first the lowest."""
+    """Bit mask of 64 uint32: set where a number shifted right by ``shift`` bits is a or b; the first is bit 0."""
 
     def codegen(context, builder, signature, args):
         words, *rest = args
@@ -188,7 +188,7 @@ def in_either(typing_context, words, shift, a, b):
 
 @intrinsic
 def at_least(typing_context, numbers, least):
-    """Which of 64 float32 are not below ``least``: as bits, the first the lowest."""
+    """Bit mask of 64 float32: set where a number is not below ``least``; the first is bit 0."""
 
     def codegen(context, builder, signature, args):
         line = _load(builder, args[0], ir.VectorType(_FLOAT, LANES), align=4)
@@ -198,15 +198,15 @@ def at_least(typing_context, numbers, least):
 
 
 @intrinsic
-def marked_sum(typing_context, numbers, marks, words):
-    """The sum of those of 64 * ``words`` int64 whose bit is set. marks: uint64 each, the first number's bit lowest."""
+def bitmap_sum(typing_context, numbers, bitmaps, words):
+    """The sum of those of 64 * ``words`` int64 whose bit is set. bitmaps: uint64 each, the first number is bit 0."""
 
     def codegen(context, builder, signature, args):
-        numbers, marks, words = args
+        numbers, bitmaps, words = args
         eight = ir.VectorType(_LONG, EIGHT)
         sums = [cgutils.alloca_once_value(builder, _same(0)) for _ in range(4)]
         with cgutils.for_range(builder, words) as loop:
-            at = builder.add(marks, builder.mul(loop.index, ir.Constant(marks.type, 8)))
+            at = builder.add(bitmaps, builder.mul(loop.index, ir.Constant(bitmaps.type, 8)))
             bits = builder.load(builder.inttoptr(at, _LONG.as_pointer()), align=8)
             chosen = builder.bitcast(bits, ir.VectorType(ir.IntType(1), LANES))
             line = builder.add(numbers, builder.mul(loop.index, ir.Constant(numbers.type, 8 * LANES)))

@@ -43,7 +43,7 @@ def _gathered(f, order, ranked):
 
 @kernel
 def _falls(ranked):
-    """Whether no score is higher than the one before it."""
+    """True if no score is higher than the one before it."""
     above, below, rises = ranked[:-1], ranked[1:], 0
     for place in range(below.size):
         rises += above[place] < below[place]
@@ -96,8 +96,8 @@ def by_ranks(f, order, step):
     top, each = _steps_a_score(f, 1 << 16)
     if np.isnan(each):
         return False
-    room = step.view(np.uint16)
-    keys, ranks, taken = room[:FEW], room[FEW : 2 * FEW], room[2 * FEW : 3 * FEW]
+    scratch = step.view(np.uint16)
+    keys, ranks, taken = scratch[:FEW], scratch[FEW : 2 * FEW], scratch[2 * FEW : 3 * FEW]
     taken[:n] = 0
     for i in range(n):
         keys[i] = np.uint16(np.int32((top - f[i]) * each))
@@ -137,16 +137,16 @@ def by_steps(f, order, step, counts):
 
 @kernel
 def exchanged(f, order):
-    """Puts an order that is almost right right. False, and not done, if that takes too many exchanges."""
+    """Repair an order that is almost right. False, and not done, if that takes too many exchanges."""
     left = PATIENCE * order.size
     for place in range(1, order.size):
-        i, at = order[place], place
+        i, j = order[place], place
         x = f[i]
-        while at > 0 and f[order[at - 1]] < x:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = i
-        left -= place - at
+        while j > 0 and f[order[j - 1]] < x:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+        left -= place - j
         if left < 0:
             return False
     return True
@@ -176,12 +176,12 @@ def _merged(f, order, spare):
         for begin in range(0, n, 2 * width):
             middle, stop = min(begin + width, n), min(begin + 2 * width, n)
             i, j = begin, middle
-            for at in range(begin, stop):
+            for k in range(begin, stop):
                 if j >= stop or (i < middle and f[order[i]] >= f[order[j]]):
-                    spare[at] = order[i]
+                    spare[k] = order[i]
                     i += 1
                 else:
-                    spare[at] = order[j]
+                    spare[k] = order[j]
                     j += 1
         for i in range(n):
             order[i] = spare[i]

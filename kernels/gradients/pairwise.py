@@ -1,4 +1,4 @@
-"""What one or two documents of a list and 16 at a time below them pull at each other, as portable LLVM.
+"""Pairwise lambdas of one or two documents of a query with the documents below them, 16 at a time, in portable LLVM.
 
 A loop in numba would keep the sums of 16 lanes in memory, test for each document whether arrays overlap, and leave what
 is left of its unrolled vectors to scalars: three times as slow for lists of a hundred documents. Two documents at a
@@ -22,8 +22,8 @@ def _same(value):
 
 
 def _splat(builder, number, vector=_LINE):
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, _WORD(0))
-    return builder.shuffle_vector(one, one, ir.Constant(_PLACES, [0] * SIXTEEN))
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, _WORD(0))
+    return builder.shuffle_vector(first, first, ir.Constant(_PLACES, [0] * SIXTEEN))
 
 
 def _pointer(builder, address, step, width, kind):
@@ -37,7 +37,7 @@ def _sums_of_halves(builder, left, right):
     width, other = SIXTEEN, SIXTEEN
     while width > 1:
         half = width // 2
-        low, high = ([*range(at, at + half), *range(other + at, other + at + half)] for at in (0, half))
+        low, high = ([*range(start, start + half), *range(other + start, other + start + half)] for start in (0, half))
         picked = [
             builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(_WORD, width), lanes))
             for lanes in (low, high)
@@ -70,24 +70,24 @@ class _Line:
         """The pairs with line number ``line``. first: whether places may be there that are not below the document."""
         b, gathered = self.builder, []
         places = [b.load(_pointer(b, address, line, 4 * SIXTEEN, _LINE), align=4) for address in self.known]
-        at = [_pointer(b, address, line, 4 * SIXTEEN, _LINE) for address in self.sums_at]
-        gathered = [b.load(pointer, align=4) for pointer in at]
-        own = b.trunc(b.mul(line, ir.Constant(line.type, SIXTEEN)), _WORD)
-        own = b.add(_splat(b, own, _PLACES), ir.Constant(_PLACES, list(range(SIXTEEN))))
+        pointers = [_pointer(b, address, line, 4 * SIXTEEN, _LINE) for address in self.sums_at]
+        gathered = [b.load(pointer, align=4) for pointer in pointers]
+        positions = b.trunc(b.mul(line, ir.Constant(line.type, SIXTEEN)), _WORD)
+        positions = b.add(_splat(b, positions, _PLACES), ir.Constant(_PLACES, list(range(SIXTEEN))))
         for a, fixed, sums in self.leaders:
-            below = b.icmp_signed(">", own, a) if first else None
+            below = b.icmp_signed(">", positions, a) if first else None
             force, curve, size = self._pair(fixed, places, below, closer)
             gathered = [b.fadd(old, more) for old, more in zip(gathered, (force, curve), strict=True)]
             for total, more in zip(sums, (force, curve, size), strict=True):
                 b.store(b.fadd(b.load(total), more), total)
-        for pointer, found in zip(at, gathered, strict=True):
-            b.store(found, pointer, align=4)
+        for pointer, loaded in zip(pointers, gathered, strict=True):
+            b.store(loaded, pointer, align=4)
 
     def _pair(self, fixed, places, below, closer):
         """``gpuboost.losses.ranking.pull`` of 16 pairs: the force, towards the upper document if positive, the curve,
         and the force's size; 0 where not ``below``."""
-        b, (reach, power_a, worth_a, discount_a), (score, power, worth, discount) = self.builder, fixed, places
-        over = b.fsub(worth_a, worth)
+        b, (reach, power_a, gain_a, discount_a), (score, power, gain, discount) = self.builder, fixed, places
+        over = b.fsub(gain_a, gain)
         weight = self._weight(b.call(self.size_of, [over]), b.fsub(discount_a, discount))
         weight = b.select(b.fcmp_unordered("!=", over, _same(0.0)), weight, _same(0.0))
         upper_wins = b.fcmp_ordered(">", over, _same(0.0))
@@ -111,11 +111,11 @@ class _Line:
         LLVM makes vectors of a product or a constant, as today's losses have. A formula with a choice in it would stay
         one of scalars, and be three times as slow.
         """
-        b, found = self.builder, ir.Constant(_LINE, ir.Undefined)
+        b, weights = self.builder, ir.Constant(_LINE, ir.Undefined)
         for lane in range(SIXTEEN):
-            given = [b.fpext(b.extract_element(vector, _WORD(lane)), _DOUBLE) for vector in (gain, discount)]
-            found = b.insert_element(found, b.fptrunc(self.weigh(b, given), _SINGLE), _WORD(lane))
-        return found
+            arguments = [b.fpext(b.extract_element(vector, _WORD(lane)), _DOUBLE) for vector in (gain, discount)]
+            weights = b.insert_element(weights, b.fptrunc(self.weigh(b, arguments), _SINGLE), _WORD(lane))
+        return weights
 
 
 def _loops(context, builder, line, closer, first, stop):
@@ -129,10 +129,10 @@ def _loops(context, builder, line, closer, first, stop):
                     line.write(index, False, kind)
 
 
-def _puller(count):
+def _lambdas_of(count):
     """The intrinsic for ``count`` documents, 1 or 2."""
 
-    def pull_below(typing_context, weigh, known, pitch, discounts, g, h, a, closer, near, first, stop, out):
+    def lambdas_below(typing_context, weigh, known, pitch, discounts, g, h, a, closer, near, first, stop, out):
         weight = weigh.get_call_type(typing_context, (_F64, _F64), {})
 
         def codegen(context, builder, signature, args):
@@ -147,23 +147,23 @@ def _puller(count):
             for kind in range(SUMS):
                 pair = _sums_of_halves(builder, of_all[0][kind], of_all[-1][kind])
                 for number in range(count):
-                    place = ir.Constant(out.type, 4 * (SUMS * number + kind))
-                    to = builder.inttoptr(builder.add(out, place), _SINGLE.as_pointer())
+                    offset = ir.Constant(out.type, 4 * (SUMS * number + kind))
+                    to = builder.inttoptr(builder.add(out, offset), _SINGLE.as_pointer())
                     builder.store(builder.extract_element(pair, _WORD(number)), to)
             return context.get_dummy_value()
 
         numbers = (_ADDRESS,) * 6, types.boolean, _F32, (_ADDRESS,) * 3
         return types.void(weigh, *numbers[0], numbers[1], numbers[2], *numbers[3]), codegen
 
-    return intrinsic(pull_below)
+    return intrinsic(lambdas_below)
 
 
-pull_below_one, pull_below_two = _puller(1), _puller(2)
+lambdas_below_one, lambdas_below_two = _lambdas_of(1), _lambdas_of(2)
 """(weigh, known, pitch, discounts, g, h, a, closer, near, first, stop, out): pairs of the document at place a, or of
 those at a and a + 1, with the places below it in lines ``first`` to ``stop`` - 1, one line or more.
 
 weigh: (gain, discount) float64 -> a pair's weight; known: scores, powers and worth of places, three rows of float32
-``pitch`` bytes apart; discounts: of places; g, h: float32 sums of places, to which forces and curves are added;
+``pitch`` bytes apart; discounts: by place; g, h: float32 sums by place, to which lambdas and curvatures are added;
 closer: whether pairs weigh more that stand close, near: by how much at most; out: (1 or 2, 3) float32, the document's
 own sums of forces, curves and sizes: 16 lanes, place p in lane p % 16, halves onto halves. All but numbers are
 addresses; whole lines are read and written.

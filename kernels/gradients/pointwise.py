@@ -136,7 +136,7 @@ def sum_in_order(x):
     total = 0.0
     for begin in range(0, x.shape[0], BLOCK):
         in_block, stop = 0.0, min(begin + BLOCK, x.shape[0])
-        for at in range(begin, stop, STRETCH):
-            in_block += _sum_of_stretch(x[at : min(at + STRETCH, stop)])
+        for first in range(begin, stop, STRETCH):
+            in_block += _sum_of_stretch(x[first : min(first + STRETCH, stop)])
         total += in_block
     return total

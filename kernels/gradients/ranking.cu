@@ -1,5 +1,5 @@
-// Derivatives of lists (backends/reference/ranking.py): documents in order of scores, what their pairs pull, and the sums
-// of that with their extents. In front: common.cuh, tree.cuh, fixed_point.cuh and the loss's formulas.
+// Derivatives of lists (backends/reference/ranking.py): documents in order of scores, lambdas of pairs, and the sums
+// of lambdas with their extents. In front: common.cuh, tree.cuh, fixed_point.cuh and the loss's formulas.
 //
 // A document's sums need no other's, so threads take documents, whatever list they are of: a list of ten thousand is
 // spread over the device, and many short ones fill a warp. What is known of a list by its place lies at begin + place.
@@ -19,7 +19,7 @@ struct Places {
     const f32 *score, *power, *worth;
 };
 
-// What weighs a pair, besides the loss's formula.
+// Arrays of a pair's weight, besides the loss's formula.
 struct Weights {
     const f32 *discounts; // of places
     i32 closer;           // 1: pairs that stand close weigh more
@@ -96,9 +96,9 @@ place_documents(const u64 *keys, const i32 *rows, const f64 *scores, const f32 *
     }
 }
 
-// What the documents at a and b, a above, pull at each other, and the curvature (losses/ranking.py: pull). over: worth of
-// a less that of b, not 0; begin: of their list. No number here is denormal, so it is no matter whether those are kept.
-static __device__ __forceinline__ f32 pull_between(const Places &at, const Weights &by, i32 begin, i32 a, i32 b, f32 over,
+// Lambda of the documents at a and b, a above, and its curvature (losses/ranking.py: pull). over: worth of a less that
+// of b, not 0; begin: of their list. No number here is denormal, so flushing denormals makes no difference.
+static __device__ __forceinline__ f32 lambda_between(const Places &at, const Weights &by, i32 begin, i32 a, i32 b, f32 over,
                                                    f32 &curve)
 {
     const f32 weight = (f32)pair_weight_of((f64)fabsf(over), (f64)(by.discounts[a - begin] - by.discounts[b - begin]));
@@ -120,20 +120,20 @@ static __device__ __forceinline__ f64 sum_of_lanes(f32 own)
     return (f64)own;
 }
 
-// What all pairs of a list pull together tells by how much its derivatives shrink. sizes: of its first ``count`` places;
-// steep: what pairs are multiplied with.
+// Factor by which the derivatives of a list shrink, from the sum over all its pairs. sizes: of its first ``count``
+// places; steep: factor of pairs.
 static __device__ f64 evening_factor(const f64 *sizes, i32 count, f64 steep)
 {
     f64 total = 0.0;
 #pragma unroll 8
     for (i32 a = 0; a < count; ++a)
         total += sizes[a];
-    const f64 pulled = steep * total;
-    return pulled > 0.0 ? log_of(1.0 + 2.0 * pulled) / (log_of(2.0) * (2.0 * pulled)) : 1.0;
+    const f64 scaled = steep * total;
+    return scaled > 0.0 ? log_of(1.0 + 2.0 * scaled) / (log_of(2.0) * (2.0 * scaled)) : 1.0;
 }
 
 // g and h of the document at b from its pairs with those above it, from the top, tile by tile.
-static __device__ __forceinline__ void pull_from_above(const Places &at, const Weights &by, i32 begin, i32 b, i32 end,
+static __device__ __forceinline__ void lambdas_above(const Places &at, const Weights &by, i32 begin, i32 b, i32 end,
                                                        f64 &g, f64 &h)
 {
     const f32 worth = at.worth[b];
@@ -145,7 +145,7 @@ static __device__ __forceinline__ void pull_from_above(const Places &at, const W
             const f32 over = at.worth[a] - worth;
             if (over == 0.0f) // pairs of one worth weigh nothing
                 continue;
-            const f32 size = pull_between(at, by, begin, a, b, over, curve);
+            const f32 size = lambda_between(at, by, begin, a, b, over, curve);
             g_tile += over > 0.0f ? size : -size;
             h_tile += curve;
         }
@@ -154,9 +154,9 @@ static __device__ __forceinline__ void pull_from_above(const Places &at, const W
     }
 }
 
-// Of the pairs of the document at a with those below it, tile by tile: sums of forces, curves and sizes, by half a warp.
+// Pairs of the document at a with those below it, tile by tile: sums of lambdas, curvatures and sizes, by half a warp.
 // Place p of the list in lane p % 16. All threads of a warp come here.
-static __device__ __forceinline__ void pull_from_below(const Places &at, const Weights &by, i32 begin, i32 a, i32 end,
+static __device__ __forceinline__ void lambdas_below(const Places &at, const Weights &by, i32 begin, i32 a, i32 end,
                                                        f64 (&sums)[3])
 {
     const i32 lane = threadIdx.x % LANES, first = (a - begin) / WIDE * WIDE;
@@ -170,7 +170,7 @@ static __device__ __forceinline__ void pull_from_below(const Places &at, const W
             const f32 over = worth - at.worth[b];
             if (b <= a || over == 0.0f)
                 continue;
-            const f32 size = pull_between(at, by, begin, a, b, over, curve);
+            const f32 size = lambda_between(at, by, begin, a, b, over, curve);
             g += over > 0.0f ? size : -size;
             h += curve;
             sizes += size;
@@ -186,7 +186,7 @@ static __device__ __forceinline__ void pull_from_below(const Places &at, const W
 // leader_start (lists + 1,): where each list's begin. scales (lists,): 1 / the ideal DCG; the factors of lists are there
 // when the last of its places is done, where ``even`` is 1. arrived (lists,) is 0 before the launch and after it.
 extern "C" __global__ void __launch_bounds__(256, 4)
-pull_pairs(const f32 *placed_score, const f32 *placed_power, const f32 *placed_worth, const f32 *discounts,
+pair_lambdas(const f32 *placed_score, const f32 *placed_power, const f32 *placed_worth, const f32 *discounts,
            const f64 *scales, const i32 *start, const i32 *list_of, const i32 *leaders, const i32 *leader_start, i32 n,
            i32 n_leaders, i32 most, f64 sigma, i32 closer, i32 even, f64 *above_g, f64 *above_h, f64 *below, f64 *factors,
            u32 *arrived)
@@ -196,7 +196,7 @@ pull_pairs(const f32 *placed_score, const f32 *placed_power, const f32 *placed_w
     const i32 threads = gridDim.x * blockDim.x, me = blockIdx.x * blockDim.x + threadIdx.x;
     for (i32 b = me; b < n; b += threads) {
         const i32 q = list_of[b], begin = start[q];
-        pull_from_above(at, by, begin, b, scales[q] > 0.0 ? begin + min(b - begin, most) : begin, above_g[b], above_h[b]);
+        lambdas_above(at, by, begin, b, scales[q] > 0.0 ? begin + min(b - begin, most) : begin, above_g[b], above_h[b]);
     }
     for (i32 k = me / 32 * 2; k < n_leaders; k += threads / 32 * 2) {
         const i32 leader = k + (i32)(threadIdx.x >> 4 & 1);
@@ -204,7 +204,7 @@ pull_pairs(const f32 *placed_score, const f32 *placed_power, const f32 *placed_w
         const i32 a = real ? leaders[leader] : 0, q = list_of[a], begin = start[q];
         const f64 scale = scales[q];
         f64 sums[3];
-        pull_from_below(at, by, begin, a, real && scale > 0.0 ? start[q + 1] : begin, sums);
+        lambdas_below(at, by, begin, a, real && scale > 0.0 ? start[q + 1] : begin, sums);
         if (threadIdx.x % LANES != 0 || !real)
             continue;
         for (i32 kind = 0; kind < 3; ++kind)

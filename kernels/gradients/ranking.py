@@ -6,7 +6,7 @@ sum can be formed by itself, and a list by a block of threads. Pairs are float32
 is 32 documents by 512 below them; tiles are summed in float64.
 
 Here the places that count are taken two by two, from the top, with all documents below them. These are a stretch of
-arrays that are in order of places, rounded up to whole lines of 16 by documents that pull at nothing.
+arrays in order of places, padded to whole lines of 16 with documents whose lambdas are 0.
 
 Formulas come from outside, as in ``pointwise``: ``pair_weight`` tells one loss from another.
 """
@@ -16,22 +16,22 @@ import numpy as np
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.vector import wide_vectors
 from gpuboost.kernels.gradients.ordering import by_score, room_of, steps_of
-from gpuboost.kernels.gradients.pairwise import pull_below_one, pull_below_two
+from gpuboost.kernels.gradients.pairwise import lambdas_below_one, lambdas_below_two
 
 LANES = 16
 TALL, WIDE = 32, 512  # documents of a tile, and those below them
-SCORE, POWER, WORTH, G, H = range(5)  # float32, of each place
+SCORE, POWER, GAIN, G, H = range(5)  # float32, of each place
 OF_FORCES, OF_CURVES, OF_SIZES = range(3)  # what is summed for a place that counts
 
 
 @kernel
-def ideal(y, gains, discounts, most, counts):
-    """The DCG of the best order, of the first ``most`` places. y (n,) labels; counts (labels,) int64, scratch."""
+def ideal(y, gains, discounts, truncation, counts):
+    """The DCG of the best order, of the first ``truncation`` places. y (n,) labels; counts (labels,) int64, scratch."""
     counts[:] = 0
     for i in range(y.size):
         counts[int(y[i])] += 1
     total, label = 0.0, gains.size - 1
-    for place in range(min(most, y.size)):
+    for place in range(min(truncation, y.size)):
         while counts[label] == 0:
             label -= 1
         counts[label] -= 1
@@ -40,11 +40,11 @@ def ideal(y, gains, discounts, most, counts):
 
 
 @kernel
-def scales(y, gains, start, discounts, most, out):
-    """out (lists,) float64 = 1 / the DCG of each list's best order; 0 where nothing in it is worth anything."""
+def scales(y, gains, start, discounts, truncation, out):
+    """out (lists,) float64 = 1 / the DCG of each list's best order; 0 if no document has a gain."""
     counts = np.empty(gains.size, np.int64)
     for q in range(out.size):
-        best = ideal(y[start[q] : start[q + 1]], gains, discounts, most, counts)
+        best = ideal(y[start[q] : start[q + 1]], gains, discounts, truncation, counts)
         out[q] = 1.0 / best if best > 0.0 else 0.0
 
 
@@ -62,14 +62,14 @@ def _whole_lines(n):
 @kernel
 def _rows_of_lines(rows, n):
     """(rows, n) float32, n a multiple of 16, each row in cache lines of its own; 0."""
-    room = np.zeros(rows * n + LANES, np.float32)
-    skip = -room.ctypes.data // 4 % LANES
-    return room[skip : skip + rows * n].reshape(rows, n)
+    buffer = np.zeros(rows * n + LANES, np.float32)
+    skip = -buffer.ctypes.data // 4 % LANES
+    return buffer[skip : skip + rows * n].reshape(rows, n)
 
 
 @kernel
 def _leave(g, h, curvature, weight):
-    """A list in which nothing pulls."""
+    """Derivatives of a list whose lambdas are all 0."""
     g[:] = np.float32(0.0)
     for i in range(h.size):
         h[i] = _normal((weight[i] if weight.size > 0 else 1.0) * max(curvature, 0.0))
@@ -77,7 +77,7 @@ def _leave(g, h, curvature, weight):
 
 @kernel
 def _finish(sums, order, of_g, of_h, weight, curvature, g, h):
-    """g, h (n,) float32 of a list's rows, from sums in order of places, and what those are multiplied with.
+    """g, h (n,) float32 of a list's rows, from sums in order of places, and the factors of the sums.
 
     weight (n,) or (0,).
     """
@@ -91,9 +91,9 @@ def _finish(sums, order, of_g, of_h, weight, curvature, g, h):
 
 
 @kernel
-def _close_tile(at, sums, begin, stop):
-    """The sums of places in float64 take on those of a tile."""
-    g, h = at[G, begin:stop], at[H, begin:stop]
+def _close_tile(places, sums, begin, stop):
+    """Add the sums of a tile to the float64 sums of places."""
+    g, h = places[G, begin:stop], places[H, begin:stop]
     g_sums, h_sums = sums[0, begin:stop], sums[1, begin:stop]
     for i in range(stop - begin):
         g_sums[i] += g[i]
@@ -102,52 +102,52 @@ def _close_tile(at, sums, begin, stop):
 
 
 @kernel
-def _of_leaders(own, leaders, sums):
-    """The sums of places take on what those that count have from those below; returns what all pairs pull together."""
+def _of_leaders(leader_sums, leaders, sums):
+    """Add to the leaders' sums those over the places below them; returns the sum of sizes over all pairs."""
     total = 0.0
     for a in range(leaders):
-        sums[0, a] -= own[a, OF_FORCES]
-        sums[1, a] += own[a, OF_CURVES]
-        total += own[a, OF_SIZES]
+        sums[0, a] -= leader_sums[a, OF_FORCES]
+        sums[1, a] += leader_sums[a, OF_CURVES]
+        total += leader_sums[a, OF_SIZES]
     return total
 
 
 def placing(exp, farthest, furthest, jit):
-    """(list) -> what is known of its places, as a kernel."""
+    """A kernel that writes a list's constants in order of places."""
 
     @jit
-    def put_in_places(ranked, worth, order, sigma, at):
-        """at: what is known of the documents, and of those after them up to a whole line, which pull at nothing: worse
-        than all, and e^-inf. ranked (n,) float64: their scores, in order."""
+    def put_in_places(ranked, gain, order, sigma, places):
+        """places: constants of the documents, padded up to a whole line with documents whose lambdas are 0: a lower
+        gain than all, and e^-inf. ranked (n,) float64: their scores, in order."""
         wide_vectors()
         n = order.size
-        s, e, placed_worth = at[SCORE], at[POWER], at[WORTH]
+        s, e, placed_gain = places[SCORE], places[POWER], places[GAIN]
         top = ranked[0]
         for place in range(n):
-            placed_worth[place] = worth[np.uint64(order[place])]
+            placed_gain[place] = gain[np.uint64(order[place])]
         for place in range(n):
             below = ranked[place] - top
             x = sigma * below
             e[place] = np.float32(exp(farthest if x < farthest else x))
             s[place] = np.float32(furthest if below < furthest else below)
         for place in range(n, _whole_lines(n)):
-            s[place], e[place], placed_worth[place] = s[n - 1], np.float32(0.0), np.float32(-1.0)
+            s[place], e[place], placed_gain[place] = s[n - 1], np.float32(0.0), np.float32(-1.0)
 
     return put_in_places
 
 
 def tiling(pair_weight, near, jit):
-    """(list in order of places) -> sums of its pairs, as a kernel."""
+    """A kernel that sums the pairs of a list in order of places."""
     nearest = np.float32(near)
 
     @jit
-    def of_list(at, n, discounts, most, closer, sums, own, pair):
-        """sums (2, n) float64 g and h of places; returns what all pairs pull together, up or down. own (leaders, 3)
+    def of_list(places, n, discounts, truncation, closer, sums, leader_sums, pair):
+        """sums (2, n) float64 g and h of places; returns the sum of sizes of all lambdas. leader_sums (leaders, 3)
         float64, pair (2, 3) float32: scratch."""
-        leaders, whole = min(most, n - 1), _whole_lines(n)
-        known, pitch, by = at.ctypes.data, 4 * at.shape[1], nearest if closer else np.float32(0.0)
-        shared = known, pitch, discounts.ctypes.data, known + G * pitch, known + H * pitch
-        sums[:, :whole], own[:leaders] = 0.0, 0.0
+        leaders, whole = min(truncation, n - 1), _whole_lines(n)
+        constants, pitch, by = places.ctypes.data, 4 * places.shape[1], nearest if closer else np.float32(0.0)
+        shared = constants, pitch, discounts.ctypes.data, constants + G * pitch, constants + H * pitch
+        sums[:, :whole], leader_sums[:leaders] = 0.0, 0.0
         for begin in range(0, n, WIDE):
             stop = min(begin + WIDE, whole)
             for top in range(0, min(leaders, stop - 1), TALL):
@@ -155,36 +155,37 @@ def tiling(pair_weight, near, jit):
                 for a in range(top, bottom, 2):
                     lines = max(begin, a) // LANES, stop // LANES
                     if a + 1 < bottom:
-                        pull_below_two(pair_weight, *shared, a, closer, by, *lines, pair.ctypes.data)
+                        lambdas_below_two(pair_weight, *shared, a, closer, by, *lines, pair.ctypes.data)
                     else:
-                        pull_below_one(pair_weight, *shared, a, closer, by, *lines, pair.ctypes.data)
+                        lambdas_below_one(pair_weight, *shared, a, closer, by, *lines, pair.ctypes.data)
                     for leader in range(min(2, bottom - a)):
                         for kind in range(3):
-                            own[a + leader, kind] += pair[leader, kind]
-                _close_tile(at, sums, begin, stop)
-        return _of_leaders(own, leaders, sums)
+                            leader_sums[a + leader, kind] += pair[leader, kind]
+                _close_tile(places, sums, begin, stop)
+        return _of_leaders(leader_sums, leaders, sums)
 
     return of_list
 
 
 def lambdas_of(pair_weight, exp, log, near, farthest, furthest, stamp, jit):
-    """(lists) -> g, h as a kernel over lists [first, last)."""
+    """A kernel that writes g and h of lists [first, last)."""
     put_in_places, of_list = placing(exp, farthest, furthest, jit), tiling(pair_weight, near, jit)
 
     @jit
-    def multiplied(pulled, even):
-        """By what a list's derivatives shrink whose pairs pull with 2 x ``pulled``."""
-        if not (even and pulled > 0.0):
+    def shrink_factor(total, even):
+        """Factor of a list's derivatives, the sizes of its lambdas adding up to 2 x ``total``."""
+        if not (even and total > 0.0):
             return 1.0
-        return log(1.0 + 2.0 * pulled) / (log(2.0) * (2.0 * pulled))
+        return log(1.0 + 2.0 * total) / (log(2.0) * (2.0 * total))
 
     @jit
-    def lambdas(worth, f, start, discounts, scales, weight, sigma, most, closer, even, curvature, first, last, g, h):
-        """worth (n,) float32, f (n,) float64, what each document is worth and its score; start (lists + 1,) int64;
-        discounts (16 more than the longest,) float32; scales (lists,) what pair weights are multiplied with, 0 where
-        nothing is worth anything; weight (n,) float64 or (0,); closer: whether pairs are weighed by how close they
-        stand; even: whether lists are evened out; curvature: what stands for h, or a negative number for h itself; g,
-        h (n,) float32."""
+    def lambdas(
+        gain, f, start, discounts, scales, weight, sigma, truncation, closer, even, curvature, first, last, g, h
+    ):
+        """gain (n,) float32, f (n,) float64: label gain and score of each document; start (lists + 1,) int64; discounts
+        (16 more than the longest,) float32; scales (lists,) factors of pair weights, 0 without any gain; weight (n,)
+        float64 or (0,); closer: whether pairs are weighed by the distance of their scores; even: whether lists are
+        evened out; curvature: a constant in place of h, or a negative number for h itself; g, h (n,) float32."""
         _ = stamp
         longest = 0
         for q in range(first, last):
@@ -194,18 +195,20 @@ def lambdas_of(pair_weight, exp, log, near, farthest, furthest, stamp, jit):
             np.empty(longest, np.int32),
             np.empty(room_of(longest), np.int32),
         )
-        counts, room = np.empty(steps_of(longest), np.int32), _whole_lines(longest)
-        at, sums, scores = _rows_of_lines(5, room), np.empty((2, room)), np.empty(longest)
-        own, pair = np.empty((min(longest, most), 3)), np.empty((2, 3), np.float32)
+        counts, padded = np.empty(steps_of(longest), np.int32), _whole_lines(longest)
+        places, sums, scores = _rows_of_lines(5, padded), np.empty((2, padded)), np.empty(longest)
+        leader_sums, pair = np.empty((min(longest, truncation), 3)), np.empty((2, 3), np.float32)
         for q in range(first, last):
             begin, stop = start[q], start[q + 1]
             placed, ranked = order[: stop - begin], scores[: stop - begin]
             of_rows = weight[begin:stop] if weight.size > 0 else weight
             if scales[q] > 0.0:
                 by_score(f[begin:stop], placed, ranked, spare, step, counts)
-                put_in_places(ranked, worth[begin:stop], placed, sigma, at)
+                put_in_places(ranked, gain[begin:stop], placed, sigma, places)
                 steep = scales[q] * sigma
-                factor = multiplied(steep * of_list(at, placed.size, discounts, most, closer, sums, own, pair), even)
+                factor = shrink_factor(
+                    steep * of_list(places, placed.size, discounts, truncation, closer, sums, leader_sums, pair), even
+                )
                 by = steep * factor, steep * sigma * factor
                 _finish(sums, placed, by[0], by[1], of_rows, curvature, g[begin:stop], h[begin:stop])
             else:

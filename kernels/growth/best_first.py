@@ -13,7 +13,7 @@ from gpuboost.kernels.common.nodes import LEFT, OPEN, RIGHT, SPLIT, STATE
 
 @kernel
 def _before(a, b, gain, number):
-    """Whether node a is split before b: it gains more, or as much and is older."""
+    """True if node a is split before b: it gains more, or as much and is older."""
     return gain[a] > gain[b] or (gain[a] == gain[b] and number[a] < number[b])
 
 

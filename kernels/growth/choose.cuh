@@ -65,7 +65,7 @@ static __device__ Node born(const Node &parent, i32 v, i64 g, i64 h, i32 slot, f
 #define HERE nullptr
 #endif
 
-// What splitting nodes needs, besides the nodes themselves.
+// Arguments of splitting nodes, besides the nodes themselves.
 struct Growth {
     const i32 *kinds; // value bins of every feature, and 1 << 16 if it is categorical
     const Rule *rule;
@@ -84,7 +84,7 @@ static __device__ __forceinline__ i32 rows_here(const Node *nodes, i32 v, const 
     return SHARDED ? growth.here[v] : nodes[v].count;
 }
 
-// Whether both children are to be built: if their parent's histogram was not kept. None is, at the last level.
+// True if both children are to be built: if their parent's histogram was not kept. None is, at the last level.
 static __device__ __forceinline__ bool builds_both(const Node &node, const Growth &growth)
 {
     return node.slot >= growth.slots && node.depth + 1 < growth.rule->max_depth;
@@ -139,7 +139,7 @@ static __device__ __forceinline__ u32 scan(u32 value, u32 &total)
     return (u32)both;
 }
 
-// How many of nodes begin .. end - 1 have a split to make.
+// Number of nodes among begin .. end - 1 that can be split.
 static __device__ u32 count_open(const Node *nodes, i32 begin, i32 end)
 {
     u32 open = 0;

@@ -11,17 +11,17 @@
 
 constexpr bool NEAR_ROUTES = sizeof(SLOT) == 1; // few enough slots for their routes to lie in shared memory
 
-// Of the rows of one thread, which follow one another: one load and one store.
+// Slots of the consecutive rows of one thread: one load and one store.
 struct alignas(PER_THREAD * sizeof(SLOT)) Slots {
     SLOT of[PER_THREAD];
 };
 
-// Where the rows of a chunk go that are counted for a line: at + step * place; step 0 where they are not listed.
+// Destination of a chunk's rows that are counted for a line: at + step * place; step 0 where they are not listed.
 struct alignas(8) Target {
     i32 at, step;
 };
 
-// Where a row of a slot goes on one side: which slot it then has, and the line that counts it, or -1.
+// One side of a slot's split: the new slot of its rows, and the line that counts them, or -1.
 struct Turn {
     i32 slot, line;
 };
@@ -74,7 +74,7 @@ static __device__ __forceinline__ bool goes_left(u32 rule, u32 code, const u32 *
     return code <= (rule & 255);
 }
 
-// Of the node that was just split, a child of which has the slot.
+// Left set of the node that was just split, a child of which has the slot.
 static __device__ __forceinline__ const u32 *left_set_of(u32 rule, const Node *nodes, const i32 *node_of_slot, i32 slot)
 {
     return SETS && rule & CATEGORICAL ? nodes[nodes[node_of_slot[slot]].parent].left_set : nullptr;
@@ -247,7 +247,7 @@ route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT
 
 #if SHARDED
 
-// What route leaves to be done when the rows of all shards are counted.
+// Remainder of route, once the rows of all shards are counted.
 extern "C" __global__ void __launch_bounds__(THREADS)
 cut_shared_lists(const u32 *__restrict__ cursor, const u32 *__restrict__ everywhere, i32 *here, Tile *stretches,
                  State *state, Node *nodes, Line *lines, const i32 *__restrict__ contest,
@@ -328,7 +328,7 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
             g -= (f64)nodes[3 - v].sum_g * unit_g;
             h += (f64)nodes[3 - v].sum_h * unit_h;
         }
-        worth[v] = worth_of(nodes[v].feature, g, h + rule->reg_lambda);
+        worth[v] = leaf_value_of(nodes[v].feature, g, h + rule->reg_lambda);
     }
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
         count[i] = 0;

@@ -40,7 +40,7 @@ _1 = np.uint64(1)
 
 @kernel
 def rows_in(node, some):
-    """How many rows these nodes hold. some (c,) int64."""
+    """Number of rows of these nodes. some (c,) int64."""
     total = 0
     for v in some:
         total += node[v, END] - node[v, BEGIN]
@@ -82,7 +82,7 @@ def choose(node, n_nodes, gain, most, chosen):
 
 @kernel
 def count_above(node, some, depth):
-    """How many of these nodes lie above that depth. some (c,) int64."""
+    """Number of these nodes above that depth. some (c,) int64."""
     count = 0
     for v in some:
         count += node[v, DEPTH] < depth
@@ -91,7 +91,7 @@ def count_above(node, some, depth):
 
 @kernel
 def _sort_stretch(codes, drawn, begin, end, rows, front, back, cut, missing, missing_left, left_set, is_categorical):
-    """Of rows[begin:end] the lefts into front[begin], ..., the rights into back[end - 1], ... Returns how many lefts.
+    """Move the left rows of rows[begin:end] to front[begin], ..., the right ones to back[end - 1], ...; count the left.
 
     codes (n,) uint8: the split feature's bin of each row. ``front`` may be ``rows``: no left moves up.
     """
@@ -207,14 +207,14 @@ def copy_stretches(chosen, node, rows, scratch, bounds, part, counts):
 
 
 @kernel
-def bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, fresh):
+def add_children(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, new_pairs):
     """Make the children of the chosen nodes. Those of the last level keep no rows of their own: see ``settle_rows``.
 
-    fresh (c, 3) int64 gets the pairs to build: smaller, larger, parent.
+    new_pairs (c, 3) int64 gets the pairs to build: smaller, larger, parent.
 
     The larger child takes over its parent's histogram, the smaller one gets a free slot. A pair of which neither can be
     split needs none. slots: a stack of free slots, its height first. Returns the new number of nodes, and that of the
-    fresh pairs.
+    new pairs.
     """
     pairs = 0
     for c in range(chosen.shape[0]):
@@ -252,15 +252,15 @@ def bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, u
         large = left + right - small
         node[large, SLOT], node[small, SLOT] = node[v, SLOT], slots[slots[0]]
         slots[0] -= 1
-        fresh[pairs, 0], fresh[pairs, 1], fresh[pairs, 2] = small, large, v
+        new_pairs[pairs, 0], new_pairs[pairs, 1], new_pairs[pairs, 2] = small, large, v
         pairs += 1
     return n_nodes, pairs
 
 
 @kernel
 def split_alone(columns, default, column_start, row, column_bin, buffer, drawn, chosen, node, left_set, n_bins, kinds,
-                rows, scratch, n_nodes, slots, max_depth, least_rows, least_h, unit_h, counts, fresh):  # fmt: skip
-    """What one thread does in place of ``sort_stretches``, ``copy_stretches`` and ``bear``. counts (1, c) int64."""
+                rows, scratch, n_nodes, slots, max_depth, least_rows, least_h, unit_h, counts, new_pairs):  # fmt: skip
+    """The same as ``sort_stretches``, ``copy_stretches`` and ``add_children``, on one thread. counts (1, c) int64."""
     for c in range(chosen.shape[0]):
         v = chosen[c]
         counts[0, c] = 0
@@ -275,7 +275,7 @@ def split_alone(columns, default, column_start, row, column_bin, buffer, drawn, 
         counts[0, c] = lefts
         for i in range(end - begin - lefts):
             rows[np.uint64(begin + lefts + i)] = scratch[np.uint64(end - 1 - i)]
-    return bear(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, fresh)
+    return add_children(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, new_pairs)
 
 
 @kernel
@@ -298,7 +298,7 @@ def to_settle(node, n_nodes, max_depth, settled):
 
 @kernel
 def bound_last_level(node, settled, counts):
-    """Where the rows of the last level's children begin and end. counts (parts, c) int64, of ``settle_rows``."""
+    """Set begin and end of the rows of the last level's children. counts (parts, c) int64, from ``settle_rows``."""
     for c in range(settled.shape[0]):
         v = settled[c]
         if node[v, STATE] != SPLIT:

@@ -24,8 +24,8 @@ static __device__ void draw_set(const Stream &stream, u64 number, u32 word, i32 
     }
 }
 
-// usable: how many features have a cut, and which; n_bins, categorical: of every feature. Of a tree without any only
-// the root is left. symmetric: nodes of a level share a split.
+// usable: how many features have a cut, and which; n_bins, categorical: of every feature. A tree without any of them is
+// the root alone. symmetric: nodes of a level share a split.
 extern "C" __global__ void __launch_bounds__(256)
 random_shape(const i32 *usable, const i32 *n_bins, const u8 *categorical, u32 seed_low, u32 seed_high,
              const u32 *iteration, u32 name, u32 name_of_sets, i32 symmetric, i32 most_splits, State *state,

@@ -1,6 +1,6 @@
-// What the host will fetch of a finished tree: its head and its nodes, with what its leaves are worth.
+// The record of a finished tree for the host: its head and its nodes, with leaf values.
 
-// What the record of a tree says before its nodes.
+// Head of a tree's record, before its nodes.
 struct Head {
     f64 unit_h;
     i32 n_nodes;
@@ -31,9 +31,9 @@ static __device__ __forceinline__ void keep_nodes(const Node *nodes, i32 first, 
         to[i] = from[i];
 }
 
-// -G / (H + lambda) at a leaf; 0 elsewhere, and where nothing is known. Of a stump whose leaves share one value, G is what
-// the leaf has more than the other one and H that of both: so one is worth the negative of the other, to the last bit.
-static __device__ __forceinline__ f64 worth_of(i32 feature, f64 g, f64 below)
+// -G / (H + lambda) at a leaf; 0 elsewhere, and without rows. For a stump whose leaves share one value, G is the leaf's
+// sum less the other's and H the sum of both: so one value is the negative of the other, to the last bit.
+static __device__ __forceinline__ f64 leaf_value_of(i32 feature, f64 g, f64 below)
 {
     return feature < 0 && below > 0.0 ? -g / below + 0.0 : 0.0;
 }

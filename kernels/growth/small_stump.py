@@ -1,8 +1,8 @@
 """A stump of small data in one call: gradients as integers, sums of what competes, the search, the leaf of each row.
 
-By ``fixed_point``, ``column_sums`` and ``stump``, one after the other: of a few thousand rows the calls themselves, and
-what lies between them, would take longer than all that they do. One thread, numeric features, and no more rows than
-narrow histograms can hold.
+By ``fixed_point``, ``column_sums`` and ``stump``, one after the other: for a few thousand rows the calls themselves,
+and what lies between them, would take longer than all that they do. One thread, numeric features, and no more rows
+than narrow histograms can hold.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ GAIN, COVER, SUM_G, SUM_H = 0, 1, 2, 3  # lines of ``numbers``
 
 @kernel
 def _write(v, count, g, h, units, counts, numbers):
-    """What there is to say of a node beside its split."""
+    """Write the count, the cover and the sums of a node."""
     counts[v] = count
     numbers[COVER, v], numbers[SUM_G, v], numbers[SUM_H, v] = h * units[1], g * units[0], h * units[1]
 
@@ -29,20 +29,20 @@ def _write(v, count, g, h, units, counts, numbers):
 @kernel
 def grow(
     g, h, multiplicity, weight, scale_h, features, n_bins, columns, laid_out, default, column_start, row, column_bin,
-    marks, mark_of, packed, limits, signed, general, root, leaf_of_row, words, missing_left, numbers, counts,
+    bitmaps, bitmap_of, packed, limits, signed, general, root, leaf_of_row, words, missing_left, numbers, counts,
 ):  # fmt: skip
     """Returns the number of nodes, 1 or 3, and the scales of g and h.
 
     In place of the number, NO_NUMBER if a gradient is not finite, or NOT_PLAIN if ``general`` must not be None.
 
     g, h, multiplicity: see ``fixed_point.pack``; weight: the sum of the multiplicities; scale_h: what it is if that is
-    known, else 0. features (t,) int32; n_bins (d,) int32; columns (d, n) uint8: dense bins. Of sparse ones they are
+    known, else 0. features (t,) int32; n_bins (d,) int32; columns (d, n) uint8: dense bins. For sparse ones they are
     None; laid_out is the same or (0, 0), to route by, and for what follows see ``column_sums.build_by_entry``: all of
     it is None for dense bins, as numba leaves out what is asked of None. packed (n,) int64, for sparse bins a multiple
     of 64: scratch. limits, weight: see ``stump.as_root``. general, root: see ``split.search``.
 
     out: leaf_of_row (n,) int32; words (4, 3) int32, missing_left (3,) bool, numbers (4, 3) float64, counts (3,) int64:
-    of the root and both leaves; come as zeros, and as -1 for features.
+    for the root and both leaves; passed in as zeros, and as -1 for features.
     """
     n, t = g.shape[0], features.shape[0]
     scale_g = fixed_point.scale(g, multiplicity, np.float64(weight), 31)
@@ -68,16 +68,16 @@ def grow(
             defaults[j] = default[features[j]]
         fixed_point.pack(*rows, 0, n, packed, totals)
         column_sums.build_by_entry(
-            column_start, row, column_bin, marks, mark_of, features, starts, packed, 0, t, True, histogram[0]
+            column_start, row, column_bin, bitmaps, bitmap_of, features, starts, packed, 0, t, True, histogram[0]
         )
     gains, found, best = np.zeros((1, t)), np.empty((1, t, 4), np.int64), -1
     if totals[1] > 0 and totals[1] * units[1] >= 2.0 * limits[1] and n >= 2:
-        node, fresh, value, rule = stump.as_root(n, (totals[0], totals[1], weight), units, limits, signed)
+        node, new_pairs, value, rule = stump.as_root(n, (totals[0], totals[1], weight), units, limits, signed)
         no_counts, none = np.empty((1, 0), np.int32), np.empty((1, 0), np.int64)
         first = np.int64(0)  # the number itself has a type of its own, for which numba would compile once more
         split.search(
-            histogram, no_counts, none, none, fresh, node, starts, own_bins, None, defaults, value, rule, n, first, t,
-            general, root, np.empty((0, 0), np.bool_), gains, found, np.empty((1, 0, 8), np.uint32),
+            histogram, no_counts, none, none, new_pairs, node, starts, own_bins, None, defaults, value, rule, n, first,
+            t, general, root, np.empty((0, 0), np.bool_), gains, found, np.empty((1, 0, 8), np.uint32),
         )  # fmt: skip
         best = stump.best_of(gains[0], 0, t)
     if best < 0:

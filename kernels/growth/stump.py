@@ -23,7 +23,7 @@ def stored(entries, features):
 
 @kernel
 def lay_out(features, n_bins, categorical, default, starts, own_bins, kinds, defaults):
-    """Of the candidates: first cells, numbers of bins, kinds and defaults (-1 if dense). Returns whether one is a set.
+    """Fill in the candidates' first cells, bin counts, kinds and defaults (-1 if dense). True if one is categorical.
 
     features (t,) int32; n_bins (d,) int32, categorical (d,) bool, default (d,) uint8 or (0,) of all features; out
     starts (t + 1,) uint64, own_bins (t,) int32, kinds (t,) uint8, defaults (t,) int64.
@@ -51,19 +51,19 @@ def best_of(gains, first, last):
 
 @kernel
 def as_root(rows, totals, units, limits, signed):
-    """A table of one node, which is fresh, and what ``split.search`` asks of it: node, fresh, units, rule.
+    """A table of one node, which is new, and what ``split.search`` asks of it: node, new_pairs, units, rule.
 
     totals: sums of g and of h and of the rows' multiplicity; units: the value of one unit of both; limits: reg_lambda,
     min_child_weight, min_split_gain.
     """
-    node, fresh = np.zeros((1, COLUMNS), np.int64), np.zeros((1, 3), np.int64)
+    node, new_pairs = np.zeros((1, COLUMNS), np.int64), np.zeros((1, 3), np.int64)
     node[0, END], node[0, SUM_G], node[0, SUM_H] = rows, totals[0], totals[1]
-    fresh[0, 1] = -1
+    new_pairs[0, 1] = -1
     value, rule = np.empty(2), np.empty(6)
     value[0], value[1] = units[0], units[1]
     rule[0], rule[1], rule[2], rule[3] = limits[0], limits[1], limits[2], 1.0
     rule[4], rule[5] = totals[2] / max(totals[1], 1), 1.0 if signed else 0.0
-    return node, fresh, value, rule
+    return node, new_pairs, value, rule
 
 
 @kernel
@@ -73,10 +73,10 @@ def search_root(histogram, rows, totals, starts, n_bins, kinds, defaults, units,
 
     histogram (1, 2 * n_cells) int64; the rest as for ``as_root`` and ``split.search``.
     """
-    node, fresh, value, rule = as_root(rows, totals, units, limits, signed)
+    node, new_pairs, value, rule = as_root(rows, totals, units, limits, signed)
     no_counts, none = np.empty((1, 0), np.int32), np.empty((1, 0), np.int64)
     search(
-        histogram, no_counts, none, none, fresh, node, starts, n_bins, kinds, defaults, value, rule, narrow_rows,
+        histogram, no_counts, none, none, new_pairs, node, starts, n_bins, kinds, defaults, value, rule, narrow_rows,
         first, last, general, root, by_node, gains, found, left_sets,
     )  # fmt: skip
     return best_of(gains[0], first, last)

@@ -51,7 +51,7 @@ static __device__ __forceinline__ void add_partial(Cells &cells, const uint2 *su
     }
 }
 
-// Where histograms are: of stretches of rows, and of nodes, by slot. Each is of ``columns`` features, CELLS of each.
+// Histograms of stretches of rows, and of nodes by slot. Each has ``columns`` features, CELLS of each.
 struct Store {
     const uint2 *partials;
     const u32 *partial_counts;

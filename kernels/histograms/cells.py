@@ -63,10 +63,10 @@ def _subtract(parent, built, parent_narrow, built_narrow, narrow, begin, end):
 
 
 @kernel
-def complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, first, last):
-    """Features [first, last) of fresh pair i: the histograms of both its nodes, from what ``histogram.build`` left."""
+def complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, first, last):
+    """Features [first, last) of new pair i: the histograms of both its nodes, from what ``histogram.build`` left."""
     begin, end = np.int64(starts[first]), np.int64(starts[last])
-    built, sibling, parent = fresh[i, 0], fresh[i, 1], fresh[i, 2]
+    built, sibling, parent = new_pairs[i, 0], new_pairs[i, 1], new_pairs[i, 2]
     own = histograms[node[built, SLOT]]
     own_narrow = node[built, END] - node[built, BEGIN] <= narrow_rows
     for p in range(shared.shape[1]):
@@ -116,5 +116,5 @@ def read_running(own, narrow, begin, n_bins, g, h):
 
 @kernel
 def seen(g, h, n, b):
-    """Whether the node has rows of bin b. Those that add nothing to any sum are seen only where rows are counted."""
+    """True if the node has rows of bin b. Rows that add nothing to any sum are seen only where rows are counted."""
     return g[b] != 0 or h[b] != 0 or (n.shape[0] > 0 and n[b] != 0)

@@ -1,8 +1,8 @@
 """histograms of a root whose tree ends below it: column by column, so only what competes is read.
 
 A stump needs the sums of the root alone. Its rows are all rows in order, so a column of bins is passed from end to end;
-of sparse bins, its stored entries are. The cells are those that ``histogram.build`` makes. Gradients become integers on
-the way, a tile of rows before it is summed: what one thread packed, it finds in its own cache. Definition:
+of a sparse one, its stored entries are. The cells are those that ``histogram.build`` makes. Gradients become integers
+on the way, a tile of rows before it is summed: what one thread packed, it finds in its own cache. Definition:
 Reference.histograms.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuboost.kernels.common.fixed_point import pack
 from gpuboost.kernels.common.jit import kernel
-from gpuboost.kernels.common.vector import marked_sum
+from gpuboost.kernels.common.vector import bitmap_sum
 from gpuboost.kernels.histograms.histogram import TILE
 
 FEW = 4  # cells up to which each bin is summed by itself, which needs no table and vectorises
@@ -159,15 +159,15 @@ def _add_widely(row, column_bin, packed, begin, end, cells, out, a):
 
 
 @kernel
-def _add_marked(column_start, column_bin, marks, mark_of, features, starts, packed, first, last, narrow, out):
+def _add_bitmaps(column_start, column_bin, bitmaps, bitmap_of, features, starts, packed, first, last, narrow, out):
     """The marked columns, a stretch of the rows after the other, so that their gradients stay in the nearest cache."""
-    n_cells, words = out.shape[0] // 2, marks.shape[1]
+    n_cells, words = out.shape[0] // 2, bitmaps.shape[1]
     for begin in range(0, words, STRETCH // 64):
         count, rows = min(STRETCH // 64, words - begin), packed[64 * begin :]
         for j in range(first, last):
             f = features[j]
-            if mark_of[f] >= 0:
-                pair = marked_sum(rows.ctypes.data, marks[mark_of[f], begin:].ctypes.data, count)
+            if bitmap_of[f] >= 0:
+                pair = bitmap_sum(rows.ctypes.data, bitmaps[bitmap_of[f], begin:].ctypes.data, count)
                 cell = np.int64(starts[j]) + column_bin[column_start[f]]
                 out[cell] += pair if narrow else pair >> 32
                 if not narrow:
@@ -175,7 +175,9 @@ def _add_marked(column_start, column_bin, marks, mark_of, features, starts, pack
 
 
 @kernel
-def build_by_entry(column_start, row, column_bin, marks, mark_of, features, starts, packed, first, last, narrow, out):
+def build_by_entry(
+    column_start, row, column_bin, bitmaps, bitmap_of, features, starts, packed, first, last, narrow, out
+):
     """Features [first, last) of the same histogram, from the stored entries of their sparse columns.
 
     column_start (d + 1,) int64, row (nnz,) int32, column_bin (nnz,) uint8; packed (64 * words,) int64, of all rows,
@@ -189,7 +191,7 @@ def build_by_entry(column_start, row, column_bin, marks, mark_of, features, star
         out[a:b] = 0
         if not narrow:
             out[n_cells + a : n_cells + b] = 0
-        if mark_of[f] >= 0:
+        if bitmap_of[f] >= 0:
             some = True
         elif narrow:
             begin, end = column_start[f], column_start[f + 1]
@@ -197,4 +199,4 @@ def build_by_entry(column_start, row, column_bin, marks, mark_of, features, star
         else:
             _add_widely(row, column_bin, packed, column_start[f], column_start[f + 1], scratch[: b - a], out, a)
     if some:
-        _add_marked(column_start, column_bin, marks, mark_of, features, starts, packed, first, last, narrow, out)
+        _add_bitmaps(column_start, column_bin, bitmaps, bitmap_of, features, starts, packed, first, last, narrow, out)

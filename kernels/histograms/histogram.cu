@@ -22,8 +22,8 @@ constexpr int WARPS = THREADS / 32;
 #define PLANE (SPAN * 32)
 #define ALL_PLANES (2 * PLANE + COUNTS * PLANE / 2) // counts have 16 bits each: those of two bins share a word
 
-// Blocks that a multiprocessor should hold. Of lists as many as shared memory allows; but sm_75 has room for 1,024 threads,
-// and for sm_100, or tiles of 16 features, the compiler would spill registers.
+// Blocks that a multiprocessor should hold. For lists as many as shared memory allows; but sm_75 holds 1,024 threads
+// only, and for sm_100, or tiles of 16 features, the compiler would spill registers.
 #if COUNTS || WIDTH == 16 || (defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ >= 1000))
 #define LIST_BLOCKS 2
 #else
@@ -38,7 +38,7 @@ struct Stage {
     i32 there[COUNTS ? 32 : 1];
 };
 
-// Of a tile whose features use ``cells`` of them, those from ``low`` on that a pass has room for.
+// Number of a tile's ``cells`` cells, from ``low`` on, that one pass holds.
 static __device__ __forceinline__ i32 cells_of_pass(i32 cells, i32 low)
 {
     return PASSES > 1 ? min(cells - low, (i32)SPAN) : cells;
@@ -194,7 +194,7 @@ static __device__ void plant_root(const i64 *sums, i32 n_tiles, State *state, No
     node_of_slot[0] = 0;
 }
 
-// What a row adds at the root, before it is an integer: on its way while the row before it is added.
+// Gradient of a row at the root, before it is an integer: loaded while the row before it is added.
 struct Given {
     f32 g, h;
 };

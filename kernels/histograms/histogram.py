@@ -24,7 +24,7 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 @kernel
 def _take_batch(bins, packed, rows, begin, stop, end, places, pairs):
-    """Where the bins of rows[begin:stop] begin, and their gradients; the rows after them are asked for."""
+    """Write the offsets of the bins of rows[begin:stop] and their gradients; prefetch the rows after them."""
     width = np.intp(bins.shape[1])
     base, base_packed = bins.ctypes.data, packed.ctypes.data
     last = end - _1
@@ -98,12 +98,12 @@ def _widen(narrow, wide, first):
 
 
 @kernel
-def build(bins, features, starts, row_start, cells, packed, rows, node, fresh, narrow_rows, first, last, scratch,
+def build(bins, features, starts, row_start, cells, packed, rows, node, new_pairs, narrow_rows, first, last, scratch,
           histograms, spare):  # fmt: skip
-    """Sum rows [first, last) of the built nodes of all fresh pairs, the nodes laid end to end.
+    """Sum rows [first, last) of the built nodes of all new pairs, the nodes laid end to end.
 
     A node whose first rows belong to another thread is summed into ``spare`` instead of its slot; the line of its
-    pair is returned, or -1. fresh (p, 3) int64: built node first. histograms (slots, 2 * n_cells) int64, spare
+    pair is returned, or -1. new_pairs (p, 3) int64: built node first. histograms (slots, 2 * n_cells) int64, spare
     (2 * n_cells,), scratch (n_cells,) of zeros. narrow_rows: nodes of up to so many rows are narrow.
 
     Dense: bins (m, d) uint8, starts (t + 1,) uint64. Sparse: row_start (m + 1,) int64 and cells (entries,) uint32,
@@ -111,8 +111,8 @@ def build(bins, features, starts, row_start, cells, packed, rows, node, fresh, n
     """
     shared, offset = -1, 0
     n_cells = scratch.shape[0]
-    for i in range(fresh.shape[0]):
-        v = fresh[i, 0]
+    for i in range(new_pairs.shape[0]):
+        v = new_pairs[i, 0]
         size = node[v, END] - node[v, BEGIN]
         begin, end = max(first - offset, 0), min(last - offset, size)
         offset += size
@@ -128,7 +128,7 @@ def build(bins, features, starts, row_start, cells, packed, rows, node, fresh, n
         target = out[:n_cells] if narrow else scratch
         if narrow:
             target[:] = 0
-        fresh_tile = True
+        new_tile = True
         while begin < end:
             stop = end if narrow else min(begin + TILE, end)
             if bins.shape[1] > 0:
@@ -136,20 +136,20 @@ def build(bins, features, starts, row_start, cells, packed, rows, node, fresh, n
             else:
                 _add_sparse(row_start, cells, packed, rows, begin, stop, target)
             if not narrow:
-                _widen(scratch, out, fresh_tile)
-            fresh_tile = False
+                _widen(scratch, out, new_tile)
+            new_tile = False
             begin = stop
     return shared
 
 
 @kernel
-def count(bins, features, starts, rows, node, fresh, first, last, counts):
-    """Rows per cell for features [first, last): the built node of every fresh pair, and its sibling by subtraction.
+def count(bins, features, starts, rows, node, new_pairs, first, last, counts):
+    """Rows per cell for features [first, last): the built node of every new pair, and its sibling by subtraction.
 
     counts (slots, n_cells) int32. Needed only where a leaf must hold more than one row.
     """
-    for i in range(fresh.shape[0]):
-        built, sibling = fresh[i, 0], fresh[i, 1]
+    for i in range(new_pairs.shape[0]):
+        built, sibling = new_pairs[i, 0], new_pairs[i, 1]
         own = counts[node[built, SLOT]]
         for j in range(first, last):
             begin, end = np.int64(starts[j]), np.int64(starts[j + 1])
@@ -164,10 +164,10 @@ def count(bins, features, starts, rows, node, fresh, first, last, counts):
 
 
 @kernel
-def count_sparse(row_start, cells, starts, defaults, rows, node, fresh, counts):
+def count_sparse(row_start, cells, starts, defaults, rows, node, new_pairs, counts):
     """The same for sparse bins, all features at once."""
-    for i in range(fresh.shape[0]):
-        built, sibling = fresh[i, 0], fresh[i, 1]
+    for i in range(new_pairs.shape[0]):
+        built, sibling = new_pairs[i, 0], new_pairs[i, 1]
         own = counts[node[built, SLOT]]
         own[:] = 0
         for k in range(node[built, BEGIN], node[built, END]):

@@ -2,14 +2,14 @@
 //
 // In front: common.cuh, tree.cuh, bounds.cuh.
 
-// What is known of a node while leaf values are held.
+// State of a node while leaf values are clipped.
 struct Kept {
     f64 minus_g, h;   // of the leaves below, as their values have it
     f64 least, most;  // of their values
     Bounds within;
 };
 
-// Whether at every split on a constrained feature no leaf of one side goes against any of the other.
+// True if at every split on a constrained feature all leaves of the two sides obey the constraint.
 static __device__ bool in_order(const Node *nodes, i32 n_nodes, const i32 *directions, Kept *kept)
 {
     for (i32 v = n_nodes - 1; v >= 0; --v) { // children come after their parent

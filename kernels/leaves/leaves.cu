@@ -1,5 +1,5 @@
-// The end of a tree: where its rows came to rest, what its leaves are worth, and the record of it that the host will
-// fetch. In front: common.cuh, philox.cuh, normal.cuh, tree.cuh, record.cuh, walk.cuh.
+// The end of a tree: the leaf of each row, the leaf values, and the tree's record for the host. In front: common.cuh,
+// philox.cuh, normal.cuh, tree.cuh, record.cuh, walk.cuh.
 
 // A finished tree as the kernels that walk through it read it.
 extern "C" __global__ void __launch_bounds__(256)
@@ -107,7 +107,7 @@ leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, 
                 g -= (f64)(other ? (i64)sums[2 * (3 - v)] : nodes[3 - v].sum_g) * unit_g;
                 under = h + (f64)(other ? (i64)sums[2 * (3 - v) + 1] : nodes[3 - v].sum_h) * unit_h + reg_lambda;
             }
-            f64 value = worth_of(nodes[v].feature, g, under);
+            f64 value = leaf_value_of(nodes[v].feature, g, under);
             if (deviation != 0.0 && nodes[v].feature < 0 && h > 0.0 && below > 0.0) {
                 const Stream stream = {seed_low, seed_high, *iteration, name};
                 value += deviation / sqrt(below) * normal(stream, (u64)v, table);

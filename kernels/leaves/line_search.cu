@@ -6,7 +6,7 @@
 
 enum { SEARCH_THREADS = 512, STAGED = 2048 }; // rows whose terms are staged at a time
 
-// What is known of one length.
+// State of the search for one length.
 struct Length {
     f64 rho, low, high; // to try next; too short; too far
     f64 found;          // the answer, as far as it is known
@@ -54,7 +54,7 @@ static __device__ void step_length(Length &length, f64 first, f64 second, i32 st
     length.active = !done;
 }
 
-// The rows of a length: all, or, where leaves have lengths of their own, those of a leaf. See order.cu.
+// The rows of a length: all, or, where leaves have lengths of their own, those of a leaf. See sort_rows_by_leaf.cu.
 struct Groups {
     const i32 *rows, *begins, *first_stretch;
     i32 grouped, n, count;
@@ -83,7 +83,7 @@ struct Groups {
     }
 };
 
-// What a row's loss is made of.
+// Inputs of a row's loss.
 struct Rows {
     const f64 *y, *scores, *weight;
     const i32 *times;

@@ -1,9 +1,9 @@
-// What a line search ends with, and the search for the absolute and the quantile loss: backends/line_search.pinball, a
-// weighted quantile of residual / direction, found digit by digit. In front: common.cuh, tree.cuh, ordered.cuh.
+// The end of a line search, and the search for the absolute and the quantile loss: line_search.pinball, a weighted
+// quantile of residual / direction, found digit by digit. In front: common.cuh, tree.cuh, ordered_float.cuh.
 
 enum { LENGTH_THREADS = 256, CHUNK = 16384 }; // rows of a chunk, whose weights' halves add up in 32 bits
 
-// What is known of the quantile.
+// State of the search for the quantile.
 struct Quantile {
     u64 key;     // its leading bits
     u64 needed;  // weight that is still to be reached

@@ -1,5 +1,5 @@
 // Leaves that are weighted quantiles of the residuals: Reference.weighted_quantile, found digit by digit. In front:
-// common.cuh, tree.cuh, ordered.cuh.
+// common.cuh, tree.cuh, ordered_float.cuh.
 //
 // Eight passes over the rows add up, per leaf, the weights of the numbers that agree with the quantile so far, by their
 // next eight bits. Weights are integers, so sums have no order.

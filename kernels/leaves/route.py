@@ -54,7 +54,7 @@ def _spill(packed, leaf_node, sums):
 @kernel
 def route(columns, start, stop, features, codes, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf,
           places, leaf_node, out, g, h, multiplicity, scale_g, scale_h, sums):  # fmt: skip
-    """out[start:stop] = node in which each row of dense columns comes to rest; sums[node] += integers of its rows.
+    """out[start:stop] = leaf of each row of dense columns; sums[leaf] += integers of its rows.
 
     columns (d, n) uint8; codes (1, s, width) uint8: room; from ``starts`` to ``leaf_node``: one tree, as
     ``predict.find_leaves`` has it; out (n,) int32; g, h, multiplicity, scales: see ``fixed_point.pack``; sums (v, 2)

@@ -1,4 +1,4 @@
-"""flatten: trees as straight-line programmes over the codes of a block of rows.
+"""flatten: trees as straight-line programs over the codes of a block of rows.
 
 A tree of at most 256 leaves becomes a list of operations without a branch. Each asks three questions, of a node and
 its two children, and takes one of four answers, for 64 rows in one go; an answer is a leaf, or what an earlier
@@ -15,13 +15,13 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 
-MOST_LEAVES = 256  # of a programme: an answer is one byte
+MOST_LEAVES = 256  # of a program: an answer is one byte
 NODE, ANSWER, OUT, STEP_COLUMNS = 0, 3, 7, 8  # of a step: three nodes asked, four answers, slot of the result
 
 
 @kernel
 def _plan(i, begin, child, cost, need, answer, place):
-    """What node i asks: a child is asked together with it if that saves an operation.
+    """Plan the operation of node i: a child is evaluated together with it if that saves an operation.
 
     answer: the four nodes that may come next, a pair of them equal if their parent is not asked; place: the slot of
     each one's result, counted from i's own, the most demanding first, or -1 for leaves and the second of equals.
@@ -71,19 +71,19 @@ def flatten(node_start, largest, child, leaf_of, step_start, steps):
         # Parents before children, the last of them first: written backwards, this is an order of execution in which
         # the most demanding child comes first, and each of the others finds the slots after it free.
         step_start[t + 1] += cost[0]
-        at, depth, stack_node[0], stack_slot[0] = step_start[t + 1], 1, 0, 0
+        step, depth, stack_node[0], stack_slot[0] = step_start[t + 1], 1, 0, 0
         while depth > 0:
             depth -= 1
-            at -= 1
+            step -= 1
             i, slot = stack_node[depth], stack_slot[depth]
-            steps[at, NODE], steps[at, OUT] = begin + i, slot
+            steps[step, NODE], steps[step, OUT] = begin + i, slot
             for side in range(2):
                 c = child[begin + i, side]
-                steps[at, NODE + 1 + side] = begin + (i if answer[i, 2 * side] == c else c)
+                steps[step, NODE + 1 + side] = begin + (i if answer[i, 2 * side] == c else c)
             for a in range(4):
                 leaf = leaf_of[begin + answer[i, a]]
                 same = a & 1 and answer[i, a] == answer[i, a - 1]
-                steps[at, ANSWER + a] = -1 - leaf if leaf >= 0 else slot + place[i, a - 1 if same else a]
+                steps[step, ANSWER + a] = -1 - leaf if leaf >= 0 else slot + place[i, a - 1 if same else a]
             for next_place in range(4):
                 for a in range(4):
                     if place[i, a] == next_place:

@@ -1,4 +1,4 @@
-// Scores of binned rows by all trees, in the order of operations of backends/prediction/forest.py. In front: common.cuh, walk.cuh.
+// Scores of binned rows by all trees, in the order of operations of backends/prediction/predictor.py. In front: common.cuh, walk.cuh.
 
 // scores (k, n) = bias (k,) of every row.
 extern "C" __global__ void __launch_bounds__(256) start(const f64 *bias, i32 n, f64 *scores)
@@ -33,7 +33,7 @@ predict(const Step *steps, const u32 *sets, const f64 *values, const i64 *begin,
     }
 }
 
-// out (n, trees): the node in which each row comes to rest in each tree.
+// out (n, trees): the leaf of each row in each tree.
 extern "C" __global__ void __launch_bounds__(256)
 leaves(const Step *steps, const u32 *sets, const i64 *begin, i32 trees, const u8 *rows, i32 n, i32 shift, i32 *out)
 {

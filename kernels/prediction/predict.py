@@ -25,7 +25,7 @@ CONSTANTS = 256 * LANES  # bytes of scratch that hold 64 times 0, 64 times 1, ..
 
 @kernel
 def _wide_bin(base, size, x):
-    """How many of 256 increasing numbers are less than x: 16 guides say which 16 to count."""
+    """Count those of 256 increasing numbers that are less than x: 16 guides tell which 16 to compare."""
     sixteen = count_below(base, x) * 16
     return sixteen + count_below(base + (16 + sixteen) * size, x)
 
@@ -33,30 +33,32 @@ def _wide_bin(base, size, x):
 @kernel
 def _category_bin(base, codes, bins, missing, x):
     """The bin of the category x; the one for missing values if x is none that is listed."""
-    place = _wide_bin(base, 8, x)
-    return bins[place] if codes[16 + place] == x else missing
+    index = _wide_bin(base, 8, x)
+    return bins[index] if codes[16 + index] == x else missing
 
 
 @kernel
-def _code_column(x, place, stride, rows, kind, at, missing, cuts, categories, category_bins, codes, block, slot, skip):
+def _code_column(
+    x, first_value, stride, rows, kind, table_start, missing, cuts, categories, category_bins, codes, block, slot, skip
+):
     """codes[block, slot, skip : skip + rows] of one feature's values x[place], x[place + stride], ..."""
     size, b, j, k = cuts.itemsize, np.uint64(block), np.uint64(slot), np.uint64(skip)
-    base = cuts.ctypes.data + at * size
+    base = cuts.ctypes.data + table_start * size
     if kind == WIDE:
         for r in range(np.uint64(rows)):
-            value = x[np.uint64(place) + r * np.uint64(stride)]
+            value = x[np.uint64(first_value) + r * np.uint64(stride)]
             code = np.uint8(_wide_bin(base, size, value))
             codes[b, j, k + r] = missing if np.isnan(value) else code
     elif kind == NARROW:
         for r in range(np.uint64(rows)):
-            value = x[np.uint64(place) + r * np.uint64(stride)]
+            value = x[np.uint64(first_value) + r * np.uint64(stride)]
             code = np.uint8(count_below(base, value))
             codes[b, j, k + r] = missing if np.isnan(value) else code
     else:
-        base = categories.ctypes.data + at * 8
-        listed, bins = categories[at:], category_bins[at:]
+        base = categories.ctypes.data + table_start * 8
+        listed, bins = categories[table_start:], category_bins[table_start:]
         for r in range(np.uint64(rows)):
-            value = np.float64(x[np.uint64(place) + r * np.uint64(stride)])
+            value = np.float64(x[np.uint64(first_value) + r * np.uint64(stride)])
             codes[b, j, k + r] = _category_bin(base, listed, bins, missing, value)
 
 
@@ -71,11 +73,11 @@ def code_dense(x, row_stride, column_stride, start, n, columns, kinds, places, m
     """
     width = codes.shape[2]
     for top in range(0, n, TOGETHER):
-        rows, block, at = min(TOGETHER, n - top), top // width, top % width
+        rows, block, skip = min(TOGETHER, n - top), top // width, top % width
         for slot in range(len(columns)):
-            place = (start + top) * row_stride + columns[slot] * column_stride
-            _code_column(x, place, row_stride, rows, kinds[slot], places[slot], missing[slot], cuts, categories,
-                         category_bins, codes, block, slot, at)  # fmt: skip
+            first_value = (start + top) * row_stride + columns[slot] * column_stride
+            _code_column(x, first_value, row_stride, rows, kinds[slot], places[slot], missing[slot], cuts, categories,
+                         category_bins, codes, block, slot, skip)  # fmt: skip
 
 
 @kernel
@@ -111,8 +113,8 @@ def take_sparse_columns(default, column_start, row, column_bin, start, n, featur
         begin, end = column_start[feature], column_start[feature + 1]
         entry = begin + np.searchsorted(row[begin:end], start)
         while entry < end and row[entry] < start + n:
-            at = row[entry] - start
-            codes[at // width, slot, at % width] = column_bin[entry]
+            offset = row[entry] - start
+            codes[offset // width, slot, offset % width] = column_bin[entry]
             entry += 1
 
 
@@ -129,15 +131,15 @@ def _walk(codes, rows, nodes, leaf_of, begin, has_sets, sets, leaf, places):
         while moved:
             moved = False
             for i in range(np.uint64(EIGHT)):
-                place = places[i]
-                code, rule = codes[np.uint64(nodes[place, SLOT]), first + i], nodes[place, RULE]
+                node = places[i]
+                code, rule = codes[np.uint64(nodes[node, SLOT]), first + i], nodes[node, RULE]
                 if has_sets and rule < 0:
                     bits = sets[np.uint64(-1 - rule), np.uint64(code >> 6)]
                     right = np.uint64(1) - ((bits >> np.uint64(code & 63)) & np.uint64(1))
                 else:
                     right = np.uint64(np.uint8(code + np.uint8(rule & 255)) > np.uint8(rule >> 8))
-                places[i] = root + np.uint64(nodes[place, np.uint64(CHILD) + right])
-                moved |= places[i] != place
+                places[i] = root + np.uint64(nodes[node, np.uint64(CHILD) + right])
+                moved |= places[i] != node
         for i in range(np.uint64(EIGHT)):
             leaf[first + i] = leaf_of[places[i]]
 
@@ -158,15 +160,15 @@ def _look_up(codes, highest, set_, out):
 
 @kernel
 def _row(base, table, row, width):
-    """Where the codes lie that a question is about: a row of the block, or -1 - j, a looked-up one."""
+    """Address of the codes that an operation reads: row ``row`` of the block, or looked-up row j for -1 - j."""
     return base + row * width if row >= 0 else table + (-1 - row) * width
 
 
 @kernel
-def _execute(codes, ops, begin, end, found, looked_up):
-    """found[0 : width] = number of the leaf of every row of a block, as bytes, by the tree's programme."""
+def _execute(codes, ops, begin, end, result_codes, looked_up):
+    """results[0 : width] = number of the leaf of every row of a block, as bytes, by the tree's program."""
     width = codes.shape[1]
-    base, table, constants = codes.ctypes.data, looked_up.ctypes.data, found.ctypes.data
+    base, table, constants = codes.ctypes.data, looked_up.ctypes.data, result_codes.ctypes.data
     results = constants + CONSTANTS
     for j in range(np.uint64(begin), np.uint64(end)):
         op = ops[j]
@@ -193,36 +195,36 @@ def _execute(codes, ops, begin, end, found, looked_up):
 
 
 @kernel
-def find(codes, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places):
-    """The leaf of tree t for each row of a block: in found, after the constants, if True; in leaf otherwise."""
+def find(codes, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places):
+    """The leaf of tree t for each row of a block: in results, after the constants, if True; in leaf otherwise."""
     if rows < FEW or starts[0, t] == starts[0, t + 1]:
         _walk(codes, rows, nodes, leaf_of, starts[3, t], starts[1, t] < starts[1, t + 1], sets, leaf, places)
         return False
     for j in range(starts[1, t], starts[1, t + 1]):
         _look_up(codes[set_slot[j, 0]], set_slot[j, 1], sets[j], looked_up[j - starts[1, t]])
-    _execute(codes, ops, starts[0, t], starts[0, t + 1], found, looked_up)
+    _execute(codes, ops, starts[0, t], starts[0, t + 1], results, looked_up)
     return True
 
 
 @kernel
-def _add(leaf, skip, values, first, scores, output, at, rows):
-    """scores[output, at + r] += values[first + leaf[skip + r]]"""
-    i, j, k, v = np.uint64(output), np.uint64(at), np.uint64(skip), np.uint64(first)
+def _add(leaf, skip, values, first, scores, output, first_row, rows):
+    """scores[output, first_row + r] += values[first + leaf[skip + r]]"""
+    i, j, k, v = np.uint64(output), np.uint64(first_row), np.uint64(skip), np.uint64(first)
     for r in range(np.uint64(rows)):
         scores[i, j + r] += values[v + np.uint64(leaf[k + r])]
 
 
 @kernel
-def _write(leaf, skip, leaf_node, first, out, at, column, rows):
-    """out[at + r, column] = leaf_node[first + leaf[skip + r]]"""
-    i, j, k, v = np.uint64(at), np.uint64(column), np.uint64(skip), np.uint64(first)
+def _write(leaf, skip, leaf_node, first, out, first_row, column, rows):
+    """out[first_row + r, column] = leaf_node[first + leaf[skip + r]]"""
+    i, j, k, v = np.uint64(first_row), np.uint64(column), np.uint64(skip), np.uint64(first)
     for r in range(np.uint64(rows)):
         out[i + r, j] = leaf_node[v + np.uint64(leaf[k + r])]
 
 
 @kernel
-def add_trees(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places,
-              values, output, scores, at):  # fmt: skip
+def add_trees(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places,
+              values, output, scores, first_row):  # fmt: skip
     """scores[output[t], at + r] += value of the leaf of tree t, for trees first .. last in turn and n coded rows.
 
     Room to work in: found, for results after 256 * 64 constants; looked_up (sets of a tree, width); leaf (width,);
@@ -230,23 +232,23 @@ def add_trees(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of
     """
     width = codes.shape[2]
     for block in range((n + width - 1) // width):
-        rows, place, coded = min(width, n - block * width), at + block * width, codes[block]
+        rows, row, coded = min(width, n - block * width), first_row + block * width, codes[block]
         for t in range(first, last):
-            if find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places):
-                _add(found, CONSTANTS, values, starts[2, t], scores, output[t], place, rows)
+            if find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places):
+                _add(results, CONSTANTS, values, starts[2, t], scores, output[t], row, rows)
             else:
-                _add(leaf, 0, values, starts[2, t], scores, output[t], place, rows)
+                _add(leaf, 0, values, starts[2, t], scores, output[t], row, rows)
 
 
 @kernel
-def find_leaves(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places,
-                leaf_node, out, at):  # fmt: skip
-    """out[at + r, t - first] = id of the node in which row r comes to rest in tree t."""
+def find_leaves(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places,
+                leaf_node, out, first_row):  # fmt: skip
+    """out[first_row + r, t - first] = leaf of row r in tree t."""
     width = codes.shape[2]
     for block in range((n + width - 1) // width):
-        rows, place, coded = min(width, n - block * width), at + block * width, codes[block]
+        rows, row, coded = min(width, n - block * width), first_row + block * width, codes[block]
         for t in range(first, last):
-            if find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places):
-                _write(found, CONSTANTS, leaf_node, starts[2, t], out, place, t - first, rows)
+            if find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places):
+                _write(results, CONSTANTS, leaf_node, starts[2, t], out, row, t - first, rows)
             else:
-                _write(leaf, 0, leaf_node, starts[2, t], out, place, t - first, rows)
+                _write(leaf, 0, leaf_node, starts[2, t], out, row, t - first, rows)

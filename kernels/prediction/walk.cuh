@@ -28,7 +28,7 @@ static __device__ __forceinline__ Step step_of(i32 feature, i32 bin, bool missin
     return step;
 }
 
-// The node a row comes to rest in. Bits of the left sets of node v begin at sets[v * stride].
+// The leaf of a row. Bits of the left sets of node v begin at sets[v * stride].
 static __device__ __forceinline__ i32 walk(const Step *steps, const u32 *sets, i32 stride, const BinRows &bins, i64 row)
 {
     i32 v = 0;

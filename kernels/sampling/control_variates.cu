@@ -19,7 +19,7 @@ struct Chances {
     }
 };
 
-// Of all rows: q / p (g - g') + eta g', and q / p h; blockIdx.y is the output. g, h, old_g, made_g, made_h (k, n).
+// All rows: q / p (g - g') + eta g', and q / p h; blockIdx.y is the output. g, h, old_g, made_g, made_h (k, n).
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
 node_control(const f32 *g, const f32 *h, const f32 *old_g, const i32 *times, i32 has_times, const u16 *masks,
              const u32 *scores, const Threshold *threshold, f32 by, i32 has_masks, i32 has_scores, f64 eta, i32 n,
@@ -102,7 +102,7 @@ sum_by_leaf(const f32 *old_g, const i32 *times, i32 has_times, const i32 *leaf_o
     }
 }
 
-// Of the drawn rows, or of all where drawn is 0: (g - g' + eta mean) / p and h / p, the mean being that of g' over the
+// The drawn rows, or all where drawn is 0: (g - g' + eta mean) / p and h / p, the mean being that of g' over the
 // row's leaf. One output: g, h, old_g (n,), made_g, made_h (room,). made_times is written where first is 1.
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
 leaf_control(const f32 *g, const f32 *h, const f32 *old_g, const i32 *times, i32 has_times, const i32 *rows,

@@ -41,7 +41,7 @@ static __device__ void place_chunks(i32 chunks, i32 room, i32 *starts, i32 *m, i
     }
 }
 
-// What a round drew, for the host to read when it has the time. largest: bits of the largest 1 / p.
+// Statistics of a round's draw, read by the host later. largest: bits of the largest 1 / p.
 struct Draw {
     i32 rows, excluded;
     u32 largest, spare;

@@ -1,7 +1,7 @@
 // Features that compete in a node: a random subset of the candidates for each number that a node may have, the one that
 // backends/numerics/feature_subsets.py draws on the host. In front: common.cuh, philox.cuh.
 
-// What zlib.crc32 makes of the text ``/number``, going on from ``crc``: how gpuboost/keys.py folds a number into a name.
+// zlib.crc32 of the text ``/number``, continued from ``crc``: gpuboost/keys.py folds a number into a name in this way.
 static __device__ u32 folded(u32 crc, u32 number)
 {
     u8 digits[10];

@@ -24,7 +24,7 @@ def fractions(seed_low, seed_high, iteration, stream, out):
 
 @kernel
 def draw(of, seed_low, seed_high, iteration, stream, out):
-    """out = that many of 0 .. of - 1, in no useful order. out (count,) int32, 1 <= count <= of.
+    """out = ``count`` of the numbers 0 .. of - 1, in no useful order. out (count,) int32, 1 <= count <= of.
 
     Item ``of - count + i`` stands for itself, or for one before it that fraction i of the stream names, if that one
     was not taken yet.

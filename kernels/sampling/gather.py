@@ -1,6 +1,6 @@
 """Bins of the rows drawn for a tree, side by side, so that growing it costs what they are and not what all rows are.
 
-Only the rows are copied, for histograms. ``partition`` reads the columns of the splits where they are: of many columns
+Only the rows are copied, for histograms. ``partition`` reads the columns of the splits in place: of many columns
 most are never asked for.
 """
 

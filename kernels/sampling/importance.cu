@@ -139,7 +139,7 @@ refine(const u32 *scores, i32 n, i32 level, i32 span, u64 *counts, u32 *arrived,
         counts[i] = 0;
 }
 
-// Of all rows: the smallest p that was drawn, as inverted bits, and how many have p = 0.
+// Statistics of all rows: the smallest p that was drawn, as inverted bits, and the number of rows with p = 0.
 struct Seen {
     u64 least;
     i32 excluded, spare;

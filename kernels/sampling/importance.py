@@ -163,7 +163,7 @@ def _significand(word):
 
 @kernel
 def count_within(bits, start, stop, shift, prefix, narrow, counts, sums):
-    """The same one level down: of scores whose bits, less the lowest ``shift``, are ``prefix``, by the next bits.
+    """The same one level down: scores whose bits, less the lowest ``shift``, are ``prefix``, by the next bits.
 
     ``narrow`` is how many low bits are left below the new buckets.
     """

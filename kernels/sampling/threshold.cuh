@@ -1,5 +1,5 @@
-// Which scores are large, without sorting: gpuboost/backends/numerics/threshold.py, from what the rows were counted to, by the
-// block that comes last. In front: common.cuh, blocks.cuh.
+// Threshold of large scores without sorting: gpuboost/backends/numerics/threshold.py, from the counts of the rows, by
+// the last block to end. In front: common.cuh, blocks.cuh.
 //
 // A score is a float32 that is not negative, a normal number or 0, so that its bits as an integer are in its order. They
 // are handled as bits.
@@ -43,7 +43,7 @@ static __device__ __forceinline__ f64 power_of_two(i32 exponent)
     return __longlong_as_double((i64)(exponent + 1023) << 52);
 }
 
-// Of the bits of a score: 24 bits, 0 for 0.
+// Significand from the bits of a score: 24 bits, 0 for 0.
 static __device__ __forceinline__ u64 significand(u32 bits)
 {
     return bits >> 23 ? (bits & 0x7fffffu) | 0x800000u : 0u;
@@ -134,7 +134,7 @@ static __device__ __forceinline__ f64 sum_of(const u64 *counts, i32 bucket)
     return (f64)(i64)counts[BUCKETS + bucket] * power_of_two((bucket >> 3) - 150);
 }
 
-// What rows would come to if those of a bucket had its mean, and mu were the mean of ``bucket``.
+// Expected number of rows if all scores of a bucket were its mean, and mu the mean of ``bucket``.
 struct Guess {
     f64 above, below, between, expected;
 };

@@ -1,6 +1,6 @@
-// How large gradients are, and what a loss adds up to, where rows are shared out. A shard begins where a stretch of the
-// fixed order of summation does, so the sum of every stretch is known to one device. Each lays its own between zeros; a
-// sum of the bits, as integers, is then all of them side by side. In front: common.cuh, tree.cuh, fixed_point.cuh.
+// Extents of gradients, and sums of a loss, over sharded rows. A shard begins where a stretch of the fixed order of
+// summation does, so the sum of every stretch is known to one device. Each puts its own between zeros; a sum of the
+// bits, as integers, is then all of them side by side. In front: common.cuh, tree.cuh, fixed_point.cuh.
 
 // planes: arrays of ``own`` sums each, of stretches first .. first + own - 1 of ``all``. tops (planes,) is cleared.
 extern "C" __global__ void __launch_bounds__(256)

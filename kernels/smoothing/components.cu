@@ -7,7 +7,7 @@ enum {
     SUMS_HEAD = 4             // numbers in front of the sums
 };
 
-// Which rows are in a cell: those whose bins' entries in the tables of one feature, or of two, add up to its number.
+// Grid of cells. A row's cell is the sum of its bins' entries in the tables of one feature, or of two.
 struct Grid {
     i32 feature, second;      // second: -1 if there is none
     i32 tables;               // number of the first one, of 256 entries; that of the second feature follows

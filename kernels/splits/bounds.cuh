@@ -17,13 +17,13 @@ static __device__ __forceinline__ f64 clipped(f64 value, Bounds within)
     return value < within.low ? within.low : value > within.high ? within.high : value;
 }
 
-// -G / (H + lambda), or the bound that it is beyond; of nothing, 0.
+// -G / (H + lambda), clipped to the bounds; 0 without rows.
 static __device__ __forceinline__ f64 value_within(f64 g, f64 h, f64 ridge, Bounds within)
 {
     return clipped(h + ridge > 0.0 ? -g / (h + ridge) : 0.0, within);
 }
 
-// What a leaf of that value takes off the loss, doubled.
+// Twice the loss reduction of a leaf with that clipped value.
 static __device__ __forceinline__ f64 score_within(f64 g, f64 h, f64 ridge, Bounds within)
 {
     const f64 below = h + ridge, alone = -g / below;
@@ -42,7 +42,7 @@ static __device__ __forceinline__ Bounds parted(i32 direction, Bounds within, f6
     return is_left == (direction > 0) ? Bounds{within.low, middle} : Bounds{middle, within.high};
 }
 
-// Of node v, from those of its parent, which were written when the parent was searched. The root's are none.
+// Bounds of node v, from those of its parent, which were written when the parent was searched. The root has none.
 static __device__ __forceinline__ Bounds bounds_of(const Node *nodes, i32 v, const Bounds *bounds,
                                                    const i32 *directions, const State *state, f64 ridge)
 {

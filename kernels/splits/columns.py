@@ -46,11 +46,11 @@ def sort_by_bin(column_start, row, column_bin, first, last, out_row, out_bin):
 
 
 @kernel
-def lines_of_rows(node, fresh_nodes, rows, line_of_row):
-    """line_of_row[row] = the place in ``fresh_nodes`` of the row's node, -1 for rows of no such node."""
+def lines_of_rows(node, new_nodes, rows, line_of_row):
+    """line_of_row[row] = the place in ``new_nodes`` of the row's node, -1 for rows of no such node."""
     line_of_row[:] = -1
-    for line in range(fresh_nodes.shape[0]):
-        v = fresh_nodes[line]
+    for line in range(new_nodes.shape[0]):
+        v = new_nodes[line]
         for k in range(node[v, BEGIN], node[v, END]):
             line_of_row[rows[k]] = line
 
@@ -153,13 +153,13 @@ def search(column_start, row, column_bin, default, features, first, last, packed
 
 
 @kernel
-def pick(fresh_nodes, node, gain, features, part_gains, part_found):
+def pick(new_nodes, node, gain, features, part_gains, part_found):
     """Over the threads' features, in order: the first of the largest gains becomes the node's split.
 
     part_gains (parts, line), part_found (parts, line, 4).
     """
-    for line in range(fresh_nodes.shape[0]):
-        v, best = fresh_nodes[line], -1
+    for line in range(new_nodes.shape[0]):
+        v, best = new_nodes[line], -1
         for p in range(part_gains.shape[0]):
             if part_found[p, line, 0] >= 0 and part_gains[p, line] > gain[v]:
                 gain[v], best = part_gains[p, line], p

@@ -62,7 +62,7 @@ def forbid(gains, cuts, bits):
 
 @kernel
 def no_bit(bits):
-    """Whether a feature may not split the node at all."""
+    """True if a feature may not split the node at all."""
     some = np.uint32(0)
     for word in range(8):
         some |= bits[word]

@@ -1,4 +1,4 @@
-"""What a split takes off the loss, doubled: the one sequence of operations that gains are formed by."""
+"""Gains: twice the loss reduction of a split, by one fixed sequence of operations."""
 
 from gpuboost.kernels.common.jit import kernel
 
@@ -7,5 +7,5 @@ NOISE = 2.0**-40  # a gain below this share of the parent's score is rounding, n
 
 @kernel
 def score(g, h, ridge):
-    """What a leaf with these sums takes off the loss, doubled."""
+    """Twice the loss reduction of a leaf with these sums."""
     return g * g / (h + ridge)

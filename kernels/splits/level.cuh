@@ -97,13 +97,13 @@ static __device__ f64 score_level(const Node *nodes, i32 begin, i32 end, const T
     return sum;
 }
 
-// What a split gains at one node; nothing where a side is not allowed.
+// Gain of a split at one node; 0 if a side is not allowed.
 static __device__ __forceinline__ f64 gain_here(Sums left, const Terms &terms, f64 parent)
 {
     return allowed(left, terms.total - left, terms) ? gain_of(left, terms, parent) : 0.0;
 }
 
-// What every cut gains at one node. By one warp.
+// Gain of every cut at one node. By one warp.
 static __device__ void gains_of_cuts(const Cells &cells, const Terms &terms, f64 *gains)
 {
     const Sums missing = missing_sums(cells, terms.missing);
@@ -123,7 +123,7 @@ static __device__ void gains_of_cuts(const Cells &cells, const Terms &terms, f64
 }
 
 #if SETS
-// What one bin against the rest gains at one node; for missing values, the bins that the level has go left.
+// Gain of one bin against the rest at one node; for missing values, the bins that the level has go left.
 static __device__ void gains_of_single(const Cells &cells, const Level &level, const Terms &terms, f64 *gains)
 {
     const f64 parent = score(terms.total, terms);
@@ -142,7 +142,7 @@ static __device__ void gains_of_single(const Cells &cells, const Level &level, c
     }
 }
 
-// What the sets of the first bins from either end gain at one node, whose histogram is at ``sums``.
+// Gains of the sets of the first bins from either end at one node, whose histogram is at ``sums``.
 static __device__ void gains_of_sets(const longlong2 *sums, const i32 *counts, const Ends &ends, i32 size,
                                      const Terms &terms, f64 *gains)
 {
@@ -181,7 +181,7 @@ static __device__ i32 sort_level(Level &level, Ends &ends, const Terms &terms)
 }
 #endif
 
-// Whether candidate ``key`` competes.
+// True if candidate ``key`` competes.
 static __device__ __forceinline__ bool competes(const Level &level, i32 key, i32 kind)
 {
     const i32 missing = kind & 0xffff;

@@ -1,6 +1,6 @@
 """Split search under monotonic constraints. Definition: ``reference_splits.best_split`` with ``bounds.Within``.
 
-A kernel of its own, so that trees without constraints neither pass bounds around nor wait for what reads them.
+A kernel of its own, so that trees without constraints neither pass bounds nor compile code that reads them.
 """
 
 import numpy as np
@@ -34,14 +34,14 @@ from gpuboost.kernels.splits.gain import NOISE, score
 
 @kernel
 def value_within(g, h, ridge, low, high):
-    """-G / (H + lambda), or the bound that it is beyond; of nothing, 0."""
+    """-G / (H + lambda), clipped to the bounds; 0 without rows."""
     value = -g / (h + ridge) if h + ridge > 0.0 else 0.0
     return low if value < low else high if value > high else value
 
 
 @kernel
 def score_within(g, h, ridge, low, high):
-    """What a leaf of that value takes off the loss, doubled."""
+    """Twice the loss reduction of a leaf with that clipped value."""
     below = h + ridge
     free = -g / below
     if low <= free <= high:
@@ -52,7 +52,7 @@ def score_within(g, h, ridge, low, high):
 
 @kernel
 def both_within(lg, lh, rg, rh, ridge, low, high, direction):
-    """What two leaves with these G and H take off; -inf if their values go against the direction."""
+    """Twice the loss reduction of two leaves with these G and H; -inf if they violate the constraint."""
     if direction != 0:
         apart = value_within(lg, lh, ridge, low, high) - value_within(rg, rh, ridge, low, high)
         if direction * apart > 0.0:
@@ -61,14 +61,14 @@ def both_within(lg, lh, rg, rh, ridge, low, high, direction):
 
 
 @kernel
-def inherit(fresh, node, directions, units, ridge, bounds):
-    """bounds (v, 2) of both nodes of every fresh pair, from those of their parents. directions (d,): of all features.
+def inherit(new_pairs, node, directions, units, ridge, bounds):
+    """Bounds (v, 2) of both nodes of every new pair, from those of their parents. directions (d,): of all features.
 
     A root has none before it: see ``split.search`` for the pairs.
     """
-    for i in range(fresh.shape[0]):
-        v = fresh[i, 2]
-        if fresh[i, 1] < 0:
+    for i in range(new_pairs.shape[0]):
+        v = new_pairs[i, 2]
+        if new_pairs[i, 1] < 0:
             continue
         low, high, left, right = bounds[v, 0], bounds[v, 1], node[v, LEFT], node[v, RIGHT]
         for child in (left, right):
@@ -152,21 +152,21 @@ def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set)
 
 @kernel
 def search(
-    bounds, directions, histograms, counts, spare, shared, fresh, node, starts, n_bins, kinds, defaults, units, rule,
-    narrow_rows, first, last, general, root, by_node, gains, found, left_sets,
+    bounds, directions, histograms, counts, spare, shared, new_pairs, node, starts, n_bins, kinds, defaults, units,
+    rule, narrow_rows, first, last, general, root, by_node, gains, found, left_sets,
 ):  # fmt: skip
     """``split.search``, with bounds (v, 2) of all nodes and directions (t,) of the features that compete."""
     n = np.empty(257 if counts.shape[1] > 0 else 0, np.int64)
     room = np.empty(257, np.int64), np.empty(257, np.int64), n
-    for i in range(fresh.shape[0]):
+    for i in range(new_pairs.shape[0]):
         begin = first
         while begin < last:
             end = begin + 1
             while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
                 end += 1
-            complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, begin, end)
+            complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, begin, end)
             for side in range(2):
-                at = fresh[i, side]
+                at = new_pairs[i, side]
                 if at >= 0 and node[at, STATE] == FRESH:
                     slot, rows = node[at, SLOT], node[at, END] - node[at, BEGIN]
                     line, count = 2 * i + side, counts[slot] if counts.shape[1] > 0 else counts[0]

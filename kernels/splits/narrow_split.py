@@ -46,7 +46,7 @@ def _estimate(running, cuts, shift, total, least, ridge, about):
         low, high = np.uint32(left), np.uint32(right)
         x, y = np.float32(np.int32(left >> 32)), np.float32(np.int32(right >> 32))
         p, q = np.float32(low) + ridge, np.float32(high) + ridge
-        both = (x * x * q + y * y * p) / (p * q)  # one division: no number comes to 2**126
+        both = (x * x * q + y * y * p) / (p * q)  # one division: no number reaches 2**126
         ours[b] = both if np.uint32(low - fewest) <= span else np.float32(0.0)
     bits, most = about.view(np.int32), np.int32(0)
     for b in range(cuts):

@@ -17,9 +17,9 @@ _LOW, _SHIFT = np.uint64(0xFFFF_FFFF), np.uint64(32)
 
 @kernel
 def keep_winners(gains, sums, features, deviation, table, seed_low, seed_high, iteration, stream):
-    """Of every line only the feature that wins keeps its gain; the others get 0.
+    """Keep the gain of each line's winning feature and set all others to 0.
 
-    gains (lines, t) float64, 0 where a feature has no split; sums (lines, 2) int64: of g and of h of the line's node;
+    gains (lines, t) float64, 0 where a feature has no split; sums (lines, 2) int64: sums of g and h of the line's node;
     features (t,) their numbers.
     """
     lanes = np.empty(LANES, np.float64)

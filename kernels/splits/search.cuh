@@ -34,7 +34,7 @@ struct Laid {
     const i32 (*rows)[32];
 };
 
-// What a search knows of its node and of the tree.
+// Constants of the search of one node.
 struct Terms {
     Sums total;
     f64 unit_g, unit_h, ridge, least_h, least_gain, rows_per_h;
@@ -72,7 +72,7 @@ static __device__ __forceinline__ Sums from_lane(Sums a, i32 lane)
             COUNTS ? __shfl_sync(FULL_WARP, a.n, lane) : 0};
 }
 
-// Whether the node has rows of this bin. Those that add nothing to any sum are seen only where rows are counted.
+// True if the node has rows of this bin. Rows that add nothing to any sum are seen only where rows are counted.
 static __device__ __forceinline__ bool seen(Sums a) { return a.g != 0 || a.h != 0 || (COUNTS && a.n != 0); }
 
 #if MONOTONE
@@ -106,14 +106,14 @@ static __device__ __forceinline__ f64 least_gain(f64 parent, const Terms &terms)
 
 #else
 
-// What a leaf with these sums takes off the loss, doubled.
+// Twice the loss reduction of a leaf with these sums.
 static __device__ __forceinline__ f64 score(Sums a, const Terms &terms)
 {
     const f64 g = (f64)a.g * terms.unit_g, h = (f64)a.h * terms.unit_h;
     return g * g / (h + terms.ridge);
 }
 
-// Of sending ``left`` left; parent: the score of all.
+// Gain of sending ``left`` left; parent: the score of all.
 static __device__ __forceinline__ f64 gain_of(Sums left, const Terms &terms, f64 parent)
 {
     if (ONE_VALUE)
@@ -165,7 +165,7 @@ static __device__ __forceinline__ Sums missing_sums(const Cells &cells, i32 miss
     return from_lane(own, missing / PER_LANE);
 }
 
-// Whether cut ``bin`` competes: bit by bit, or all of them.
+// True if cut ``bin`` competes: bit by bit, or all of them.
 static __device__ __forceinline__ bool competes(const u32 *bits, i32 bin)
 {
     return !bits || (bits[bin >> 5] >> (bin & 31) & 1);

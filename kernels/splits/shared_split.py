@@ -38,20 +38,20 @@ from gpuboost.kernels.splits.gain import NOISE, score
 
 
 @kernel
-def level_of(fresh, node, slots, level):
-    """level[:c] = the open nodes among the fresh pairs, by number; the others give their slots back. Returns c."""
+def level_of(new_pairs, node, slots, level):
+    """level[:c] = the open nodes among the new pairs, by number; the others give their slots back. Returns c."""
     count = 0
-    for i in range(fresh.shape[0]):
-        a, b = fresh[i, 0], fresh[i, 1]
-        for at in (min(a, b), max(a, b)):  # -1 stands for no node
-            if at < 0:
+    for i in range(new_pairs.shape[0]):
+        a, b = new_pairs[i, 0], new_pairs[i, 1]
+        for v in (min(a, b), max(a, b)):  # -1 stands for no node
+            if v < 0:
                 continue
-            if node[at, STATE] == FRESH:
-                level[count] = at
+            if node[v, STATE] == FRESH:
+                level[count] = v
                 count += 1
             else:
                 slots[0] += 1
-                slots[slots[0]] = node[at, SLOT]
+                slots[slots[0]] = node[v, SLOT]
     return count
 
 
@@ -78,9 +78,9 @@ def _read_running(v, node, histograms, counts, narrow_rows, begin, n_bins, g, h,
 
 
 @kernel
-def _sum_level(level, node, histograms, counts, narrow_rows, begin, first, size, room, g, h, n):
+def _sum_level(level, node, histograms, counts, narrow_rows, begin, first, size, scratch, g, h, n):
     """g, h, n: cells begin + first ... of the level's nodes added up. Returns the sums of h and of rows of them all."""
-    own_g, own_h, own_n = room
+    own_g, own_h, own_n = scratch
     total_g, total_h, total_n = np.int64(0), np.int64(0), np.int64(0)
     for c in range(size):
         g[c] = h[c] = 0
@@ -100,21 +100,21 @@ def _sum_level(level, node, histograms, counts, narrow_rows, begin, first, size,
 
 
 @kernel
-def _numeric(level, node, histograms, counts, narrow_rows, begin, n_bins, units, rule, room, sums, gains, out):
+def _numeric(level, node, histograms, counts, narrow_rows, begin, n_bins, units, rule, scratch, sums, gains, out):
     """The best shared cut of one feature. out (3,) int64: bin, missing_left, 0. Returns its gain, 0.0 if there is none.
 
     room, sums: three (257,) int64 each, for g, h and rows. gains (3, 257) float64.
     """
-    g, h, n = room
+    g, h, n = scratch
     level_g, level_h, level_n = sums
     _, total_h, _ = _sum_level(
-        level, node, histograms, counts, narrow_rows, begin, n_bins, 1, room, level_g, level_h, level_n
+        level, node, histograms, counts, narrow_rows, begin, n_bins, 1, scratch, level_g, level_h, level_n
     )  # fmt: skip
     some_missing = seen(level_g, level_h, level_n, 0)
     cuts = n_bins if some_missing else n_bins - 1
     if cuts < 1:
         return 0.0
-    right, left, own = gains[0], gains[1], gains[2]
+    right, left, node_gains = gains[0], gains[1], gains[2]
     for b in range(cuts):
         right[b] = left[b] = 0.0
     parents = 0.0
@@ -123,31 +123,33 @@ def _numeric(level, node, histograms, counts, narrow_rows, begin, n_bins, units,
         total_g, total_n = node[v, SUM_G], node[v, END] - node[v, BEGIN]
         parent = score(total_g * units[0], node[v, SUM_H] * units[1], rule[0])
         parents += parent
-        cut_gains(g, h, n, cuts, 0, 0, 0, total_g, node[v, SUM_H], total_n, units, rule, parent, 0.0, own)
+        cut_gains(g, h, n, cuts, 0, 0, 0, total_g, node[v, SUM_H], total_n, units, rule, parent, 0.0, node_gains)
         for b in range(cuts):
-            right[b] += own[b]
+            right[b] += node_gains[b]
         if some_missing and cuts > 1:
             if seen(g, h, n, n_bins):
                 missing_n = n[n_bins] if n.shape[0] > 0 else 0
                 cut_gains(
                     g, h, n, cuts - 1, g[n_bins], h[n_bins], missing_n, total_g, node[v, SUM_H], total_n, units, rule,
-                    parent, 0.0, own,
+                    parent, 0.0, node_gains,
                 )  # fmt: skip
             for b in range(cuts - 1):
-                left[b] += own[b]
-    at, out[1], out[2] = first_largest(right, cuts), 0, 0
-    best = right[at]
+                left[b] += node_gains[b]
+    best_bin, out[1], out[2] = first_largest(right, cuts), 0, 0
+    best = right[best_bin]
     if some_missing and cuts > 1:
         other = first_largest(left, cuts - 1)
-        if left[other] > best or (left[other] == best and other < at):
-            at, best, out[1] = other, left[other], 1
+        if left[other] > best or (left[other] == best and other < best_bin):
+            best_bin, best, out[1] = other, left[other], 1
     if not best > max(rule[2], NOISE * parents):
         return 0.0
-    out[0] = at
+    out[0] = best_bin
     if not some_missing:  # none seen on this level: a missing value follows the heavier side
         lefts = np.int64(0)
-        _sum_level(level, node, histograms, counts, narrow_rows, begin, 0, at + 1, room, level_g, level_h, level_n)
-        for b in range(at + 1):
+        _sum_level(
+            level, node, histograms, counts, narrow_rows, begin, 0, best_bin + 1, scratch, level_g, level_h, level_n
+        )
+        for b in range(best_bin + 1):
             lefts += level_h[b]
         out[1] = 1 if lefts > total_h - lefts else 0
     return best
@@ -180,7 +182,7 @@ def _mark_candidates(g, h, n, total_g, total_h, total_n, order, single, units, r
 
 @kernel
 def _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, counted):
-    """What a split gains at one node; nothing where a side is not allowed."""
+    """Gain of a split at one node; 0 if a side is not allowed."""
     rg, rh = total_g - lg, total_h - lh
     low, high = lh * units[1], rh * units[1]
     if lh <= 0 or rh <= 0 or low < rule[1] or high < rule[1]:
@@ -191,16 +193,18 @@ def _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, cou
 
 
 @kernel
-def _categorical(level, node, histograms, counts, narrow_rows, begin, n_bins, units, rule, room, sums, out, left_set):
+def _categorical(
+    level, node, histograms, counts, narrow_rows, begin, n_bins, units, rule, scratch, sums, out, left_set
+):
     """The best shared set of categories of one feature: the candidates of ``split`` for the level's summed histogram.
 
     out (3,) int64: 0, missing_left, 1 if more than a handful of categories are there. left_set (8,) uint32.
     """
-    g, h, n = room
+    g, h, n = scratch
     level_g, level_h, level_n = sums
     counted = n.shape[0] > 0
     total_g, total_h, total_n = _sum_level(
-        level, node, histograms, counts, narrow_rows, begin, 0, n_bins + 1, room, level_g, level_h, level_n
+        level, node, histograms, counts, narrow_rows, begin, 0, n_bins + 1, scratch, level_g, level_h, level_n
     )  # fmt: skip
     order = np.empty(n_bins + 1, np.int64)
     m, single = rank_categories(level_g, level_h, level_n, n_bins, units[0], units[1], rule[4], order)
@@ -220,8 +224,8 @@ def _categorical(level, node, histograms, counts, narrow_rows, begin, n_bins, un
                 if single:
                     lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
                 for k in range(m if single else 1):
-                    at = k if single else i
-                    cell = order[at] if sweep == 0 else order[m - 1 - at]
+                    taken = k if single else i
+                    cell = order[taken] if sweep == 0 else order[m - 1 - taken]
                     if single and (cell == order[i]) == (order[i] == n_bins):  # what is missing: all others go left
                         continue
                     lg += g[cell]
@@ -252,18 +256,18 @@ def _categorical(level, node, histograms, counts, narrow_rows, begin, n_bins, un
 
 @kernel
 def search(
-    histograms, counts, spare, shared, fresh, level, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows,
-    first, last, gains, found, left_sets,
+    histograms, counts, spare, shared, new_pairs, level, node, starts, n_bins, kinds, defaults, units, rule,
+    narrow_rows, first, last, gains, splits, left_sets,
 ):  # fmt: skip
-    """Features [first, last): complete the histograms of every fresh pair, then look for the best shared splits.
+    """Features [first, last): complete the histograms of every new pair, then look for the best shared splits.
 
-    level (c,) int64: see ``level_of``. gains (t,) float64, found (t, 3) int64, left_sets (t, 8) uint32: what
+    level (c,) int64: see ``level_of``. gains (t,) float64, splits (t, 3) int64, left_sets (t, 8) uint32: what
     ``_numeric`` and ``_categorical`` say of each feature. The rest as for ``split.search``.
     """
-    for i in range(fresh.shape[0]):
-        complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, first, last)
+    for i in range(new_pairs.shape[0]):
+        complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, first, last)
     counted = 257 if counts.shape[1] > 0 else 0
-    room = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
+    scratch = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
     sums = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
     cut_room = np.empty((3, 257))
     for j in range(first, last):
@@ -272,25 +276,25 @@ def search(
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:
             gains[j] = _categorical(
-                level, node, histograms, counts, narrow_rows, begin, n_bins[j], units, rule, room, sums, found[j],
+                level, node, histograms, counts, narrow_rows, begin, n_bins[j], units, rule, scratch, sums, splits[j],
                 left_sets[j],
             )  # fmt: skip
         else:
             gains[j] = _numeric(
-                level, node, histograms, counts, narrow_rows, begin, n_bins[j], units, rule, room, sums, cut_room,
-                found[j],
+                level, node, histograms, counts, narrow_rows, begin, n_bins[j], units, rule, scratch, sums, cut_room,
+                splits[j],
             )  # fmt: skip
 
 
 @kernel
-def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n_bins, feature, found, units, rule,
+def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n_bins, feature, split, units, rule,
           shared_set):  # fmt: skip
     """Give every node of the level the split that was found, with its own part of the gain and its own left sums.
 
     begin: first cell of the feature. shared_set (8,) uint32, or (0,) if the feature is numeric.
     """
     is_categorical, counted = shared_set.shape[0] > 0, counts.shape[1] > 0
-    ridge = rule[0] + CATEGORY_LAMBDA if found[2] == 1 else rule[0]
+    ridge = rule[0] + CATEGORY_LAMBDA if split[2] == 1 else rule[0]
     g, h, n = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counted else 0, np.int64)
     for v in level:
         _read_node(v, node, histograms, counts, narrow_rows, begin, n_bins + 1, g, h, n)
@@ -299,7 +303,7 @@ def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n
             if is_categorical:
                 goes_left = (shared_set[b >> 5] >> np.uint32(b & 31)) & np.uint32(1) == 1
             else:
-                goes_left = b <= found[0] if b < n_bins else found[1] == 1
+                goes_left = b <= split[0] if b < n_bins else split[1] == 1
             if goes_left:
                 lg += g[b]
                 lh += h[b]
@@ -307,7 +311,7 @@ def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n
         total_g, total_h, total_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
         parent = score(total_g * units[0], total_h * units[1], ridge)
         gain[v] = _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, counted)
-        node[v, STATE], node[v, FEATURE], node[v, BIN], node[v, MISSING_LEFT] = OPEN, feature, found[0], found[1]
+        node[v, STATE], node[v, FEATURE], node[v, BIN], node[v, MISSING_LEFT] = OPEN, feature, split[0], split[1]
         node[v, LEFT_G], node[v, LEFT_H] = lg, lh
         if is_categorical:
             for word in range(8):
@@ -316,6 +320,6 @@ def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n
 
 @kernel
 def close(level, node):
-    """Nothing is to be gained by splitting these."""
+    """Close nodes that have no split with a gain."""
     for v in level:
         node[v, STATE] = CLOSED

@@ -1,10 +1,10 @@
 // Split search: complete the histograms of the last level's children and find the best split of each. A team of warps to
-// a line and feature (teams.cuh), of which one searches the child's cells and one its sibling's; the last warp of a node
+// a line and feature (groups.cuh), of which one searches the child's cells and one its sibling's; the last warp of a node
 // takes the best feature, the last block of all chooses which nodes are split.
 //
 // Compiled for one CELLS and COUNTS (as histogram.cu) and SETS (1: some feature is categorical).
 
-// What is told besides where there are constraints.
+// Further parameters under monotone constraints.
 #if MONOTONE
 #define WITHIN , Bounds *bounds, const i32 *__restrict__ directions
 #else
@@ -13,11 +13,11 @@
 
 // Over the features: the first of the largest gains becomes the node's split, or the node is closed. By one warp.
 static __device__ void take_best(Node *node, const Candidate *candidates, const i32 *features, const i32 *kinds,
-                                 i32 t, const Lots &lots)
+                                 i32 t, const GainNoise &noise)
 {
     const i32 lane = threadIdx.x & 31;
     f64 gain = 0.0;
-    const i32 key = feature_of(candidates, features, t, number_of(node->sum_g, node->sum_h), lots, gain);
+    const i32 key = feature_of(candidates, features, t, number_of(node->sum_g, node->sum_h), noise, gain);
     if (key == NO_KEY) {
         if (lane == 0)
             node->state = CLOSED;
@@ -70,7 +70,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 }
 #endif
 
-// Blocks that a multiprocessor should hold: of the largest variants two would spill registers.
+// Blocks that a multiprocessor should hold: with two, the largest variants would spill registers.
 #if CELLS == 256 && SETS && (COUNTS || MONOTONE || DISTURBED)
 #define BLOCKS 1
 #else
@@ -80,10 +80,11 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // Lines first_line .. last_line - 1, each of a child that was built and, if it has one, its sibling. slots: histograms
 // are kept of nodes in slots below this. choose: after these lines, splits are chosen; 1: of the level, 2: best first.
 // kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
-// cell is among those of a histogram, in units of CELLS. deviation and what follows: Lots (contest.cuh).
+// cell is among those of a histogram, in units of CELLS. deviation and what follows: GainNoise (random_strength.cuh).
 // contest[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
-// Of shards, partials are what all of them have (shards.cu), and a last argument tells the rows that are here.
-// chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (subsets.cu); 0: all do.
+// With shards, partials are the sums of all of them (shards.cu), and a last argument tells the rows that are here.
+// chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (feature_subsets.cu); 0:
+// all do.
 // Under constraints, bounds are those of every node that was searched, and directions those of all features.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
@@ -93,15 +94,15 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
          i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
          const u32 *__restrict__ chosen, i32 words WITHIN ROWS_HERE)
 {
-    const Lots lots = {deviation, {seed_low, seed_high, *iteration, name}, table};
+    const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Room rooms[WARPS];
     const i32 t = contest[0], lane = threadIdx.x & 31, warp = threadIdx.x >> 5, stop = min(last_line, state->n_lines);
     const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
     const Store at = {partials, partial_counts, sums, counts, contest[1] * contest[2], base};
-    const Teams teams = teams_for(lines, first_line, stop, t);
-    for (i32 first = teams.first; first < teams.jobs; first += teams.step) {
-        const i32 job = first + warp / teams.size, part = warp % teams.size;
-        const bool some = job < teams.jobs;
+    const WarpGroups groups = groups_for(lines, first_line, stop, t);
+    for (i32 first = groups.first; first < groups.jobs; first += groups.step) {
+        const i32 job = first + warp / groups.size, part = warp % groups.size;
+        const bool some = job < groups.jobs;
         const i32 which = some ? job / t : 0, j = some ? job % t : 0;
         const Line line = lines[first_line + which];
         const bool built = some && nodes[line.node].state == FRESH;
@@ -110,7 +111,7 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
         const Node node = nodes[max(v, 0)];
         const i32 kind = kinds[features[j]], missing = kind & 0xffff;
         Cells cells;
-        complete(cells, rooms, at, line, which, teams.size, built || other, v < 0 ? -1 : node.slot, places[j],
+        complete(cells, rooms, at, line, which, groups.size, built || other, v < 0 ? -1 : node.slot, places[j],
                  missing + 1, node.slot < slots && node.depth + 1 < rule->max_depth);
         __syncthreads(); // from here on a warp's room is its own
         if (v >= 0) {
@@ -143,7 +144,7 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
             if (lane == 0)
                 candidate->found = found;
             if (last_warp(arrived + child, t))
-                take_best(nodes + v, candidates + child * t, features, kinds, t, lots);
+                take_best(nodes + v, candidates + child * t, features, kinds, t, noise);
         }
     }
     if (choose && last_block(&state->arrived)) {

@@ -34,57 +34,57 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 @kernel
 def search(
-    histograms, counts, spare, shared, fresh, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows, first,
-    last, general, root, by_node, gains, found, left_sets,
+    histograms, counts, spare, shared, new_pairs, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows,
+    first, last, general, root, by_node, gains, splits, left_sets,
 ):  # fmt: skip
-    """Features [first, last) of every fresh pair: complete both histograms, then look for the best splits.
+    """Features [first, last) of every new pair: complete both histograms, then look for the best splits.
 
-    fresh (p, 3) int64: built node, its sibling or -1, and their parent. shared (p, threads) int64: lines of ``spare``
-    that hold a part of the built node, or -1. kinds (t,) uint8: 1 if categorical; None if none is. defaults (t,)
-    int64: bin of an absent entry, -1 if dense. counts (slots, n_cells) int32, or (1, 0) if a leaf may be one row.
+    new_pairs (p, 3) int64: built node, its sibling or -1, and their parent. shared (p, threads) int64: lines of
+    ``spare`` that hold a part of the built node, or -1. kinds (t,) uint8: 1 if categorical; None if none is. defaults
+    (t,) int64: bin of an absent entry, -1 if dense. counts (slots, n_cells) int32, or (1, 0) if a leaf may be one row.
     general: None where ``best_cut`` will do for every numeric feature: nodes are narrow, rows do not count, all cuts
     compete, a leaf has its own value, and reg_lambda is below MOST_RIDGE units; else True.
     root (t, 8) uint32: the cuts by which the root may be split, (0, 8) for all. by_node (2p, t) bool: the features by
     which each node may be, (0, 0) for all.
-    gains (2p, t) float64, found (2p, t, 4) int64, left_sets (2p, t, 8) uint32: what ``general_cut`` and
+    gains (2p, t) float64, splits (2p, t, 4) int64, left_sets (2p, t, 8) uint32: what ``general_cut`` and
     ``best_set`` say, lines 2i and 2i + 1 for the built node and the sibling of pair i.
     """
     n = np.empty(257 if counts.shape[1] > 0 else 0, np.int64)
-    room = np.empty(257, np.int64), np.empty(257, np.int64), n, np.empty(257, np.float64)
+    scratch = np.empty(257, np.int64), np.empty(257, np.int64), n, np.empty(257, np.float64)
     narrow_room = np.empty(ROOM, np.int64), np.empty(ROOM, np.float32)
     least = least_units(units[1], rule[1])
-    for i in range(fresh.shape[0]):
+    for i in range(new_pairs.shape[0]):
         begin = first
         while begin < last:  # so many features at a time as have their cells, of three nodes, in the nearest cache
             end = begin + 1
             while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
                 end += 1
-            complete(i, histograms, spare, shared, fresh, node, starts, defaults, narrow_rows, begin, end)
+            complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, begin, end)
             for side in range(2):
-                at = fresh[i, side]
-                if at >= 0 and node[at, STATE] == FRESH:
-                    slot, rows = node[at, SLOT], node[at, END] - node[at, BEGIN]
+                v = new_pairs[i, side]
+                if v >= 0 and node[v, STATE] == FRESH:
+                    slot, rows = node[v, SLOT], node[v, END] - node[v, BEGIN]
                     count = counts[slot] if counts.shape[1] > 0 else counts[0]
                     _search_node(
-                        histograms[slot], rows <= narrow_rows, count, rows, node[at, SUM_G], node[at, SUM_H], starts,
-                        n_bins, kinds, units, rule, least, begin, end, room, narrow_room, general,
-                        root if at == 0 else root[:0],
+                        histograms[slot], rows <= narrow_rows, count, rows, node[v, SUM_G], node[v, SUM_H], starts,
+                        n_bins, kinds, units, rule, least, begin, end, scratch, narrow_room, general,
+                        root if v == 0 else root[:0],
                         by_node[2 * i + side if by_node.shape[0] > 0 else 0 : 2 * i + side + 1], gains[2 * i + side],
-                        found[2 * i + side], left_sets[2 * i + side],
+                        splits[2 * i + side], left_sets[2 * i + side],
                     )  # fmt: skip
             begin = end
 
 
 @kernel
 def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, kinds, units, rule, least, first, last,
-                 room, narrow_room, general, bits, may, gains, found, left_sets):  # fmt: skip
+                 scratch, narrow_room, general, bits, may, gains, splits, left_sets):  # fmt: skip
     """Features [first, last) of one node whose histogram is complete there.
 
     room, narrow_room: scratch arrays, for g, h, rows and gains, and for ``best_cut``; least: see ``least_units``.
 
     bits (t, 8) uint32: the cuts that compete, (0, 8) for all. may (1, t) bool: the features that do, (0, t) for all.
     """
-    g, h, n, cut_gains = room
+    g, h, n, cut_gains = scratch
     running, about = narrow_room
     unit_g, unit_h, ridge, least_h, least_gain = units[0], units[1], rule[0], rule[1], rule[2]
     restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
@@ -105,50 +105,50 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
             gains[j] = only_cut(
                 lg, lh, total_g, total_h, parent, unit_g, unit_h, ridge, least_h, least_gain, rule[5]
             )  # fmt: skip
-            found[j, 0], found[j, 1], found[j, 2], found[j, 3] = 0, 1 if lh > total_h - lh else 0, lg, lh
+            splits[j, 0], splits[j, 1], splits[j, 2], splits[j, 3] = 0, 1 if lh > total_h - lh else 0, lg, lh
             continue
         if quick and not is_categorical:
-            gains[j] = best_cut(cells, begin, size - 1, total, parent, least, units, rule, running, about, found[j])
+            gains[j] = best_cut(cells, begin, size - 1, total, parent, least, units, rule, running, about, splits[j])
             continue
         for c in range(size if n.shape[0] > 0 else 0):  # a slice would bring numba's text of its error: 2 s to compile
             n[c] = counts[begin + c]
         if kinds is not None and is_categorical:
             read(cells, narrow, begin, size, g, h)
-            gains[j] = best_set(g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, found[j], left_sets[j])
+            gains[j] = best_set(g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, splits[j], left_sets[j])
         elif general is not None:  # decided when this is compiled, too
             read_running(cells, narrow, begin, size - 1, g, h)
             gains[j] = general_cut(
                 g, h, n, n_bins[j], total_g, total_h, rows, units, rule, restricted, bits[j] if restricted else every,
-                cut_gains, found[j],
+                cut_gains, splits[j],
             )  # fmt: skip
 
 
 @kernel
-def pick(fresh, node, gain, left_set, features, kinds, gains, found, left_sets, slots):
+def pick(new_pairs, node, gain, left_set, features, kinds, gains, splits, left_sets, slots):
     """Over the features: the first of the largest gains becomes the node's split, or the node is closed.
 
     slots: a stack of free slots, its height first; a node that cannot be split gives its own back.
     """
-    for i in range(fresh.shape[0]):
+    for i in range(new_pairs.shape[0]):
         for side in range(2):
-            at = fresh[i, side]
-            if at < 0:
+            v = new_pairs[i, side]
+            if v < 0:
                 continue
             line, best = 2 * i + side, -1
-            if node[at, STATE] == FRESH:
+            if node[v, STATE] == FRESH:
                 for j in range(features.shape[0]):
-                    if gains[line, j] > gain[at]:
-                        gain[at] = gains[line, j]
+                    if gains[line, j] > gain[v]:
+                        gain[v] = gains[line, j]
                         best = j
             if best < 0:
-                node[at, STATE] = CLOSED
+                node[v, STATE] = CLOSED
                 slots[0] += 1
-                slots[slots[0]] = node[at, SLOT]
+                slots[slots[0]] = node[v, SLOT]
                 continue
-            node[at, STATE] = OPEN
-            node[at, FEATURE] = features[best]
-            node[at, BIN], node[at, MISSING_LEFT] = found[line, best, 0], found[line, best, 1]
-            node[at, LEFT_G], node[at, LEFT_H] = found[line, best, 2], found[line, best, 3]
+            node[v, STATE] = OPEN
+            node[v, FEATURE] = features[best]
+            node[v, BIN], node[v, MISSING_LEFT] = splits[line, best, 0], splits[line, best, 1]
+            node[v, LEFT_G], node[v, LEFT_H] = splits[line, best, 2], splits[line, best, 3]
             if kinds[best] == 1:
                 for word in range(8):
-                    left_set[at, word] = left_sets[line, best, word]
+                    left_set[v, word] = left_sets[line, best, word]

@@ -16,24 +16,24 @@ complete_histograms(const uint2 *partials, const u32 *partial_counts, longlong2 
     const i32 t = contest[0], stop = min(last_line, state->n_lines);
     const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
     const Store at = {partials, partial_counts, sums, counts, contest[1] * contest[2], base};
-    const Teams teams = teams_for(lines, first_line, stop, t);
+    const WarpGroups groups = groups_for(lines, first_line, stop, t);
     __shared__ Room rooms[WARPS];
-    for (i32 first = teams.first; first < teams.jobs; first += teams.step) {
-        const i32 job = first + (threadIdx.x >> 5) / teams.size, part = (threadIdx.x >> 5) % teams.size;
-        const bool some = job < teams.jobs;
+    for (i32 first = groups.first; first < groups.jobs; first += groups.step) {
+        const i32 job = first + (threadIdx.x >> 5) / groups.size, part = (threadIdx.x >> 5) % groups.size;
+        const bool some = job < groups.jobs;
         const i32 which = some ? job / t : 0, j = some ? job % t : 0;
         const Line line = lines[first_line + which];
         const bool built = some && nodes[line.node].state == FRESH;
         const bool other = some && line.sibling >= 0 && nodes[line.sibling].state == FRESH;
         const i32 slot = part == 0 && built ? nodes[line.node].slot : part == 1 && other ? nodes[line.sibling].slot : -1;
         Cells cells;
-        complete(cells, rooms, at, line, which, teams.size, built || other, slot, places[j],
+        complete(cells, rooms, at, line, which, groups.size, built || other, slot, places[j],
                  (kinds[features[j]] & 0xffff) + 1, true);
         __syncthreads();
     }
 }
 
-// What each candidate gains at node v. By one warp.
+// Gain of each candidate at node v. By one warp.
 static __device__ void gains_at(const Node &node, const Level &level, const Ends *ends, i32 size, const Store &at,
                                 i32 place, i32 kind, Terms terms, f64 *gains)
 {
@@ -129,11 +129,11 @@ static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const 
 // The level's split at each of its nodes, or none. By one block, a warp to a node.
 static __device__ void share_split(const Candidate *candidates, i32 t, const i32 *features, const i32 *places,
                                    const i32 *kinds, const Store &at, Node *nodes, i32 begin, i32 end,
-                                   const State *state, const Rule *rule, const Lots &lots)
+                                   const State *state, const Rule *rule, const GainNoise &noise)
 {
     const i32 lane = threadIdx.x & 31;
     f64 gain = 0.0;
-    const i32 key = feature_of(candidates, features, t, number_of(nodes[begin].depth, 0), lots, gain);
+    const i32 key = feature_of(candidates, features, t, number_of(nodes[begin].depth, 0), noise, gain);
     for (i32 v = begin + (threadIdx.x >> 5); v < end; v += WARPS) {
         Node &node = nodes[v];
         if (node.state != FRESH)
@@ -185,7 +185,7 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
                Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 slots, f64 deviation,
                u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table ROWS_HERE)
 {
-    const Lots lots = {deviation, {seed_low, seed_high, *iteration, name}, table};
+    const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Level level;
     __shared__ f64 gains[WARPS * CANDIDATES];
 #if SETS
@@ -203,7 +203,7 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
         __syncthreads();
     }
     if (last_block(&state->arrived)) {
-        share_split(candidates, t, features, places, kinds, at, nodes, begin, end, state, rule, lots);
+        share_split(candidates, t, features, places, kinds, at, nodes, begin, end, state, rule, noise);
         choose_level(state, nodes, {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots, HERE});
     }
 }

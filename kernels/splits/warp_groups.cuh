@@ -1,12 +1,12 @@
-// Warps of a block that complete the histograms of one feature together: of a child that was built, and of its sibling.
+// Groups of warps that complete the histograms of one feature together: of the child that was built and of its sibling.
 //
-// Each warp of a team adds up some of the stretches of rows; then the first has the child's histogram, and the second
+// Each warp of a group adds up some of the stretches of rows; then the first has the child's histogram, and the second
 // the sibling's, which is its parent's less that.
 
 #define THREADS 256
 constexpr int WARPS = THREADS / 32;
 
-// What a warp hands to the others of its team, and afterwards its own.
+// Sums that a warp hands to the others of its group, and afterwards its own.
 struct Handed {
     longlong2 sums[PER_LANE][32];
     i32 rows[COUNTS ? PER_LANE : 1][32];
@@ -32,33 +32,33 @@ static __device__ __forceinline__ void lay(Handed &handed, const Cells &cells, i
     }
 }
 
-// What the teams of a launch share out: a line and a feature to a team at a time.
-struct Teams {
-    i32 size;           // warps of a team: 2, 4 or 8
+// Work of the groups of a launch: a line and a feature per group at a time.
+struct WarpGroups {
+    i32 size;           // warps of a group: 2, 4 or 8
     i32 jobs;           // lines times features
     i32 first, step;    // jobs of a block: first .. first + WARPS / size - 1, then as many one step further
 };
 
-// As many warps to a team as there are, and not many more than it has stretches.
-static __device__ __forceinline__ Teams teams_for(const Line *lines, i32 first_line, i32 stop, i32 features)
+// As many warps to a group as there are, and not many more than it has stretches.
+static __device__ __forceinline__ WarpGroups groups_for(const Line *lines, i32 first_line, i32 stop, i32 features)
 {
     const i32 n = max(stop - first_line, 0), grid = gridDim.x;
     const i32 stretches = n ? lines[stop - 1].first_tile + lines[stop - 1].n_tiles - lines[first_line].first_tile : 0;
-    Teams teams = {2, n * features, 0, 0};
-    while (teams.size < WARPS && teams.jobs * 2 * teams.size <= grid * WARPS && teams.size * n < stretches)
-        teams.size *= 2;
-    const i32 at_once = WARPS / teams.size;
-    teams.first = blockIdx.x * at_once;
-    teams.step = grid * at_once;
-    return teams;
+    WarpGroups groups = {2, n * features, 0, 0};
+    while (groups.size < WARPS && groups.jobs * 2 * groups.size <= grid * WARPS && groups.size * n < stretches)
+        groups.size *= 2;
+    const i32 at_once = WARPS / groups.size;
+    groups.first = blockIdx.x * at_once;
+    groups.step = grid * at_once;
+    return groups;
 }
 
-// What the stretches that fall to this warp have of a line's histogram of one feature.
+// Sums of this warp's stretches in a line's histogram of one feature.
 static __device__ __forceinline__ void add_share(Cells &cells, const Store &at, const Line &line, i32 number, i32 place,
-                                                 i32 team)
+                                                 i32 warps)
 {
     const i64 tile = (i64)at.columns * CELLS;
-    const i32 part = (threadIdx.x >> 5) % team;
+    const i32 part = (threadIdx.x >> 5) % warps;
     if (SHARDED) {
         if (part == 0)
             add_line(cells, (const i64 *)at.partials + SHARED_HEAD + number * tile * (2 + COUNTS), (i32)tile, place);
@@ -66,28 +66,28 @@ static __device__ __forceinline__ void add_share(Cells &cells, const Store &at, 
     }
     const i64 begin = (line.first_tile - at.base) * tile + (i64)place * CELLS;
 #pragma unroll 2
-    for (i32 t = part; t < line.n_tiles; t += team)
+    for (i32 t = part; t < line.n_tiles; t += warps)
         add_partial(cells, at.partials + begin + t * tile, at.partial_counts + (begin + t * tile) * COUNTS);
 }
 
-// The histogram of one feature at this warp's child: the line's own in the first warp of a team, its sibling's in the
+// The histogram of one feature at this warp's child: the line's own in the first warp of a group, its sibling's in the
 // second. number: of the line, among those whose sums are there. needed: whether one of the two is asked for; slot: of
 // this warp's child, if it is; else -1. size: cells of the feature. All threads of the block.
 static __device__ __forceinline__ void complete(Cells &cells, Room *rooms, const Store &at, const Line &line, i32 number,
-                                                i32 team, bool needed, i32 slot, i32 place, i32 size, bool keep)
+                                                i32 warps, bool needed, i32 slot, i32 place, i32 size, bool keep)
 {
-    const i32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, part = warp % team;
+    const i32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, part = warp % warps;
     const i64 own = (i64)slot * at.columns * CELLS + (i64)place * CELLS;
     load(cells, nullptr, nullptr, 0);
     if (needed)
-        add_share(cells, at, line, number, place, team);
+        add_share(cells, at, line, number, place, warps);
     lay(rooms[warp].handed, cells, size);
     load(cells, at.sums + own, at.counts + own * COUNTS, slot >= 0 && part ? size : 0);
     __syncthreads();
     if (slot < 0)
         return;
     const i32 sign = part ? -1 : 1;
-    for (i32 other = warp - part; other < warp - part + team; ++other) {
+    for (i32 other = warp - part; other < warp - part + warps; ++other) {
         const Handed &handed = rooms[other].handed;
 #pragma unroll
         for (i32 k = 0; k < PER_LANE; ++k) {

@@ -13,7 +13,7 @@ import pytest
 import gpuboost as gb
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.errors import WorkerError
-from gpuboost.execution.machines import Machine
+from gpuboost.execution.machines import BackendFactory
 from gpuboost.execution.messages import Failure, Pull, Push
 from gpuboost.execution.threads import Threads
 from gpuboost.types import Candidates, Gradients, Sample, Target
@@ -96,7 +96,7 @@ class Slow:
 def test_what_a_worker_says_too_late_is_not_heard() -> None:
     values = np.ones((1, 3), np.float32)
     target, fit = Target(0, None, Gradients(values, values)), Slow()
-    engine = Threads(patience=0.2).start(cast(Any, fit), Machine(Cpu(1)), 2)
+    engine = Threads(patience=0.2).start(cast(Any, fit), BackendFactory(Cpu(1)), 2)
     engine.submit(0, Pull(0, 0, target, Sample()))
     engine.submit(1, Pull(1, 0, target, Sample()))
     assert isinstance(engine.wait(), Push)  # of the other one

@@ -23,7 +23,7 @@ from gpuboost.losses.protocol import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.types import Limits, TrainingSet
 
-LAUNCHES = ("sort_runs", "place_documents", "pull_pairs", "finish_lists")
+LAUNCHES = ("sort_runs", "place_documents", "pair_lambdas", "finish_lists")
 SHORT, LONG, ROUNDS = 30, 600, 5
 BYTES_PER_DOCUMENT = 190
 

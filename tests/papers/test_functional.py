@@ -11,7 +11,7 @@ import gpuboost as gb
 from gpuboost.backends import get
 from gpuboost.backends.numerics.line_search import pinball
 from gpuboost.base_learners import line
-from gpuboost.components import Estimated, Smooth
+from gpuboost.components import EstimatorComponent, SmoothTerm
 from gpuboost.learners import CategoricalRidge, Linear, Spline, TensorSpline
 from gpuboost.learners.families.basis import Axes, b_splines
 from gpuboost.types import Cuts, TrainingSet
@@ -61,8 +61,8 @@ def test_tf1_a_projection_is_as_long_as_a_line_search_wants_it(family: Any) -> N
     searched = gb.GradientBoostingRegressor(step="line_search", **given).fit(x, y)
     residual = y - float(constant.ensemble_.bias[0])
     for one, other in zip(constant.ensemble_.components, searched.ensemble_.components, strict=True):
-        assert isinstance(one, Smooth)
-        assert isinstance(other, Smooth)
+        assert isinstance(one, SmoothTerm)
+        assert isinstance(other, SmoothTerm)
         assert one.space.grid.features == other.space.grid.features
         np.testing.assert_allclose(one.coefficients, other.coefficients, rtol=1e-5, atol=1e-7)
         feature = one.space.grid.features[0]
@@ -95,7 +95,7 @@ def test_tf2_every_round_keeps_the_descent_lemma(loss: str, task: str) -> None:
         gradients = CPU.gradients(model.loss_, scores, data, sigma)
         one.add(CPU, scores, factor, data)
         after = CPU.losses(model.loss_, scores, data).sum()
-        if isinstance(one, Estimated):
+        if isinstance(one, EstimatorComponent):
             made += 1
             e = line.edge(line.vectors(CPU, gradients, 0)[0], one.values(x))
             assert e > 0.0
@@ -124,7 +124,7 @@ def test_tf4_small_steps_feature_by_feature_come_to_ordinary_least_squares() -> 
     exact = np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), y, rcond=None)[0]
     slopes = np.zeros(3)
     for one, factor in zip(model.ensemble_.components, model.ensemble_.factors, strict=True):
-        if isinstance(one, Smooth):
+        if isinstance(one, SmoothTerm):
             slopes[one.space.grid.features[0]] += factor * one.coefficients[1]
     np.testing.assert_allclose(slopes, exact[1:], atol=1e-5)
     np.testing.assert_allclose(model.predict(x), np.column_stack([np.ones(len(x)), x]) @ exact, atol=1e-5)
@@ -220,7 +220,7 @@ def test_tf7_it_is_what_a_component_of_the_absolute_loss_is_scaled_by() -> None:
         "absolute_error", n_estimators=1, learning_rate=1.0, base_learner=Direction()
     ).fit(x, y)
     (one,) = model.ensemble_.components
-    assert isinstance(one, Estimated)
+    assert isinstance(one, EstimatorComponent)
     residual, f = y - model.ensemble_.bias[0], one.values(x)
     losses = [np.abs(residual - rho * f).sum() for rho in residual / f]
     assert np.abs(residual - one.coefficient * f).sum() == pytest.approx(min(losses), abs=1e-9)
@@ -244,7 +244,7 @@ def test_tf8_what_is_added_up_predicts_what_its_rounds_do(loss: str) -> None:
     families = [Linear(), Spline(), TensorSpline(pairs=((0, 2),)), gb.learners.Tree()]
     model = gb.GradientBoostingRegressor(loss, n_estimators=200, base_learner=families).fit(x, y)
     kinds = {type(one).__name__ for one in model.ensemble_.components}
-    assert kinds >= {"Smooth"}
+    assert kinds >= {"SmoothTerm"}
     np.testing.assert_allclose(list(model.staged_predict(x))[-1], model.predict(x), rtol=1e-12, atol=1e-12)
 
 
@@ -295,7 +295,7 @@ def test_the_more_flexible_family_does_not_always_win() -> None:
 
     def note(progress: Any) -> None:
         (one,) = progress.ensemble.components[-1:]
-        won.append(one.space.family if isinstance(one, Smooth) else "none")
+        won.append(one.space.family if isinstance(one, SmoothTerm) else "none")
 
     gb.GradientBoostingRegressor(
         n_estimators=20, base_learner=[Spline(), CategoricalRidge()], categorical_features=[1], callbacks=[note]

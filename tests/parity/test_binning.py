@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.kernels.binning import binning
 from gpuboost.kernels.binning.binning import dense_bins, rounded_down
 from gpuboost.kernels.binning.binning_sparse import sparse_bins
@@ -43,7 +43,7 @@ def check(x: np.ndarray, thresholds: Arrays, categories: tuple[np.ndarray | None
     categories = categories or (None,) * len(thresholds)
     expected = defined(x, thresholds, categories)
     for order in "CF":
-        for run, parts in ((alone, 1), (Team(3).run, 3)):
+        for run, parts in ((alone, 1), (ThreadPool(3).run, 3)):
             rows, columns = dense_bins(np.asarray(x, order=order), thresholds, categories, run, parts)
             np.testing.assert_array_equal(columns, expected)
             np.testing.assert_array_equal(rows, expected.T)
@@ -161,7 +161,7 @@ def test_sparse_bins_are_the_dense_ones(dtype: type, parts: int, rng: np.random.
     )
     for index in (np.int32, np.int64):
         arrays = matrix.indptr.astype(index), matrix.indices.astype(index), matrix.data
-        run = alone if parts == 1 else Team(parts).run
+        run = alone if parts == 1 else ThreadPool(parts).run
         default, row_start, feature, row_bin, column_start, row, column_bin = sparse_bins(*arrays, cuts, run, parts)
         by_row = np.repeat(default[:, None], 120, axis=1)
         by_column = by_row.copy()

@@ -16,7 +16,7 @@ from gpuboost import boosting, losses
 from gpuboost.backends import get
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners.competition import Competition
-from gpuboost.components import Nothing, Smooth
+from gpuboost.components import EmptyComponent, SmoothTerm
 from gpuboost.data.weights import split_weights
 from gpuboost.learners import CategoricalRidge, Linear, LinearTree, RandomGroups, Spline, TensorSpline, Tree
 from gpuboost.model import file
@@ -103,7 +103,9 @@ def saved() -> dict[str, Any]:
     families = (Spline(knots=3), CategoricalRidge(df=2.0), LinearTree(max_depth=1))
     recipe = Recipe(losses.SquaredError(), rounds=9, learners=RandomGroups(1), base_learner=Competition(families))
     ensemble = grown(get("cpu", 1), recipe, x, y, None, cuts)
-    nothing = replace(ensemble, components=(*ensemble.components, Nothing(0, 9)), factors=(*ensemble.factors, 0.1))
+    nothing = replace(
+        ensemble, components=(*ensemble.components, EmptyComponent(0, 9)), factors=(*ensemble.factors, 0.1)
+    )
     found: dict[str, Any] = json.loads(text(nothing))
     assert {one["kind"] for one in found["components"]} == {"smooth", "lines", "nothing"}
     return found
@@ -181,4 +183,4 @@ def test_values_that_training_never_saw() -> None:
     known = model.predict(own[0])
     share = np.bincount(x[:, 1].astype(int)) / 300
     assert model.predict(unknown)[0] == pytest.approx(float(known @ share), abs=1e-9)
-    assert all(isinstance(one, Smooth) for one in model.ensemble_.components)
+    assert all(isinstance(one, SmoothTerm) for one in model.ensemble_.components)

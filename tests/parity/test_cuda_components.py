@@ -24,9 +24,9 @@ from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.backends.cuda.store import PLACES
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
-from gpuboost.backends.smoothing import Plan
+from gpuboost.backends.smoothing import SmoothingPlan
 from gpuboost.base_learners.competition import Competition
-from gpuboost.components import Grid, Leaves, Nothing, Smooth, Space
+from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.data.weights import split_weights
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.learners import CategoricalRidge, Linear, LinearTree, RandomGroups, Spline, TensorSpline, Tree
@@ -97,7 +97,7 @@ def test_a_device_grows_what_the_reference_grows(
     machines = [Reference(), get("cpu", 2), Cuda(device())]
     models = [grown(machine, recipe, x, y, weight, cuts) for machine in machines]
     assert text(models[0]) == text(models[1]) == text(models[2])
-    assert {type(one) for one in models[0].components} <= {Smooth, Nothing, Leaves}
+    assert {type(one) for one in models[0].components} <= {SmoothTerm, EmptyComponent, TreeComponent}
     expected = models[0]
     for machine in machines[1:]:
         assert machine.predict(expected, x).tobytes() == machines[0].predict(expected, x).tobytes()
@@ -181,7 +181,7 @@ def test_fits_of_some_spaces_of_a_plan(d: int) -> None:
         first = (np.arange(c) % 3).astype(np.int32)
         basis, penalty = rng.normal(size=(c, 2)), np.tile([2.0, -1.0], (4, 1))
         spaces.append(Space("spline", grid, first, basis, np.full(4, 0.25), penalty, 0.1))
-    plan, backend = Plan.of(tuple(spaces)), Cuda(device(), threads=1 if d == 9 else 3)
+    plan, backend = SmoothingPlan.of(tuple(spaces)), Cuda(device(), threads=1 if d == 9 else 3)
     for _ in range(4):
         chosen = np.flatnonzero(rng.random(len(spaces)) < 0.4).astype(np.int32)
         chosen = chosen if len(chosen) else np.array([0], np.int32)
@@ -297,7 +297,7 @@ def test_trees_that_win_now_and_then_outlive_their_places() -> None:
     recipe = Recipe(losses.Softmax(3), 110, 0.3, base_learner=families, learners=RandomGroups(1))
     runtime = emulated_runtime()
     found, expected = (grown(one, recipe, x, y, weight, cuts) for one in (Cuda(runtime), get("cpu", 2)))
-    assert PLACES < sum(isinstance(one, Leaves) for one in expected.components) < 3 * 110
+    assert PLACES < sum(isinstance(one, TreeComponent) for one in expected.components) < 3 * 110
     assert text(found) == text(expected)
     assert runtime.cp.counts["graph"] == 0
 

@@ -15,9 +15,9 @@ from support.strategies import Array, probing_rows, random_cuts, random_ensemble
 
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.numerics.exact_sums import integers
-from gpuboost.backends.prediction import forest
-from gpuboost.backends.prediction.flat_trees import Programme
-from gpuboost.backends.prediction.forest import Forest
+from gpuboost.backends.prediction import predictor
+from gpuboost.backends.prediction.flat_forest import FlatForest
+from gpuboost.backends.prediction.predictor import ForestPredictor
 from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import InputError
@@ -58,13 +58,13 @@ def scores_by_definition(ensemble: Ensemble, x: Array) -> Array:
 
 def predicted(ensemble: Ensemble, x: object, n: int) -> Array:
     out = np.full((ensemble.n_outputs, n), np.nan)
-    forest.predict(Forest.of(ensemble), x, 0, n, out)
+    predictor.predict(ForestPredictor.of(ensemble), x, 0, n, out)
     return out
 
 
 def leaves(ensemble: Ensemble, x: object, n: int) -> Array:
     out = np.full((n, len(ensemble.trees)), -1, np.int32)
-    forest.leaves(Forest.of(ensemble), x, 0, n, out)
+    predictor.leaves(ForestPredictor.of(ensemble), x, 0, n, out)
     return out
 
 
@@ -135,7 +135,7 @@ def test_a_category_is_met_exactly_or_is_missing() -> None:
 def test_layout_and_length_leave_no_trace(dtype: type) -> None:
     ensemble = random_ensemble(7, n_columns=9, rounds=6, n_outputs=2, max_leaves=40)
     x = probing_rows(ensemble, 1300, 7, dtype)
-    whole, prepared = predicted(ensemble, x, 1300), Forest.of(ensemble)
+    whole, prepared = predicted(ensemble, x, 1300), ForestPredictor.of(ensemble)
     read_only = x.copy()
     read_only.flags.writeable = False
     for other in (np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2], read_only, rows_of(x)):
@@ -143,7 +143,7 @@ def test_layout_and_length_leave_no_trace(dtype: type) -> None:
     for size in (1, 37, 512, 1024):
         out = np.full((2, 1300), np.nan)
         for start in range(0, 1300, size):
-            forest.predict(prepared, x, start, min(start + size, 1300), out)
+            predictor.predict(prepared, x, start, min(start + size, 1300), out)
         np.testing.assert_array_equal(out, whole)
 
 
@@ -185,7 +185,7 @@ def test_staged_predictions_are_those_of_the_first_rounds() -> None:
     for scale in (1.0, 0.5):
         ensemble = random_ensemble(13, rounds=5, n_outputs=3, scale=scale)
         x = probing_rows(ensemble, 600, 13)
-        stages = list(forest.staged_predict(Forest.of(ensemble), x))
+        stages = list(predictor.staged_predict(ForestPredictor.of(ensemble), x))
         assert len(stages) == 5
         for rounds, scores in enumerate(stages, start=1):
             np.testing.assert_array_equal(scores, predicted(ensemble.first(rounds), x, 600))
@@ -196,19 +196,21 @@ def test_an_ensemble_without_trees_is_its_bias() -> None:
     x = probing_rows(ensemble, 5, 17)
     np.testing.assert_array_equal(predicted(ensemble, x, 5), np.repeat(ensemble.bias[:, None], 5, axis=1))
     assert leaves(ensemble, x, 5).shape == (5, 0)
-    assert list(forest.staged_predict(Forest.of(ensemble), x)) == []
+    assert list(predictor.staged_predict(ForestPredictor.of(ensemble), x)) == []
 
 
 def test_no_rows() -> None:
     ensemble = random_ensemble(18)
     assert predicted(ensemble, np.empty((0, 5)), 0).shape == (1, 0)
-    assert [scores.shape for scores in forest.staged_predict(Forest.of(ensemble), np.empty((0, 5)))] == [(1, 0)] * 4
+    assert [scores.shape for scores in predictor.staged_predict(ForestPredictor.of(ensemble), np.empty((0, 5)))] == [
+        (1, 0)
+    ] * 4
 
 
 def test_wide_data_of_which_little_is_used() -> None:
     ensemble = random_ensemble(19, n_columns=3000, rounds=3, max_leaves=10)
-    prepared = Forest.of(ensemble)
-    assert len(prepared.programme.features) <= 30
+    prepared = ForestPredictor.of(ensemble)
+    assert len(prepared.flat_forest.features) <= 30
     x = probing_rows(ensemble, 40, 19)
     np.testing.assert_array_equal(predicted(ensemble, x, 40), scores_by_definition(ensemble, x))
 
@@ -216,7 +218,7 @@ def test_wide_data_of_which_little_is_used() -> None:
 def test_a_forest_survives_pickling() -> None:
     ensemble = random_ensemble(23)
     x, out = probing_rows(ensemble, 100, 23), np.empty((1, 100))
-    forest.predict(pickle.loads(pickle.dumps(Forest.of(ensemble))), x, 0, 100, out)
+    predictor.predict(pickle.loads(pickle.dumps(ForestPredictor.of(ensemble))), x, 0, 100, out)
     np.testing.assert_array_equal(out, predicted(ensemble, x, 100))
 
 
@@ -275,10 +277,10 @@ def test_routing_of_binned_rows(max_leaves: int, n: int) -> None:
     want = route_by_definition(nodes, cuts, bins.rows)
     default = np.array([rng.integers(0, b + 1) for b in cuts.n_bins], np.uint8)
     for form in (bins, as_sparse(bins, default)):
-        out, programme = np.full(n, -1, np.int32), Programme.of([nodes], cuts)
-        programme.route(form, 0, n // 3, out)
+        out, flat_forest = np.full(n, -1, np.int32), FlatForest.of([nodes], cuts)
+        flat_forest.route(form, 0, n // 3, out)
         assert (out[n // 3 :] == -1).all()
-        programme.route(form, n // 3, n, out)
+        flat_forest.route(form, n // 3, n, out)
         np.testing.assert_array_equal(out, want)
 
 
@@ -298,13 +300,13 @@ def test_routing_sums_what_it_routes(n: int, max_leaves: int, kind: str, whole: 
     gradients = random_gradients(rng, n, kind, m if whole else None)
     g, h, units = integers(gradients, 0)
     want = np.empty(n, np.int32)
-    Programme.of([nodes], cuts).route(bins, 0, n, want)
+    FlatForest.of([nodes], cuts).route(bins, 0, n, want)
     sums_wanted = np.zeros((len(nodes.feature), 2), np.int64)
     np.add.at(sums_wanted, want, np.stack([g, h], axis=1))
     pairs = gradients.g[0], gradients.h[0], m, 1.0 / units[0], 1.0 / units[1]
     for form in (bins, as_sparse(bins, np.zeros(bins.shape[1], np.uint8))):
-        out, sums, programme = np.full(n, -1, np.int32), np.zeros_like(sums_wanted), Programme.of([nodes], cuts)
+        out, sums, flat_forest = np.full(n, -1, np.int32), np.zeros_like(sums_wanted), FlatForest.of([nodes], cuts)
         for start, stop in ((0, n // 3), (n // 3, n)):
-            programme.route_and_sum(form, out, pairs, start, stop, sums)
+            flat_forest.route_and_sum(form, out, pairs, start, stop, sums)
         np.testing.assert_array_equal(out, want)
         np.testing.assert_array_equal(sums, sums_wanted)

@@ -15,7 +15,7 @@ from support.builders import TEAMS, eager_threads, model_bytes, random_case, spa
 from gpuboost.backends.cpu import ranking as cpu_lists
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.reference.backend import Reference
-from gpuboost.backends.reference.ranking import Places, by_score, gains_of, worth_of
+from gpuboost.backends.reference.ranking import Places, by_score, document_gains, gains_of
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.keys import Key
@@ -130,8 +130,8 @@ def test_any_gains_and_distances_without_denormal_numbers(
     for row in (0, 5, len(y) // 2):
         begin, stop = start[np.searchsorted(start, row % len(y), "right") - 1 :][:2]
         rows = by_score(scores[0], begin, stop)
-        places = Places.made_of(loss, worth_of(gains_of(loss), y)[rows], scores[0][rows])
-        for found in places.pull_below(loss, 0):
+        places = Places.made_of(loss, document_gains(gains_of(loss), y)[rows], scores[0][rows])
+        for found in places.lambdas_below(loss, 0):
             assert ((found == 0.0) | (np.abs(found) >= 2.0**-120)).all()
             assert np.isfinite(found).all()
 

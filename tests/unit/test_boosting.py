@@ -18,7 +18,7 @@ from gpuboost import losses
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
-from gpuboost.execution import Arrival, Fit, Past
+from gpuboost.execution import Arrival, BuildTrees, Past
 from gpuboost.execution.messages import Answer
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.keys import Key
@@ -227,7 +227,7 @@ class Recorder:
         return AllLearners().draw(*args)
 
     @contextmanager
-    def open(self, fit: Fit, backend: Backend, past: Past) -> Iterator[Recorder]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past) -> Iterator[Recorder]:
         self.notes.append(("open", partial(fit, backend)))
         yield self
         self.notes.append(("close", None))
@@ -268,7 +268,7 @@ class OneRoundLate:
     """Trees are fitted to the target of the round before."""
 
     @contextmanager
-    def open(self, fit: Fit, backend: Backend, past: Past) -> Iterator[OneRoundLate]:
+    def open(self, fit: BuildTrees, backend: Backend, past: Past) -> Iterator[OneRoundLate]:
         self.fit, self.targets = partial(fit, backend), []
         yield self
 

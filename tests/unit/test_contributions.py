@@ -12,7 +12,7 @@ from scipy import sparse
 from support.strategies import Array, probing_rows, random_ensemble
 
 from gpuboost.backends.cpu.backend import Cpu
-from gpuboost.backends.prediction import forest
+from gpuboost.backends.prediction import predictor
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition
 from gpuboost.errors import InputError
@@ -27,7 +27,7 @@ def explained(ensemble: Ensemble, x: object, n: int) -> Array:
 
 def scores(ensemble: Ensemble, x: Array) -> Array:
     out = np.empty((ensemble.n_outputs, len(x)))
-    forest.predict(forest.Forest.of(ensemble), x, 0, len(x), out)
+    predictor.predict(predictor.ForestPredictor.of(ensemble), x, 0, len(x), out)
     return out
 
 

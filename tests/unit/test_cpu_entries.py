@@ -10,9 +10,9 @@ from scipy.sparse import random_array
 
 import gpuboost as gb
 from gpuboost.backends.cpu import backend as cpu
-from gpuboost.backends.cpu.layout import Columns
+from gpuboost.backends.cpu.layout import SortedColumns
 from gpuboost.backends.cpu.sampled_columns import drawn_columns
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 
 Array = np.ndarray
@@ -25,9 +25,9 @@ def test_entries_of_drawn_rows_in_their_order(threads: int, share: float) -> Non
     counts = rng.integers(0, 20, d)
     start = np.concatenate([[0], np.cumsum(counts)])
     row = np.concatenate([rng.permutation(n)[:count] for count in counts]).astype(np.int32)
-    stored = Columns(start, row, rng.integers(0, 9, len(row)).astype(np.uint8), np.zeros(d, np.uint8))
+    stored = SortedColumns(start, row, rng.integers(0, 9, len(row)).astype(np.uint8), np.zeros(d, np.uint8))
     rows = np.flatnonzero(rng.random(n) < share).astype(np.int32)
-    found = drawn_columns(stored, rows, n, Team(threads), Workspace())
+    found = drawn_columns(stored, rows, n, ThreadPool(threads), Workspace())
     kept = np.isin(row, rows)
     for f in range(d):
         mine, theirs = slice(found.start[f], found.start[f + 1]), slice(start[f], start[f + 1])
@@ -43,7 +43,7 @@ def test_the_same_model_as_from_every_entry(rule: object, monkeypatch: pytest.Mo
     y = np.asarray(x.sum(axis=1)).ravel() + 0.3 * rng.normal(size=400)
     model = gb.GradientBoostingRegressor(n_estimators=6, max_depth=4, sampling=rule, random_state=2, device="cpu")
 
-    def counted(columns: Columns, rows: Array, *rest: Any) -> Columns:
+    def counted(columns: SortedColumns, rows: Array, *rest: Any) -> SortedColumns:
         taken.append(len(rows))
         return drawn_columns(columns, rows, *rest)
 

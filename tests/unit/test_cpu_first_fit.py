@@ -15,7 +15,7 @@ import pytest
 
 from gpuboost.backends.cpu import warm_up as cpu_first_fit
 from gpuboost.backends.cpu.histograms import NARROW_ROWS
-from gpuboost.backends.cpu.layout import Columns
+from gpuboost.backends.cpu.layout import SortedColumns
 from gpuboost.backends.cpu.warm_up import Helper
 from gpuboost.backends.cpu.warm_up_tree import is_usual
 from gpuboost.kernels.common import disk_cache
@@ -27,7 +27,7 @@ ECHO = "import os, pathlib, sys; pathlib.Path(sys.argv[2] + '-told').write_bytes
 
 
 class Steps:
-    """In place of a rehearsal."""
+    """In place of the dummy tree."""
 
     taken: ClassVar[list[str]] = []
     failing = False
@@ -60,7 +60,7 @@ def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Helper]:
     """One whose process only writes down what it is told; nothing is on disk."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cpu_first_fit, "_RUN", ECHO)
-    monkeypatch.setattr(cpu_first_fit, "Rehearsal", Steps)
+    monkeypatch.setattr(cpu_first_fit, "DummyTree", Steps)
     monkeypatch.setattr(disk_cache.numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(Steps, "taken", [])
     made = Helper()
@@ -134,7 +134,7 @@ def test_one_that_came_to_an_end_early_is_replaced_and_not_met(helper: Helper, m
 
 def test_a_hung_one_is_killed(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_first_fit, "_RUN", "import time; time.sleep(600)")
-    monkeypatch.setattr(cpu_first_fit, "PATIENCE", 0.1)
+    monkeypatch.setattr(cpu_first_fit, "TIMEOUT", 0.1)
     helper.start(1_000, 2, categorical=False)
     process = helper._process
     assert process is not None
@@ -222,7 +222,7 @@ def test_garbage_is_collected_again_once_numba_is_loaded(monkeypatch: pytest.Mon
 
 def test_whether_a_tree_is_of_the_usual_kind() -> None:
     every = Candidates(np.arange(3, dtype=np.int32))
-    columns = Columns(*(np.empty(0, np.int64),) * 4)
+    columns = SortedColumns(*(np.empty(0, np.int64),) * 4)
     usual = Limits(max_leaves=8)
     assert is_usual(usual, every, None, 1_000)
     assert not is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, 1_000)

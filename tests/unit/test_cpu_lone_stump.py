@@ -14,10 +14,10 @@ from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu.backend import Cpu
-from gpuboost.backends.cpu.layout import laid_out, marks_of
+from gpuboost.backends.cpu.layout import indicator_bitmaps, laid_out
 from gpuboost.backends.cpu.small_stump import SmallStumps
 from gpuboost.backends.cpu.sums import Scales
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise
@@ -39,7 +39,7 @@ def training_set(n: int, d: int = 4, *, bins: int = 5, categorical: bool = False
 def test_which_stumps_one_thread_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     data, every = training_set(100), Candidates(np.arange(4, dtype=np.int32))
     for threads in (1, 2):
-        stumps, team = SmallStumps(), Team(threads)
+        stumps, team = SmallStumps(), ThreadPool(threads)
         assert stumps.suit(data, every, None, team)
         assert not stumps.suit(data, replace(every, by_node=(2, Key(0))), None, team)
         assert not stumps.suit(data, every.disturbed(1.0, Key(0)), None, team)
@@ -51,21 +51,21 @@ def test_which_stumps_one_thread_grows(monkeypatch: pytest.MonkeyPatch) -> None:
         (cpu_search, "CELLS_PER_THREAD", 24),  # 4 features of 5 bins and one for missing values
     ):
         monkeypatch.setattr(module, name, most)
-        assert not SmallStumps().suit(data, every, None, Team(2))
-        assert SmallStumps().suit(data, every, None, Team(1)), "nobody to share it with"
+        assert not SmallStumps().suit(data, every, None, ThreadPool(2))
+        assert SmallStumps().suit(data, every, None, ThreadPool(1)), "nobody to share it with"
         monkeypatch.setattr(module, name, most + 1)
-        assert SmallStumps().suit(data, every, None, Team(2))
+        assert SmallStumps().suit(data, every, None, ThreadPool(2))
     monkeypatch.setattr(cpu_histograms, "NARROW_ROWS", 99)
-    assert not SmallStumps().suit(data, every, None, Team(1)), "sums of packed gradients could overflow"
+    assert not SmallStumps().suit(data, every, None, ThreadPool(1)), "sums of packed gradients could overflow"
 
 
 def test_sparse_stumps_go_by_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     data = training_set(200)
     sparse = as_sparse(data.bins, data.cuts.n_bins, 0)
-    marks, every = marks_of(sparse), Candidates(np.arange(4, dtype=np.int32))
+    marks, every = indicator_bitmaps(sparse), Candidates(np.arange(4, dtype=np.int32))
     for more, suit in ((0, False), (1, True)):
         monkeypatch.setattr(cpu_stump, "CELLS_SUMMED_PER_THREAD", int(marks.cost.sum()) // 2 + more)
-        assert SmallStumps().suit(replace(data, bins=sparse), every, marks, Team(2)) is suit
+        assert SmallStumps().suit(replace(data, bins=sparse), every, marks, ThreadPool(2)) is suit
 
 
 @pytest.fixture

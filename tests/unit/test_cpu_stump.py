@@ -13,7 +13,7 @@ from support.builders import as_sparse, assert_same_tree, eager_threads, random_
 
 import gpuboost as gb
 from gpuboost.backends.cpu import stump as cpu_stump
-from gpuboost.backends.cpu.layout import marks_of
+from gpuboost.backends.cpu.layout import indicator_bitmaps
 from gpuboost.growth import DepthWise
 from gpuboost.types import Candidates, Cuts, DenseBins, Limits, SparseBins, TrainingSet
 
@@ -44,7 +44,7 @@ def sparse_bins(columns: list[tuple[list[int], list[int]]], n: int) -> SparseBin
 
 def test_columns_are_passed_if_few_of_the_entries_compete() -> None:
     sparse = sparse_bins([(list(range(m)), [1] * m) for m in (5, 1, 6)], 600)  # 12 entries: 5, 1 and 6
-    marks, dense = marks_of(sparse), DenseBins(np.zeros((2, 3), np.uint8), np.zeros((3, 2), np.uint8))
+    marks, dense = indicator_bitmaps(sparse), DenseBins(np.zeros((2, 3), np.uint8), np.zeros((3, 2), np.uint8))
     assert len(marks.words) == 0
     for features, few in (([0], True), ([2], False), ([0, 1], False), ([1], True), ([0, 1, 2], False)):
         candidates = Candidates(np.array(features, np.int32))
@@ -56,7 +56,7 @@ def test_full_columns_of_one_bin_are_marked() -> None:
     n, everywhere = 130, list(range(130))
     columns = [(everywhere, [1] * 130), ([0, 64, 129], [1, 1, 1]), (everywhere, [1] * 129 + [2]), ([], [])]
     columns += [(everywhere[::2], [3] * 65)]
-    marks = marks_of(sparse_bins(columns, n))
+    marks = indicator_bitmaps(sparse_bins(columns, n))
     assert marks.of.tolist() == [0, -1, -1, -1, 1]
     assert marks.cost.tolist() == [21, 3, 130, 0, 21]
     assert marks.words.shape == (2, 3)
@@ -64,7 +64,7 @@ def test_full_columns_of_one_bin_are_marked() -> None:
     assert bits[0].sum() == 130
     assert bits[0, :130].all()
     assert np.flatnonzero(bits[1]).tolist() == everywhere[::2]
-    assert marks.pay
+    assert marks.use_bitmaps
 
 
 @settings(max_examples=40, deadline=None)
@@ -78,7 +78,7 @@ def test_marked_columns_make_the_same_trees(seed: int, n: int, wide: bool, whole
     cuts = Cuts((np.array([0.5]),) * 5 + (np.array([0.5, 1.5]),), (None,) * 6)
     data = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, np.zeros(n), multiplicity=m)
     growth, gradients = DepthWise(Limits(max_leaves=2, max_depth=1)), random_gradients(rng, n, "plain", m)
-    assert len(marks_of(as_sparse(data.bins, cuts.n_bins, n)).words) > 0
+    assert len(indicator_bitmaps(as_sparse(data.bins, cuts.n_bins, n)).words) > 0
     with eager_threads(narrow=30 if wide else None):
         assert_same_tree(data, growth, gradients)
         assert_same_tree(data, growth, gradients, features=np.array([0, 2, 5], np.int32))

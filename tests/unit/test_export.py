@@ -14,7 +14,7 @@ import pytest
 from support.strategies import Array, probing_rows, random_ensemble
 
 from gpuboost import losses
-from gpuboost.backends.prediction import forest
+from gpuboost.backends.prediction import predictor
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.errors import InputError
 from gpuboost.export import to_onnx, to_shap_dict, to_treelite, to_xgboost
@@ -43,7 +43,7 @@ def kinds(ensemble: Ensemble) -> Array:
 def scores(ensemble: Ensemble, x: Array) -> Array:
     """(n, k)"""
     out = np.empty((ensemble.n_outputs, len(x)))
-    forest.predict(forest.Forest.of(ensemble), x, 0, len(x), out)
+    predictor.predict(predictor.ForestPredictor.of(ensemble), x, 0, len(x), out)
     return out.T
 
 
@@ -101,7 +101,7 @@ def test_xgboost_gives_the_same_scores(case: int, tmp_path: Path) -> None:
 def with_counts_of(ensemble: Ensemble, x: Array) -> Ensemble:
     """Counts of the leaves' own rows, plus 1: with shares near 0 the float32 sums of XGBoost lose all digits."""
     leaves, trees = np.empty((len(x), len(ensemble.trees)), np.int32), []
-    forest.leaves(forest.Forest.of(ensemble), x, 0, len(x), leaves)
+    predictor.leaves(predictor.ForestPredictor.of(ensemble), x, 0, len(x), leaves)
     for t, tree in enumerate(ensemble.trees):
         count = np.bincount(leaves[:, t], minlength=len(tree.value)) + tree.nodes.is_leaf
         for i in range(len(count) - 1, -1, -1):

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.strategies import Array, probing_rows, random_ensemble
 
-from gpuboost.backends.prediction import forest
+from gpuboost.backends.prediction import predictor
 from gpuboost.errors import InputError
 from gpuboost.model import file
 from gpuboost.types import Cuts, Ensemble, Nodes, Tree
@@ -43,7 +43,7 @@ def assert_equal(left: object, right: object) -> None:
 
 def predicted(ensemble: Ensemble, x: Array) -> Array:
     out = np.empty((ensemble.n_outputs, len(x)))
-    forest.predict(forest.Forest.of(ensemble), x, 0, len(x), out)
+    predictor.predict(predictor.ForestPredictor.of(ensemble), x, 0, len(x), out)
     return out
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpuboost.records import swift
+from gpuboost.records import fast_dataclass
 from gpuboost.types import Built
 
 
@@ -23,7 +23,7 @@ class Plain:
     d: tuple[int, ...] = ()
 
 
-@swift
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Swift:
     """The same, by way of another ``__init__``."""
@@ -88,6 +88,6 @@ def test_what_asks_for_more_is_refused() -> None:
 
     for record in (Counted, Named, Derived, Checked, Open):
         with pytest.raises(TypeError, match="only slots that are given"):
-            swift(record)
+            fast_dataclass(record)
     with pytest.raises(TypeError, match="dataclass"):
-        swift(int)
+        fast_dataclass(int)

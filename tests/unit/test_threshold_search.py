@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuboost.backends.cpu.threshold_search import ThreadedRowSums
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.reference.sampling import counts_of
 from gpuboost.kernels.sampling import importance as sampling
 
 Array = np.ndarray
-TEAMS = [Team(1), Team(3)]
+TEAMS = [ThreadPool(1), ThreadPool(3)]
 KINDS = ("uniform", "wide", "very wide", "ties", "few values", "half zero")
 
 

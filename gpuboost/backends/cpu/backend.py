@@ -18,7 +18,15 @@ from gpuboost.backends.cpu import sampling as cpu_sampling
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.grower import TreeGrower
-from gpuboost.backends.cpu.layout import Columns, Layout, Marks, columns_of, laid_out, layout_of, marks_of
+from gpuboost.backends.cpu.layout import (
+    IndicatorBitmaps,
+    Layout,
+    SortedColumns,
+    columns_of,
+    indicator_bitmaps,
+    laid_out,
+    layout_of,
+)
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu.sampled_columns import drawn_columns
@@ -27,17 +35,17 @@ from gpuboost.backends.cpu.smoothing import CpuSmoothing
 from gpuboost.backends.cpu.stump import StumpGrower
 from gpuboost.backends.cpu.warm_up import HELPER, load_numba
 from gpuboost.backends.cpu.warm_up_tree import is_usual
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.leaf_values import leaf_quantiles, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
-from gpuboost.backends.prediction import additive, forest
+from gpuboost.backends.prediction import additive, predictor
 from gpuboost.backends.prediction.contributions import Explainer, contributions
-from gpuboost.backends.prediction.flat_trees import Programme
-from gpuboost.backends.prediction.memo import Last
+from gpuboost.backends.prediction.flat_forest import FlatForest
+from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.smoothing import Smoothing
@@ -76,16 +84,20 @@ class Cpu:
     offers = Capabilities()
 
     def __init__(self, threads: int = 1) -> None:
-        self._team = Team(threads)
+        self._team = ThreadPool(threads)
         self._smoothing: CpuSmoothing | None = None
         self._workspaces: list[Workspace] = []  # of trees that are done; one for each that grows at the same time
         self._last_layout: tuple[Bins, bool, Layout] | None = None
-        self._columns = Last(partial(columns_of, team=self._team))
-        self._full_columns, self._marks = Last(laid_out), Last(marks_of)
-        self._last_lists: cpu_lists.Lists | None = None
+        self._columns = Memo(partial(columns_of, pool=self._team))
+        self._full_columns, self._marks = Memo(laid_out), Memo(indicator_bitmaps)
+        self._last_lists: cpu_lists.QueryConstants | None = None
         self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
         self._last_constant: tuple[Array | None, float, Array] | None = None
-        self._forests, self._explainers, self._additives = Last(forest.Forest.of), Last(Explainer.of), Last(_additive)
+        self._forests, self._explainers, self._additives = (
+            Memo(predictor.ForestPredictor.of),
+            Memo(Explainer.of),
+            Memo(_additive),
+        )
 
     # the data, once
 
@@ -94,7 +106,7 @@ class Cpu:
         load_numba()
         if hasattr(x, "tocsr"):
             return cpu_binning.of_sparse(x.tocsr(), cuts, self._team)
-        return cpu_binning.of_dense(x, cuts, self._team if x.shape[0] >= SMALL else Team(1))
+        return cpu_binning.of_dense(x, cuts, self._team if x.shape[0] >= SMALL else ThreadPool(1))
 
     # the round
 
@@ -202,8 +214,8 @@ class Cpu:
         if sums is None or structure.version != version:
             route: cpu_sums.Route | None = None
             if leaf_of_row is None:
-                leaf_of_row, programme = np.empty(data.n_rows, np.int32), Programme.of([nodes], data.cuts)
-                route = partial(programme.route_and_sum, data.bins, leaf_of_row)
+                leaf_of_row, flat_forest = np.empty(data.n_rows, np.int32), FlatForest.of([nodes], data.cuts)
+                route = partial(flat_forest.route_and_sum, data.bins, leaf_of_row)
             leaves = leaf_of_row, len(nodes.feature)
             exact, units = cpu_sums.leaf_integers(
                 gradients, structure.output, *leaves, self._team, self._in_parts, route
@@ -261,18 +273,18 @@ class Cpu:
             return self._additives.of(ensemble, self).predict(self, ensemble, x)
         prepared, rows = self._forests.of(ensemble), rows_of(x)
         out = np.empty((ensemble.n_outputs, x.shape[0]))
-        self._by_rows(x.shape[0], lambda a, b: forest.predict(prepared, rows, a, b, out))
+        self._by_rows(x.shape[0], lambda a, b: predictor.predict(prepared, rows, a, b, out))
         return out
 
     def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
         if ensemble.components:
             return additive.staged_predict(self, ensemble, x, np.copy)
-        return forest.staged_predict(self._forests.of(ensemble), x)
+        return predictor.staged_predict(self._forests.of(ensemble), x)
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
         prepared, rows = self._forests.of(ensemble), rows_of(x)
         out = np.empty((x.shape[0], len(ensemble.trees)), np.int32)
-        self._by_rows(x.shape[0], lambda a, b: forest.leaves(prepared, rows, a, b, out))
+        self._by_rows(x.shape[0], lambda a, b: predictor.leaves(prepared, rows, a, b, out))
         return out
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
@@ -322,7 +334,7 @@ class Cpu:
 
     def _tree(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
-        by_column: Columns | None, workspace: Workspace,
+        by_column: SortedColumns | None, workspace: Workspace,
     ) -> Structure:  # fmt: skip
         """by_column: the columns to search without histograms, if that is the way."""
         HELPER.meet(usual=is_usual(limits, candidates, by_column, data.n_rows))
@@ -370,14 +382,14 @@ class Cpu:
             last = self._last_constant = data.weight, curvature, h.astype(np.float32)
         return last[2]
 
-    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> cpu_lists.Lists:
+    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> cpu_lists.QueryConstants:
         """What is known of the lists before their scores; found once."""
         last = self._last_lists
         if last is None or not last.serves(loss, data):
-            last = self._last_lists = cpu_lists.Lists.made_of(loss, data)
+            last = self._last_lists = cpu_lists.QueryConstants.made_of(loss, data)
         return last
 
-    def _columns_of(self, data: TrainingSet) -> Columns | None:
+    def _columns_of(self, data: TrainingSet) -> SortedColumns | None:
         """Columns sorted by bin, if that is the way to search these bins; sorted once."""
         return self._columns.of(data.bins, data.cuts)
 
@@ -385,7 +397,7 @@ class Cpu:
         """Columns of sparse bins laid out in full, if they may take the room; laid out once."""
         return None if isinstance(bins, DenseBins) else self._full_columns.of(bins)
 
-    def _marks_of(self, bins: Bins) -> Marks | None:
+    def _marks_of(self, bins: Bins) -> IndicatorBitmaps | None:
         """Columns of sparse bins as bits, where that is the way to sum them; made once."""
         return None if isinstance(bins, DenseBins) else self._marks.of(bins)
 
@@ -404,8 +416,8 @@ class Cpu:
             self._team.run(lambda part: work(part, *share(n_rows, part, self._team.size)))
 
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
-        programme, out = Programme.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
-        self._by_rows(len(out), lambda a, b: programme.route(bins, a, b, out))
+        flat_forest, out = FlatForest.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
+        self._by_rows(len(out), lambda a, b: flat_forest.route(bins, a, b, out))
         return out
 
 

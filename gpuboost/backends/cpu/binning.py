@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.kernels.binning import binning, binning_sparse
 from gpuboost.types import Bins, Cuts, DenseBins, SparseBins
@@ -14,20 +14,20 @@ from gpuboost.types import Bins, Cuts, DenseBins, SparseBins
 DENSE_ABOVE = 4  # sparse bins cost about four times a dense one, entry by entry
 
 
-def of_dense(x: Any, cuts: Cuts, team: Team) -> DenseBins:
+def of_dense(x: Any, cuts: Cuts, pool: ThreadPool) -> DenseBins:
     """x (n, d) float32 or float64 array."""
     x = x if cuts.source is None else x[:, cuts.source]
     x = x if x.flags.c_contiguous or x.flags.f_contiguous else np.ascontiguousarray(x)
-    return DenseBins(*binning.dense_bins(x, cuts.thresholds, cuts.categories, team.run, team.size))
+    return DenseBins(*binning.dense_bins(x, cuts.thresholds, cuts.categories, pool.run, pool.size))
 
 
-def of_sparse(x: Any, cuts: Cuts, team: Team) -> Bins:
+def of_sparse(x: Any, cuts: Cuts, pool: ThreadPool) -> Bins:
     """x (n, d) scipy CSR. Dense bins where so many entries are stored that the list of them would be longer."""
     if not x.has_canonical_format:
         x = x.copy()
         x.sum_duplicates()
     entries = x.indptr, x.indices, x.data
-    sparse = SparseBins(*binning_sparse.sparse_bins(*entries, cuts.thresholds, team.run, team.size))
+    sparse = SparseBins(*binning_sparse.sparse_bins(*entries, cuts.thresholds, pool.run, pool.size))
     if len(sparse.feature) * DENSE_ABOVE < x.shape[0] * x.shape[1]:
         return sparse
     rows = dense_rows(sparse)

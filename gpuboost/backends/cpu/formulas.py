@@ -21,37 +21,37 @@ from gpuboost.losses import ranking
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
 
-Kernel = Callable[..., None]
+LossKernel = Callable[..., None]
 
 ROLES = ("value", "gradient", "hessian")  # of the functions that a custom loss is made of
 
 
-def gradients(loss: Loss) -> Kernel:
+def gradients(loss: Loss) -> LossKernel:
     """The kernel of ``derivatives``, or of ``row_derivatives`` where the loss has several outputs."""
     if loss.n_outputs == 1:
         return _compiled(pointwise.gradients_of, loss.derivatives, _parts(loss))
     return _compiled(pointwise.row_gradients_of, loss.row_derivatives, _parts(loss))
 
 
-def values(loss: Loss) -> Kernel:
+def values(loss: Loss) -> LossKernel:
     """The kernel of ``value`` or ``row_value``."""
     if loss.n_outputs == 1:
         return _compiled(pointwise.values_of, loss.value, _parts(loss))
     return _compiled(pointwise.row_values_of, loss.row_value, _parts(loss))
 
 
-def lambdas(loss: ListLoss) -> Kernel:
+def lambdas(loss: ListLoss) -> LossKernel:
     """The kernel of derivatives of whole lists."""
     return _compiled_lists(loss.pair_weight)
 
 
 @cache
-def _compiled_lists(pair_weight: PairWeight) -> Kernel:
+def _compiled_lists(pair_weight: PairWeight) -> LossKernel:
     _elementary_functions()
     formulas = register_jitable(pair_weight), elementary.exp, elementary.log
     limits = ranking.NEAR, ranking.FARTHEST, ranking.FURTHEST
-    made: Kernel = lists.lambdas_of(*formulas, *limits, _stamp(pair_weight), kernel)
-    return made
+    compiled: LossKernel = lists.lambdas_of(*formulas, *limits, _stamp(pair_weight), kernel)
+    return compiled
 
 
 def _parts(loss: Loss) -> tuple[Callable[..., Any], ...]:
@@ -61,8 +61,8 @@ def _parts(loss: Loss) -> tuple[Callable[..., Any], ...]:
 
 @cache
 def _compiled(
-    make: Callable[..., Kernel], formula: Callable[..., Any], parts: tuple[Callable[..., Any], ...]
-) -> Kernel:
+    make: Callable[..., LossKernel], formula: Callable[..., Any], parts: tuple[Callable[..., Any], ...]
+) -> LossKernel:
     _elementary_functions()
     for role, part in zip(ROLES, parts, strict=bool(parts)):
         register_jitable(part)
@@ -87,9 +87,9 @@ def _check(role: str, part: Callable[..., Any]) -> None:
             f"{role}: numba must be able to compile the function; {why}. Use arithmetic, comparisons and math on two "
             "numbers, and decorate what it calls with numba.njit."
         ) from error
-    found = compiled.overloads[two].signature.return_type
-    if not isinstance(found, (types.Number, types.Boolean)):
-        raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {found}.")
+    returned = compiled.overloads[two].signature.return_type
+    if not isinstance(returned, (types.Number, types.Boolean)):
+        raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {returned}.")
 
 
 @cache

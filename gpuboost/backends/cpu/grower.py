@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu import best_first
 from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu.histograms import Histograms, free_slots
-from gpuboost.backends.cpu.layout import Columns
+from gpuboost.backends.cpu.layout import SortedColumns
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.cpu.small_trees import Levels
@@ -39,7 +39,7 @@ class TreeGrower:
         weight: int,
         totals: tuple[int, int],
         units: tuple[float, float],
-        by_column: Columns | None,
+        by_column: SortedColumns | None,
         cuts: Cuts,
         limits: Limits,
         candidates: Candidates,
@@ -144,7 +144,7 @@ def can_split_root(limits: Limits, n_rows: int, h: int, unit_h: float) -> bool:
 
 
 def child_rule(limits: Limits, unit_h: float) -> tuple[int, int, float, float]:
-    """Which children may be split: see ``partition.bear``."""
+    """Which children may be split: see ``partition.add_children``."""
     return limits.max_depth, least_rows(limits), limits.min_child_weight, unit_h
 
 

@@ -1,4 +1,4 @@
-"""Which cells of a histogram belong to which candidate feature, and where the bins are read from."""
+"""Histogram layout: the cells of each candidate feature, and the source of its bins."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import columns
 from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, SparseBins
 
 ENTRIES_PER_CELL = 5  # with fewer stored entries than that for each cell, columns are searched without histograms
 
-MARKED_ABOVE = 6  # to sum the marked rows of a column takes as long as to sum entries of one row in six
+BITMAP_ABOVE = 6  # summing a column by its bitmap takes as long as summing entries in one row of six
 
-LAID_OUT_BELOW = 16  # bytes for each stored entry that columns laid out in full may take
+LAID_OUT_BELOW = 16  # bytes per stored entry that columns laid out in full may take
 
 NO_ROWS = np.empty((0, 0), np.uint8)
 NO_BYTES, NO_INTS, NO_LONGS = np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int64)
@@ -25,7 +25,7 @@ NO_CELLS = np.empty(0, np.uint32)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Made once for a set of candidates; the same for every tree if all features compete."""
+    """Histogram layout of a set of candidates; the same for every tree if all features compete."""
 
     features: NDArray[np.int32]  # (t,)
     starts: NDArray[np.uint64]  # (t + 1,) first cell of each; the last of a feature's cells is for missing values
@@ -45,14 +45,14 @@ class Layout:
 
     @property
     def entries_per_row(self) -> int:
-        """How many numbers a row adds to a histogram, on average; at least 1."""
+        """Mean number of bins that a row adds to a histogram; at least 1."""
         if len(self.row_start) < 2:
             return len(self.features)
         return max(len(self.cells) // (len(self.row_start) - 1), 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SortedColumns:
     """The stored entries of sparse bins, each column's sorted by bin, for ``gpuboost.kernels.splits.columns``."""
 
     start: Array  # (d + 1,) int64
@@ -61,10 +61,10 @@ class Columns:
     default: Array  # (d,) uint8
 
 
-def columns_of(bins: Bins, cuts: Cuts, team: Team) -> Columns | None:
-    """Columns to search without histograms, or None where histograms are the better way.
+def columns_of(bins: Bins, cuts: Cuts, pool: ThreadPool) -> SortedColumns | None:
+    """Columns for the search without histograms, or None where histograms are faster.
 
-    They are where entries are many for each cell; where values are missing or categorical, only histograms will do.
+    Histograms are faster with many entries per cell; missing and categorical values need them.
     """
     if not isinstance(bins, SparseBins) or cuts.is_categorical.any():
         return None
@@ -73,47 +73,47 @@ def columns_of(bins: Bins, cuts: Cuts, team: Team) -> Columns | None:
     if (bins.default == cuts.n_bins).any() or (bins.row_bin == cuts.n_bins[bins.feature]).any():
         return None
     row, by_bin = np.empty_like(bins.row), np.empty_like(bins.column_bin)
-    bounds = even(bins.column_start, team.size)
+    bounds = even(bins.column_start, pool.size)
 
     def sort(part: int) -> None:
         columns.sort_by_bin(bins.column_start, bins.row, bins.column_bin, bounds[part], bounds[part + 1], row, by_bin)
 
-    team.run(sort)
-    return Columns(bins.column_start, row, by_bin, bins.default)
+    pool.run(sort)
+    return SortedColumns(bins.column_start, row, by_bin, bins.default)
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """Sparse columns with an entry in many a row, all of one bin, as bits: indicators, above all.
+class IndicatorBitmaps:
+    """Bitmaps of sparse columns with many entries, all in one bin: indicators, above all.
 
-    A sum over their rows is one over marked numbers, many at a time, which looks nothing up.
+    A sum over such a column adds up the numbers whose bit is set, many at a time, without any look-up.
     """
 
     words: NDArray[np.uint64]  # (m, rows / 64, rounded up): bit i % 64 of word i // 64 is set if row i has an entry
-    of: NDArray[np.int32]  # (d,) the line of a column, -1 if it is not marked
+    of: NDArray[np.int32]  # (d,) line of a column, -1 if it has no bitmap
     cost: NDArray[np.int64]  # (d,) of summing a column, in entries
-    pay: bool  # whether to sum all columns takes less than to go through the entries row by row
+    use_bitmaps: bool  # summing all columns is faster than going through the entries row by row
 
 
-def marks_of(bins: SparseBins) -> Marks:
-    """Of columns with an entry in one of MARKED_ABOVE rows, or more."""
+def indicator_bitmaps(bins: SparseBins) -> IndicatorBitmaps:
+    """Bitmaps of the columns with an entry in one of BITMAP_ABOVE rows, or more."""
     n, d = bins.shape
     cost, of = np.diff(bins.column_start), np.full(d, -1, np.int32)
     lines: list[NDArray[np.uint64]] = []
-    for f in np.flatnonzero(cost * MARKED_ABOVE > n):
+    for f in np.flatnonzero(cost * BITMAP_ABOVE > n):
         entries = slice(bins.column_start[f], bins.column_start[f + 1])
         stored = bins.column_bin[entries]
         if (stored == stored[0]).all():
             line = np.zeros(-(-n // 64) * 64, np.bool_)
             line[bins.row[entries]] = True
-            of[f], cost[f] = len(lines), n // MARKED_ABOVE
+            of[f], cost[f] = len(lines), n // BITMAP_ABOVE
             lines.append(np.packbits(line, bitorder="little").view("<u8"))
     words = np.array(lines, np.uint64).reshape(len(lines), -(-n // 64))
-    return Marks(words, of, cost, pay=4 * int(cost.sum()) < 3 * len(bins.row))
+    return IndicatorBitmaps(words, of, cost, use_bitmaps=4 * int(cost.sum()) < 3 * len(bins.row))
 
 
 def laid_out(bins: Bins) -> Array | None:
-    """(d, n) uint8: every column of sparse bins in full, for routing; None where that is much more than is stored."""
+    """(d, n) uint8: all columns of sparse bins in full, for routing; None if that takes much more memory than they."""
     if not isinstance(bins, SparseBins) or bins.shape[0] * bins.shape[1] > LAID_OUT_BELOW * len(bins.feature):
         return None
     columns = np.repeat(bins.default[:, None], bins.shape[0], axis=1)
@@ -122,13 +122,13 @@ def laid_out(bins: Bins) -> Array | None:
 
 
 def even(starts: Array, parts: int) -> Array:
-    """(parts + 1,) bounds between which about equally much lies. starts (t + 1,) ascending, from 0."""
+    """(parts + 1,) bounds of parts of about equal size. starts (t + 1,) ascending, from 0."""
     inner = np.searchsorted(starts, [share(int(starts[-1]), part, parts)[0] for part in range(1, parts)])
     return np.concatenate([[0], inner, [len(starts) - 1]]).astype(np.int64)
 
 
 def layout_of(bins: Bins, cuts: Cuts, candidates: Candidates, *, by_column: bool) -> Layout:
-    """The layout for one set of candidates; of sparse bins, only the candidates' entries are touched."""
+    """The layout for one set of candidates. With sparse bins, only the candidates' entries are read."""
     features = candidates.features
     n_bins_of_all, kinds_of_all = cuts.n_bins, cuts.is_categorical.astype(np.uint8)
     n_bins, kinds = n_bins_of_all[features], kinds_of_all[features]

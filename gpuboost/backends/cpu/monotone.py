@@ -14,7 +14,7 @@ from gpuboost.types import Array, Cuts, Limits
 
 
 class Bounds:
-    """Of every node whose split was sought. A node's bounds are made of its parent's and of the parent's split."""
+    """Bounds of every node whose split was searched, made of the parent's bounds and split."""
 
     def __init__(self, directions: tuple[int, ...], cuts: Cuts, features: Array, limits: Limits, units: Array) -> None:
         """features (t,): those that compete in this tree; units (2,): value of one unit of g and of h."""
@@ -23,7 +23,7 @@ class Bounds:
         self._bounds = np.array([FREE])
 
     def search_below(self, fresh: NDArray[np.int64], node: NDArray[np.int64]) -> Callable[..., None]:
-        """What is to be called in place of ``split.search`` for these pairs."""
+        """The function to call in place of ``split.search`` for these pairs."""
         more = len(node) - len(self._bounds)
         if more > 0:
             self._bounds = np.concatenate([self._bounds, np.empty((more, 2))])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Layout
 from gpuboost.backends.cpu.nodes import NodeTable
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace, count_up
 from gpuboost.kernels.growth import partition
 from gpuboost.kernels.sampling import gather
@@ -32,7 +32,7 @@ class RowsByNode:
 
     def __init__(
         self, bins: Bins, layout: Layout, laid_out: Array | None, rows: NDArray[np.int32], drawn: NDArray[np.int32],
-        team: Team, workspace: Workspace | None,
+        team: ThreadPool, workspace: Workspace | None,
     ) -> None:  # fmt: skip
         """workspace: for what it takes to sort the rows; None if they are sorted elsewhere."""
         scratch = NO_INTS if workspace is None else workspace.array("scratch rows", rows.shape, rows.dtype)
@@ -63,7 +63,7 @@ class RowsByNode:
     ) -> NDArray[np.int64]:  # fmt: skip
         """Sort the rows of these nodes and make their children; answers the fresh pairs.
 
-        n_deeper: how many of the nodes are above the last level; slots, rule: see ``partition.bear``.
+        n_deeper: how many of the nodes are above the last level; slots, rule: see ``partition.add_children``.
         """
         fresh = np.empty((len(chosen), 3), np.int64)
         parts = self.team.worth(self.held_by(tree, chosen), SORTED_PER_THREAD)
@@ -74,7 +74,7 @@ class RowsByNode:
             )  # fmt: skip
         else:
             counts = self.sort(tree, chosen)
-            tree.size, pairs = partition.bear(chosen, tree.node, tree.size, slots, counts, *rule, fresh)
+            tree.size, pairs = partition.add_children(chosen, tree.node, tree.size, slots, counts, *rule, fresh)
         return fresh[:pairs]
 
     def sort(self, tree: NodeTable, chosen: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.cpu.layout import Columns, even
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.cpu.layout import SortedColumns, even
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.kernels.sampling import sampled_columns as entries
 from gpuboost.types import Array
 
 
-def drawn_columns(columns: Columns, rows: Array, n_rows: int, team: Team, room: Workspace) -> Columns:
+def drawn_columns(columns: SortedColumns, rows: Array, n_rows: int, team: ThreadPool, room: Workspace) -> SortedColumns:
     """The same columns with the entries of some rows only, which keep their numbers.
 
     Without it every level would pass over all entries, whatever the rate, and guess wrongly which rows were drawn.
@@ -31,4 +31,4 @@ def drawn_columns(columns: Columns, rows: Array, n_rows: int, team: Team, room: 
         entries.take_drawn(*stored, *taken, bounds[part], bounds[part + 1], start, row, by_bin)
 
     team.run(take)
-    return Columns(start, row, by_bin, columns.default)
+    return SortedColumns(start, row, by_bin, columns.default)

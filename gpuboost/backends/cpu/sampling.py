@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gpuboost.backends.cpu.threshold_search import ThreadedRowSums
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
@@ -26,7 +26,7 @@ Draw: TypeAlias = Callable[[int, int, Array, Array], tuple[int, int]]
 """(start, stop, rows, inverse): the rows drawn from a stretch, and 1 / p; returns how many, and rows of p 0"""
 
 
-def uniform(probability: float, n_rows: int, key: Key, team: Team, workspace: Workspace) -> Sample:
+def uniform(probability: float, n_rows: int, key: Key, team: ThreadPool, workspace: Workspace) -> Sample:
     """Rows that are all drawn with the same probability. See ``Backend.sample``."""
     p = int(probability * 2.0**32) / 2.0**32  # the whole numbers below it are as many as the definition says
 
@@ -38,7 +38,7 @@ def uniform(probability: float, n_rows: int, key: Key, team: Team, workspace: Wo
 
 
 def draw(
-    gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None, team: Team,
+    gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None, team: ThreadPool,
     workspace: Workspace,
 ) -> Sample:  # fmt: skip
     """See the protocol. ``workspace`` is for what is forgotten once the rows are drawn."""
@@ -52,7 +52,7 @@ def draw(
     return Sample(*_drawn(len(scores), draw_stretch, team, workspace))
 
 
-def weigh(gradients: Gradients, sample: Sample, team: Team) -> Gradients:
+def weigh(gradients: Gradients, sample: Sample, team: ThreadPool) -> Gradients:
     """The gradients of the drawn rows, times 1 / p. See ``Backend.weigh``."""
     if sample.rows is None:
         return gradients
@@ -68,7 +68,7 @@ def weigh(gradients: Gradients, sample: Sample, team: Team) -> Gradients:
 
 
 def _scores(
-    gradients: Gradients, kappa: float, losses: Array | None, team: Team, workspace: Workspace
+    gradients: Gradients, kappa: float, losses: Array | None, team: ThreadPool, workspace: Workspace
 ) -> tuple[Array, Counts]:
     """(n,) float32 scores, and how many there are of each size."""
     g, h = gradients.g, gradients.h
@@ -90,7 +90,7 @@ def _scores(
     return scores, Counts(*table.sum(axis=0))
 
 
-def _drawn(n: int, draw_stretch: Draw, team: Team, workspace: Workspace) -> tuple[Array, Array, int]:
+def _drawn(n: int, draw_stretch: Draw, team: ThreadPool, workspace: Workspace) -> tuple[Array, Array, int]:
     """The rows that every part drew, in order, their 1 / p, and how many rows have p 0.
 
     Parts begin where a block of random numbers does.
@@ -111,7 +111,7 @@ def _drawn(n: int, draw_stretch: Draw, team: Team, workspace: Workspace) -> tupl
     return drawn_rows, np.concatenate([inverse[stretch] for stretch in stretches]), sum(excluded)
 
 
-def _in_parts(n: int, work: Callable[[int, int, int], object], team: Team) -> None:
+def _in_parts(n: int, work: Callable[[int, int, int], object], team: ThreadPool) -> None:
     """work(part, begin, end) on stretches of the rows, at once if there are enough of them."""
     if n < SMALL or team.size == 1:
         work(0, 0, n)

@@ -10,8 +10,8 @@ from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.layout import Marks
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.cpu.layout import IndicatorBitmaps
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE
 from gpuboost.errors import InputError
@@ -29,7 +29,7 @@ class SmallStumps:
     def __init__(self) -> None:
         self._last: tuple[Cuts, bool, int] | None = None
 
-    def suit(self, data: TrainingSet, candidates: Candidates, marks: Marks | None, team: Team) -> bool:
+    def suit(self, data: TrainingSet, candidates: Candidates, marks: IndicatorBitmaps | None, team: ThreadPool) -> bool:
         """No more rows than narrow histograms hold, no categories, and too little to do to wake a second thread."""
         n, t, last = data.n_rows, len(candidates.features), self._last
         if last is None or last[0] is not data.cuts:
@@ -50,7 +50,7 @@ def grow_small_stump(
     output: int,
     candidates: Candidates,
     limits: Limits,
-    marks: Marks | None,
+    marks: IndicatorBitmaps | None,
     laid_out: Array | None,
     scales: cpu_sums.Scales,
     workspace: Workspace,
@@ -85,7 +85,9 @@ def grow_small_stump(
     return Structure(Nodes(feature, cut, *rest), output, target.version, leaf_of_row, sums)
 
 
-def _bins(data: TrainingSet, marks: Marks | None, laid_out: Array | None, workspace: Workspace) -> tuple[Any, ...]:
+def _bins(
+    data: TrainingSet, marks: IndicatorBitmaps | None, laid_out: Array | None, workspace: Workspace
+) -> tuple[Any, ...]:
     """Dense columns, what there is of sparse ones (seven arrays), and room for packed gradients."""
     bins, n = data.bins, data.n_rows
     if isinstance(bins, DenseBins):

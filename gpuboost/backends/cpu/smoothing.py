@@ -1,4 +1,4 @@
-"""Components on the CPU: spaces are shared out among the threads, or rows where there is one thing to do."""
+"""Components on the CPU: threads divide the spaces, or the rows of a single grid."""
 
 from __future__ import annotations
 
@@ -8,57 +8,61 @@ import numpy as np
 
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.host.penalised_least_squares import Penalised
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
-from gpuboost.backends.prediction.memo import Last
+from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.routing import codes_of, dense_rows
 from gpuboost.backends.reference.smoothing import lines_of, with_sums
-from gpuboost.backends.smoothing import Fits, Plan, Tables
-from gpuboost.components import Grid, Leaves
+from gpuboost.backends.smoothing import Fits, SmoothingPlan, Tables
+from gpuboost.components import Grid, TreeComponent
 from gpuboost.kernels.smoothing import lines
 from gpuboost.kernels.smoothing import smoothing as kernels
 from gpuboost.types import Array, Bins, Cuts, DenseBins, Gradients, Nodes, Structure, TrainingSet
 
 NO_BINS, NO_CELLS, EVERY_ROW = np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int32)
 
-Route = Callable[[Nodes, Bins, Cuts], Array]
+RouteRows = Callable[[Nodes, Bins, Cuts], Array]
 
 
 class CpuSmoothing(Penalised):
     """For as many threads as the backend has. Several callers may use it at once."""
 
-    def __init__(self, team: Team, in_parts: cpu_sums.Share, route: Route) -> None:
-        super().__init__(team)
+    def __init__(self, pool: ThreadPool, in_parts: cpu_sums.Share, route: RouteRows) -> None:
+        super().__init__(pool)
         self._in_parts, self._route = in_parts, route
-        self._columns_of_sparse = Last(lambda bins: np.ascontiguousarray(dense_rows(bins).T))
-        self._idle: list[tuple[Plan, Workspace]] = []  # of fits that are done, one for each that ran at the same time
+        self._columns_of_sparse = Memo(lambda bins: np.ascontiguousarray(dense_rows(bins).T))
+        self._idle: list[
+            tuple[SmoothingPlan, Workspace]
+        ] = []  # of fits that are done, one for each that ran at the same time
 
     def codes(self, bins: Bins, feature: int) -> Array:
         return codes_of(bins, feature)
 
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
-        room, sums = self._room(None), np.zeros((grid.n_cells, 2), np.int64)
-        packed, units = self._packed(gradients, output, room)
+        scratch, sums = self._room(None), np.zeros((grid.n_cells, 2), np.int64)
+        packed, units = self._packed(gradients, output, scratch)
         kernels.cell_sums(packed, EVERY_ROW if rows is None else rows, *self._columns(grid, bins), sums)
-        self._idle.append((_NO_PLAN, room))
+        self._idle.append((_NO_PLAN, scratch))
         return sums * np.array(units)
 
-    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
-        room = self._room(plan)
-        packed, units = self._packed(gradients, output, room)
-        sums = room.array("sums", (int(plan.cell_start[-1]), 2), np.int64)
+    def fit(
+        self, plan: SmoothingPlan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins
+    ) -> Fits:
+        scratch = self._room(plan)
+        packed, units = self._packed(gradients, output, scratch)
+        sums = scratch.array("sums", (int(plan.cell_start[-1]), 2), np.int64)
         wanted, some = np.unique(plan.grid[chosen]).tolist(), EVERY_ROW if rows is None else rows
 
         def add_up(begin: int, end: int) -> None:
-            for one in wanted[begin:end]:
-                own = sums[plan.cell_start[one] : plan.cell_start[one + 1]]
-                own[:] = 0
-                kernels.cell_sums(packed, some, *self._columns(plan.grids[one], bins), own)
+            for g in wanted[begin:end]:
+                cell_sums = sums[plan.cell_start[g] : plan.cell_start[g + 1]]
+                cell_sums[:] = 0
+                kernels.cell_sums(packed, some, *self._columns(plan.grids[g], bins), cell_sums)
 
         self._shared(len(wanted), len(packed) * len(wanted), add_up)
-        found = self._fits(plan, sums, units, chosen, room)
-        self._idle.append((plan, room))
-        return found
+        fits = self._fits(plan, sums, units, chosen, scratch)
+        self._idle.append((plan, scratch))
+        return fits
 
     def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
         columns = self._columns(grid, bins)
@@ -92,28 +96,28 @@ class CpuSmoothing(Penalised):
             total += part
         return lines_of(total, structure, ridge, reg_lambda, self)
 
-    def add_lines(self, scores: Array, component: Leaves, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_lines(self, scores: Array, component: TreeComponent, factor: float, bins: Bins, cuts: Cuts) -> None:
         codes, leaf_of_row = self._by_row(bins), self._route(component.tree.nodes, bins, cuts)
         what = component.tree.value, component.features, component.slopes, component.centres
         self._in_parts(len(scores), lambda _, a, b: lines.add(scores, factor, codes, leaf_of_row, *what, a, b))
 
     # parts of the above
 
-    def _packed(self, gradients: Gradients, output: int, room: Workspace) -> tuple[Array, tuple[float, float]]:
-        packed, _, units = cpu_sums.pack(gradients, output, self._team, self._in_parts, room)
+    def _packed(self, gradients: Gradients, output: int, scratch: Workspace) -> tuple[Array, tuple[float, float]]:
+        packed, _, units = cpu_sums.pack(gradients, output, self._pool, self._in_parts, scratch)
         return packed, units
 
-    def _room(self, plan: Plan | None) -> Workspace:
+    def _room(self, plan: SmoothingPlan | None) -> Workspace:
         """One that no other caller is using: that of the last fit of this plan, if there is one."""
-        for i, (known, _) in enumerate(self._idle):
-            if known is (plan or _NO_PLAN):
+        for i, (idle_plan, _) in enumerate(self._idle):
+            if idle_plan is (plan or _NO_PLAN):
                 try:
-                    found = self._idle.pop(i)
+                    entry = self._idle.pop(i)
                 except IndexError:
                     break
-                if found[0] is known:
-                    return found[1]
-                self._idle.append(found)
+                if entry[0] is idle_plan:
+                    return entry[1]
+                self._idle.append(entry)
         return Workspace()
 
     def _columns(self, grid: Grid, bins: Bins) -> tuple[Array, Array, Array, Array]:
@@ -123,7 +127,7 @@ class CpuSmoothing(Penalised):
         return (*a, NO_BINS, NO_CELLS) if len(grid.features) == 1 else (*a, columns[grid.features[1]], grid.cells[1])
 
     def _by_column(self, bins: Bins) -> Array:
-        """(d, n) uint8; of sparse bins made once."""
+        """(d, n) uint8; for sparse bins built once."""
         return bins.columns if isinstance(bins, DenseBins) else self._columns_of_sparse.of(bins)
 
     def _by_row(self, bins: Bins) -> Array:
@@ -131,4 +135,4 @@ class CpuSmoothing(Penalised):
         return bins.rows if isinstance(bins, DenseBins) else np.ascontiguousarray(self._by_column(bins).T)
 
 
-_NO_PLAN = Plan.of(())
+_NO_PLAN = SmoothingPlan.of(())

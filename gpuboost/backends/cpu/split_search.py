@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.histograms import Histograms
-from gpuboost.backends.cpu.layout import Columns, Layout, even
+from gpuboost.backends.cpu.layout import Layout, SortedColumns, even
 from gpuboost.backends.cpu.monotone import Bounds
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.feature_subsets import subset
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
@@ -36,7 +36,7 @@ class Search:
 
     def __init__(
         self, layout: Layout, cuts: Cuts, limits: Limits, candidates: Candidates, output: int,
-        units: NDArray[np.float64], rows_per_h: float, all_narrow: bool, team: Team,
+        units: NDArray[np.float64], rows_per_h: float, all_narrow: bool, team: ThreadPool,
     ) -> None:  # fmt: skip
         """units (2,): value of one unit of g and of h; rows_per_h: rows for each unit of h in the whole tree.
 
@@ -125,7 +125,12 @@ class Search:
             shared_split.close(level, tree.node)
 
     def by_column(
-        self, tree: NodeTable, stored: Columns, rows: RowsByNode, packed: NDArray[np.int64], fresh: NDArray[np.int64]
+        self,
+        tree: NodeTable,
+        stored: SortedColumns,
+        rows: RowsByNode,
+        packed: NDArray[np.int64],
+        fresh: NDArray[np.int64],
     ) -> None:
         """As ``each``, without histograms: every column is read once for all fresh nodes."""
         node, layout, size = tree.node, self._layout, self._team.size

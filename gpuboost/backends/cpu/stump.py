@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.layout import NO_BYTES, Layout, Marks, even
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.cpu.layout import NO_BYTES, IndicatorBitmaps, Layout, even
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.feature_subsets import subset
 from gpuboost.kernels.common import fixed_point
@@ -39,12 +39,12 @@ def suits(limits: Limits) -> bool:
     return alone and limits.min_samples_leaf == 1 and not limits.symmetric
 
 
-def by_columns(bins: Bins, marks: Marks | None, candidates: Candidates) -> bool:
+def by_columns(bins: Bins, marks: IndicatorBitmaps | None, candidates: Candidates) -> bool:
     """Whether columns are passed and not rows: of dense bins, if few of the entries compete, or if marks pay."""
     if isinstance(bins, DenseBins) or marks is None:
         return True
     if len(candidates.features) == bins.shape[1]:
-        return marks.pay
+        return marks.use_bitmaps
     return bool(2 * stump.stored(marks.cost, candidates.features) < len(bins.row))
 
 
@@ -59,10 +59,10 @@ class StumpGrower:
         candidates: Candidates,
         limits: Limits,
         by_row: Layout | None,
-        marks: Marks | None,
+        marks: IndicatorBitmaps | None,
         laid_out: Array | None,
         scales: tuple[float, float],
-        team: Team,
+        team: ThreadPool,
         workspace: Workspace,
     ) -> None:
         gradients = target.gradients
@@ -120,7 +120,7 @@ class StumpGrower:
         self._histogram = sums[:1]
         self._add_up(totals)
 
-    def _sum_columns(self, n_cells: int, bins: SparseBins, marks: Marks) -> None:
+    def _sum_columns(self, n_cells: int, bins: SparseBins, marks: IndicatorBitmaps) -> None:
         """All rows are turned to integers first, since entries lie anywhere; then by stretches of the features."""
         n, features, t = self._data.n_rows, self._candidates.features, len(self._candidates.features)
         packed = self._workspace.array("packed", (64 * marks.words.shape[1],), np.int64)

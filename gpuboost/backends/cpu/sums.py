@@ -7,10 +7,10 @@ from math import isnan
 
 import numpy as np
 
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE, fixed_point_scale
-from gpuboost.backends.prediction.flat_trees import Pairs
+from gpuboost.backends.prediction.flat_forest import Pairs
 from gpuboost.errors import InputError
 from gpuboost.kernels.common import fixed_point
 from gpuboost.types import Array, Gradients
@@ -37,7 +37,7 @@ class Scales:
         self._last: tuple[Array, dict[int, float]] | None = None
         self._last_weight: tuple[Array, int, int] | None = None
 
-    def of(self, gradients: Gradients, output: int, team: Team) -> tuple[float, float]:
+    def of(self, gradients: Gradients, output: int, team: ThreadPool) -> tuple[float, float]:
         m, weight, known = self.remembered(gradients)
         if output not in known:
             known[output] = _scale(gradients.h[output], m, float(weight), 32, team)
@@ -58,12 +58,12 @@ class Scales:
         return multiplicity_of(gradients), rows[2], last[1]
 
 
-def scales(gradients: Gradients, output: int, team: Team) -> tuple[float, float]:
-    """Of g and of h. Blocks are summed in order, whoever measured them."""
+def scales(gradients: Gradients, output: int, team: ThreadPool) -> tuple[float, float]:
+    """Scales of g and of h. Blocks are summed in order, so the result does not depend on the threads."""
     return Scales().of(gradients, output, team)
 
 
-def _scale(values: Array, m: Array, weight: float, bits: int, team: Team) -> float:
+def _scale(values: Array, m: Array, weight: float, bits: int, team: ThreadPool) -> float:
     blocks = max(-(-len(values) // fixed_point.BLOCK), 1)
     if blocks == 1:
         found = float(fixed_point.scale(values, m, weight, bits))
@@ -84,7 +84,7 @@ def _scale(values: Array, m: Array, weight: float, bits: int, team: Team) -> flo
 
 
 def pack(
-    gradients: Gradients, output: int, team: Team, in_parts: Share, workspace: Workspace
+    gradients: Gradients, output: int, team: ThreadPool, in_parts: Share, workspace: Workspace
 ) -> tuple[Array, tuple[int, int], tuple[float, float]]:
     """(m,) packed integers, their sums, and the value of one unit of g and of h."""
     g, h, m = gradients.g[output], gradients.h[output], multiplicity_of(gradients)
@@ -98,7 +98,7 @@ def pack(
 
 
 def leaf_sums(
-    gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: Team, in_parts: Share,
+    gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: ThreadPool, in_parts: Share,
     route: Route | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """(v,) exact G and H of each leaf, over all rows: ``leaf_integers`` times the value of their units."""
@@ -107,7 +107,7 @@ def leaf_sums(
 
 
 def leaf_integers(
-    gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: Team, in_parts: Share,
+    gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: ThreadPool, in_parts: Share,
     route: Route | None = None,
 ) -> tuple[Array, tuple[float, float]]:  # fmt: skip
     """(v, 2) int64 sums of g and h in each leaf, over all rows, and the value of one unit of each.
@@ -128,7 +128,7 @@ def leaf_integers(
     return sums.sum(axis=0), (1.0 / found[0], 1.0 / found[1])
 
 
-def leaf_counts(leaf_of_row: Array, n_nodes: int, team: Team, in_parts: Share) -> Array:
+def leaf_counts(leaf_of_row: Array, n_nodes: int, team: ThreadPool, in_parts: Share) -> Array:
     """(v,) int64 rows in each leaf."""
     counts = np.zeros((team.size, n_nodes), np.int64)
     in_parts(len(leaf_of_row), lambda part, a, b: fixed_point.count_leaves(leaf_of_row, a, b, counts[part]))

@@ -7,7 +7,7 @@ from math import frexp
 
 import numpy as np
 
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints
 from gpuboost.kernels.sampling import importance
@@ -28,7 +28,7 @@ class ThreadedRowSums:
 
     scores: Array
     counts: Counts
-    team: Team
+    pool: ThreadPool
     workspace: Workspace
     _buckets: tuple[int, int] | None = None  # whose scores are in ``_near``
     _near: Array = None  # (n,) float32: the scores of these buckets, part by part
@@ -55,13 +55,13 @@ class ThreadedRowSums:
         def count(part: int) -> None:
             importance.count_within(bits, *parts[part], shift, np.uint32(prefix), narrow, *out[part])
 
-        self.team.run_parts(len(parts), count)
+        self.pool.run_parts(len(parts), count)
         rows, significands = out.sum(axis=0)
         return rows, significands
 
     def _parts(self) -> list[tuple[int, int]]:
         n = len(self.scores)
-        parts = 1 if n < SMALL else self.team.size
+        parts = 1 if n < SMALL else self.pool.size
         return [share(n, part, parts) for part in range(parts)]
 
     def _gather(self, upper: int, lower: int) -> None:
@@ -76,7 +76,7 @@ class ThreadedRowSums:
             a, b = parts[part]
             count[part] = importance.take_buckets(self.scores, a, b, upper, lower, near[a:b])
 
-        self.team.run_parts(len(parts), take)
+        self.pool.run_parts(len(parts), take)
         self._buckets = upper, lower
         self._near_parts = [(a, a + taken) for (a, _), taken in zip(parts, count, strict=True)]
 
@@ -93,12 +93,12 @@ class ThreadedRowSums:
             for part in range(len(parts)):
                 add(part)
         else:
-            self.team.run_parts(len(parts), add)
+            self.pool.run_parts(len(parts), add)
         above, below, between = out.sum(axis=0)[:3].tolist()
         return above, below, between
 
 
 def _bucket(x: float) -> int:
-    """Of a positive number: the buckets above hold larger scores only, those below smaller ones."""
+    """Bucket of a positive number: higher buckets hold larger scores only, lower ones smaller scores."""
     significand, exponent = frexp(x)
     return min(max((exponent + 126) * 8 + int(significand * 16.0) - 8, 0), BUCKETS - 1)

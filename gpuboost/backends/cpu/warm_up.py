@@ -1,11 +1,10 @@
-"""The first fit of a machine: another process compiles half of the kernels, and leaves them on disk for this one.
+"""Warm-up of the first fit: a helper process compiles half of the kernels and leaves them in the disk cache.
 
-numba compiles one kernel at a time, under a lock and the GIL; so a second thread would be no help. While this process
-compiles what reads the data and finds their gradients, the other one begins with what grows trees. The longest kernel,
-``levels.grow``, holds the code of most of the others: it comes last, once both have compiled their share of them.
+numba compiles one kernel at a time, under a lock and the GIL, so a second thread would not help. While this process
+compiles binning and gradients, the helper begins with tree growth. The longest kernel, ``small_trees.grow``, contains
+the code of most of the others: it comes last, once both processes have compiled their share of them.
 
-Whatever is not on disk by the time it is asked for, this process compiles itself: but for the time it takes, nothing
-depends on the other one.
+A kernel that is not in the cache when it is needed is compiled by this process: only the time depends on the helper.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from gpuboost.backends.cpu.histograms import NARROW_ROWS
-from gpuboost.backends.cpu.warm_up_tree import Rehearsal
+from gpuboost.backends.cpu.warm_up_tree import DummyTree
 from gpuboost.kernels.common.disk_cache import is_noted, note, usable_folder
 from gpuboost.kernels.gradients import pointwise
 
-PATIENCE = 60.0  # seconds that either waits for the other; both are done in a fifth of that
-GO_ON, STOP = b"+", b"-"  # what this process tells the other one
+TIMEOUT = 60.0  # seconds that each process waits for the other; both are done in a fifth of that
+GO_ON, STOP = b"+", b"-"  # messages to the helper process
 _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from gpuboost.backends.cpu.warm_up import compile_share; compile_share(*sys.argv[2:])"
@@ -37,7 +36,7 @@ _RUN = (
 
 
 class Helper:
-    """The other process, if there is one: ``start`` it when the data are seen, ``meet`` it before the first tree."""
+    """The helper process, if there is one: ``start`` it when the data are seen, ``meet`` it before the first tree."""
 
     def __init__(self) -> None:
         self._lock, self._asked = threading.Lock(), set[tuple[str, str]]()
@@ -45,7 +44,7 @@ class Helper:
         self._to_meet: tuple[str, str] | None = None
 
     def start(self, n_rows: int, threads: int, *, categorical: bool) -> None:
-        """Have kernels compiled, if they are not on disk. Who asked for one thread gets no second process.
+        """Start the compilation of kernels that are not in the disk cache. No helper is started for one thread.
 
         categorical: whether some of the features are.
         """
@@ -62,33 +61,33 @@ class Helper:
             self._to_meet = None if self._process is None else wanted
 
     def meet(self, *, usual: bool) -> None:
-        """Compile this process's share, if the tree is of the usual kind, and tell the other one to go on; or to stop.
+        """Compile this process's share, if the tree is of the usual kind, and tell the helper to go on, else to stop.
 
-        Also to stop if this is interrupted.
+        An interrupt also stops the helper.
         """
         with self._lock:
             process, wanted, self._to_meet = self._process, self._to_meet, None
             if process is None or wanted is None or process.poll() is not None:
-                return  # another thread has met it, or it has come to an end
-            rehearsal, word = _rehearsal(*wanted), STOP
+                return  # another thread has waited for it, or it has ended
+            dummy, word = _dummy_tree(*wanted), STOP
             with _no_collection():
                 try:
                     if usual:
-                        rehearsal.search()
+                        dummy.search()
                         word = GO_ON
                 finally:
                     _tell(process, word)
-                rehearsal.settle()
+                dummy.settle()
 
     def wait(self) -> None:
-        """Until it is done."""
+        """Wait until the helper has ended."""
         with self._lock:
             process, self._process = self._process, None
             if process is None:
                 return
             _tell(process, STOP)  # if it has been told nothing yet
             try:
-                process.wait(PATIENCE)
+                process.wait(TIMEOUT)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -100,16 +99,16 @@ HELPER = Helper()
 
 @cache
 def load_numba() -> None:
-    """Have numba load what it needs for its first kernel, which every fit needs."""
+    """Load the parts of numba that its first kernel needs, which every fit has."""
     with _no_collection():
         pointwise.add_leaves(np.empty(0), np.empty(0), np.empty(0, np.int32), 0, 0)
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """numba makes a thousand classes as it is loaded, and more as it compiles, which live as long as it does.
+    """No garbage collection: numba makes a thousand lasting classes as it is loaded, and more as it compiles.
 
-    Looking for garbage among them, time and again, takes a third of loading, and a twentieth of compiling.
+    Searching them for garbage again and again takes a third of the loading and a twentieth of the compilation.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -121,41 +120,42 @@ def _no_collection() -> Iterator[None]:
 
 
 def compile_share(*wanted: str) -> None:
-    """What the other process does. It is told when this one has compiled its share.
+    """Main function of the helper process, which is told when the parent has compiled its share.
 
-    It notes that it was here whatever it is told: who never grows such trees is helped once, not in every new process.
+    It marks its work as done whatever it is told, so that a user who never grows such trees gets one helper process
+    only, not one in every new process.
     """
-    rehearsal, told = _rehearsal(*wanted), list[bytes]()
+    dummy, told = _dummy_tree(*wanted), list[bytes]()
     with _no_collection():
-        rehearsal.pack()
-        rehearsal.sum()
-        rehearsal.split()
+        dummy.pack()
+        dummy.sum()
+        dummy.split()
         listener = threading.Thread(target=lambda: told.append(os.read(0, 1)), daemon=True)
         listener.start()
-        listener.join(PATIENCE)
+        listener.join(TIMEOUT)
         if told == [GO_ON]:  # else there is no tree to grow, or one of another kind
-            rehearsal.levels()
+            dummy.levels()
     note("-".join(wanted))
 
 
-def _rehearsal(size: str, kind: str) -> Rehearsal:
-    return Rehearsal(large=size == "large", categorical=kind == "categorical")
+def _dummy_tree(size: str, kind: str) -> DummyTree:
+    return DummyTree(large=size == "large", categorical=kind == "categorical")
 
 
 def _tell(process: subprocess.Popen[bytes], word: bytes) -> None:
-    """Only the first word counts."""
+    """Send a message; only the first one counts."""
     assert process.stdin is not None
     if not process.stdin.closed:
-        with suppress(OSError):  # it has come to an end already
+        with suppress(OSError):  # it has ended already
             process.stdin.write(word)
             process.stdin.close()
 
 
 def _started(wanted: tuple[str, str]) -> subprocess.Popen[bytes] | None:
-    """None if there is nothing to do, or no way to: a frozen program, or one that Python is only a part of."""
+    """The helper process; None if all is compiled, or if Python cannot be started (frozen or embedded)."""
     folder, python = usable_folder(), sys.executable or ""
-    known = Path(python).stem.lower().startswith("python") and not getattr(sys, "frozen", False)
-    if not (folder and known) or is_noted("-".join(wanted)):
+    plain_python = Path(python).stem.lower().startswith("python") and not getattr(sys, "frozen", False)
+    if not (folder and plain_python) or is_noted("-".join(wanted)):
         return None
     try:
         return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A tree of made-up rows, step by step: each step compiles the kernels that the same step of a real tree needs."""
+"""A tree on dummy data, step by step: each step compiles the kernels that the same step of a real tree needs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.histograms import NARROW_ROWS, Histograms
-from gpuboost.backends.cpu.layout import NO_INTS, Columns, layout_of
+from gpuboost.backends.cpu.layout import NO_INTS, SortedColumns, layout_of
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.cpu.small_trees import Levels
 from gpuboost.backends.cpu.split_search import Search
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace, count_up
 from gpuboost.kernels.common.fixed_point import BLOCK
 from gpuboost.kernels.growth import partition
@@ -22,22 +22,22 @@ from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits
 D, BINS = 4, 9
 
 
-def is_usual(limits: Limits, candidates: Candidates, by_column: Columns | None, n_rows: int) -> bool:
-    """Whether a tree's kernels are those of the made-up one."""
+def is_usual(limits: Limits, candidates: Candidates, by_column: SortedColumns | None, n_rows: int) -> bool:
+    """True if a tree runs the same kernels as the dummy one."""
     plain = limits.min_samples_leaf == 1 and not limits.signed and candidates.root is None
     each = by_column is None and limits.directions is None and not limits.symmetric
     return each and (plain or n_rows > NARROW_ROWS)
 
 
-class Rehearsal:
-    """What ``Cpu`` does for a tree of data like the made-up ones: dense, by every feature, without constraints.
+class DummyTree:
+    """The steps of ``Cpu`` for a tree on dummy data: dense, by every feature, without constraints.
 
-    No step needs another one's results, so they may be taken in any order, and by several processes.
+    The steps are independent of each other, so they may run in any order, and in several processes.
     """
 
     def __init__(self, *, large: bool, categorical: bool) -> None:
-        """large: more rows than ``levels.grow`` is for; categorical: whether a feature is."""
-        n, self._team, self._workspace = BLOCK + 1 if large else 256, Team(1), Workspace()
+        """large: more rows than ``small_trees.grow`` is for; categorical: whether a feature is."""
+        n, self._pool, self._workspace = BLOCK + 1 if large else 256, ThreadPool(1), Workspace()
         self._large, self._limits = large, Limits(max_leaves=8)
         columns = np.tile(np.arange(n) % BINS, (D, 1)).astype(np.uint8)
         codes = np.arange(BINS, dtype=np.int64)
@@ -45,14 +45,14 @@ class Rehearsal:
         bins, candidates = DenseBins(np.ascontiguousarray(columns.T), columns), Candidates(np.arange(D, dtype=np.int32))
         layout = layout_of(bins, cuts, candidates, by_column=False)
         self._rows = RowsByNode(
-            bins, layout, None, count_up(np.empty(n, np.int32)), NO_INTS, self._team, self._workspace
+            bins, layout, None, count_up(np.empty(n, np.int32)), NO_INTS, self._pool, self._workspace
         )
         units = np.ones(2)
-        self._search = Search(layout, cuts, self._limits, candidates, 0, units, 1.0, n <= NARROW_ROWS, self._team)
+        self._search = Search(layout, cuts, self._limits, candidates, 0, units, 1.0, n <= NARROW_ROWS, self._pool)
         self._tree = NodeTable(self._limits, n)
         self._fresh = self._tree.sow(n, (0, n), can_split=True)
-        most, packed = len(self._tree.node), np.ones(n, np.int64)
-        self._histograms = Histograms(self._rows, packed, self._limits, most, NARROW_ROWS, self._workspace)
+        max_nodes, packed = len(self._tree.node), np.ones(n, np.int64)
+        self._histograms = Histograms(self._rows, packed, self._limits, max_nodes, NARROW_ROWS, self._workspace)
         self._histograms.of[:] = 0
         self._rule = self._limits.max_depth, 0, self._limits.min_child_weight, units[1]
 
@@ -63,7 +63,7 @@ class Rehearsal:
         def at_once(n_rows: int, work: Callable[[int, int, int], object]) -> None:
             work(0, 0, n_rows)
 
-        cpu_sums.pack(Gradients(values, values, None), 0, self._team, at_once, self._workspace)
+        cpu_sums.pack(Gradients(values, values, None), 0, self._pool, at_once, self._workspace)
 
     def sum(self) -> None:
         """Histograms."""
@@ -74,7 +74,7 @@ class Rehearsal:
         self._search.each(self._tree, self._histograms, self._fresh)
 
     def split(self) -> None:
-        """Children, and their rows: of no node at all."""
+        """Children and their rows, for an empty list of nodes."""
         tree, none = self._tree, np.empty(0, np.int64)
         partition.choose(tree.node, 0, tree.gain, 0, tree.chosen)
         partition.count_above(tree.node, none, 0)

@@ -29,20 +29,20 @@ from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.resident import Copies, Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.device.streams import CudaBench, Side
+from gpuboost.backends.cuda.device.streams import CudaSlot, Side
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
-from gpuboost.backends.cuda.lists import Lists
-from gpuboost.backends.cuda.predict import Predictor
+from gpuboost.backends.cuda.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
+from gpuboost.backends.cuda.ranking import RankingGradients
 from gpuboost.backends.cuda.shares import Share, Shares
 from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.contributions import Explainer, contributions
@@ -86,15 +86,17 @@ class Cuda:
         self._binner = Binner(self._runtime)
         self._resident = Resident(self._runtime, self._binner, copies)
         self._targets = Targets(self._runtime, self._resident, self._rounds, shares)
-        self._lists = Lists(self._runtime, self._resident, self._rounds, self._targets)
+        self._lists = RankingGradients(self._runtime, self._resident, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._resident, self._rounds)
         self._subsets = Subsets(self._runtime, self._rounds)
         self._control = Control(self._runtime, self._resident, self._rounds, self._targets)
         self._importance = Importance(self._runtime, self._resident, self._rounds)
         self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes, shares)
         self._line_search = LineSearch(self._runtime, self._resident, self._rounds, self._leaves)
-        self._predictor = Predictor(self._runtime, self._binner)
-        self._smoothing = CudaSmoothing(self._runtime, self._resident, self._rounds, self._targets.given, Team(threads))
+        self._predictor = CudaPredictor(self._runtime, self._binner)
+        self._smoothing = CudaSmoothing(
+            self._runtime, self._resident, self._rounds, self._targets.given, ThreadPool(threads)
+        )
         self._last_additive: tuple[Ensemble, additive.Additive] | None = None
 
     # the data, once
@@ -118,10 +120,10 @@ class Cuda:
 
     # workers beside it
 
-    def benches(self) -> Callable[[], CudaBench]:
+    def slots(self) -> Callable[[], CudaSlot]:
         """A function that makes a place for one more worker of a training (``backends.workers``)."""
         server, numbers = self._side(), count()
-        return lambda: CudaBench(server, Cuda(self._runtime.beside(), copies=self._resident.copies)._side(), numbers)
+        return lambda: CudaSlot(server, Cuda(self._runtime.beside(), copies=self._resident.copies)._side(), numbers)
 
     # the target, once a round
 

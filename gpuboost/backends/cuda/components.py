@@ -25,9 +25,9 @@ from gpuboost.backends.cuda.store import check_error
 from gpuboost.backends.cuda.target import DeviceGradients
 from gpuboost.backends.cuda.tree import NODE, STATE, as_records
 from gpuboost.backends.host.penalised_least_squares import Penalised
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
-from gpuboost.backends.smoothing import Fits, Plan, Tables
+from gpuboost.backends.smoothing import Fits, SmoothingPlan, Tables
 from gpuboost.components import Grid
 from gpuboost.errors import DeviceError
 from gpuboost.types import Array, Bins, Gradients, Structure
@@ -42,7 +42,7 @@ Measured = Callable[[Gradients], DeviceGradients]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grids:
-    """Some grids as ``cell_sums`` wants them, one after the other. What it reads is in ``_Room.asked``."""
+    """Some grids as ``cell_sums`` wants them, one after the other. What it reads is in ``_Buffers.asked``."""
 
     numbers: tuple[int, ...]  # which they are
     cells: int  # of all of them
@@ -51,10 +51,10 @@ class _Grids:
 
 
 @dataclass(slots=True, eq=False)
-class _Room:
+class _Buffers:
     """Device memory for the fits of one plan, and the host memory that its sums are copied to."""
 
-    plan: Plan
+    plan: SmoothingPlan
     number: dict[Grid, int]
     first_table: list[int]
     tables: Array  # int32, 256 for each feature of each grid
@@ -67,13 +67,15 @@ class _Room:
 
 
 class CudaSmoothing(Penalised):
-    """One caller at a time. ``measured``: gradients on the device, with their scales; ``team``: of the host."""
+    """One caller at a time. ``measured``: gradients on the device, with their scales; ``pool``: threads of the host."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured, team: Team) -> None:
-        super().__init__(team)
+    def __init__(
+        self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured, pool: ThreadPool
+    ) -> None:
+        super().__init__(pool)
         self._runtime, self._resident, self._rounds, self._measured = runtime, resident, rounds, measured
         self._kernel = Kernels(runtime, *_FILES)
-        self._last: _Room | None = None
+        self._last: _Buffers | None = None
 
     def codes(self, bins: Bins, feature: int) -> Array:
         own = self._resident.bins(bins)
@@ -82,13 +84,15 @@ class CudaSmoothing(Penalised):
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
         last = self._last
         if last is None or grid not in last.number:
-            last = self._last = self._room_of(Plan.of((), (grid,)))
+            last = self._last = self._room_of(SmoothingPlan.of((), (grid,)))
         number = last.number[grid]
         sums, units = self._sums(last, (number,), gradients, rows, output, bins)
         begin, end = last.plan.cell_start[number : number + 2].tolist()
         return sums[begin:end] * np.array(units)
 
-    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
+    def fit(
+        self, plan: SmoothingPlan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins
+    ) -> Fits:
         if self._last is None or self._last.plan is not plan:
             self._last = self._room_of(plan)
         room, wanted = self._last, tuple(np.unique(plan.grid[chosen]).tolist())
@@ -140,7 +144,7 @@ class CudaSmoothing(Penalised):
         return held, self._runtime.download(nodes), self._runtime.download(state)
 
     def _sums(
-        self, room: _Room, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
+        self, room: _Buffers, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
     ) -> tuple[Array, tuple[float, float]]:
         """(cells of the plan, 2) int64, of which those of the wanted grids are written; and the units of g and h."""
         self._land(room, wanted, gradients, rows, output, bins)
@@ -148,7 +152,7 @@ class CudaSmoothing(Penalised):
 
     @recorded_verb()
     def _land(
-        self, room: _Room, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
+        self, room: _Buffers, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
     ) -> None:
         """Bring the sums to the host: it waits for the device, so the round that this is a part of is not replayed."""
         given, own = self._measured(gradients), self._resident.bins(bins)
@@ -160,7 +164,7 @@ class CudaSmoothing(Penalised):
         self._runtime.read(room.sums[:size], room.landed[:size])
         self._runtime.wait()
 
-    def _expanded(self, room: _Room, wanted: tuple[int, ...]) -> tuple[Array, tuple[float, float]]:
+    def _expanded(self, room: _Buffers, wanted: tuple[int, ...]) -> tuple[Array, tuple[float, float]]:
         head, starts = room.landed[:HEAD], room.plan.cell_start.tolist()
         error, lost = int(head[2]), int(head[3])
         check_error((1 if error or lost & 2 else 0) | (2 if lost & 1 else 0))
@@ -175,7 +179,7 @@ class CudaSmoothing(Penalised):
         return sums, (units[0], units[1])
 
     def _launch(
-        self, given: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Room, wanted: _Grids
+        self, given: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Buffers, wanted: _Grids
     ) -> None:
         unused = self._resident.no_times
         across, records = -(-4 * self._runtime.sm_count // wanted.batches), 4 * len(wanted.numbers) + 4
@@ -200,15 +204,15 @@ class CudaSmoothing(Penalised):
             return None
         return given.sample.rows if given.sample is not None else self._resident.array(rows, np.int32)
 
-    def _room_of(self, plan: Plan) -> _Room:
+    def _room_of(self, plan: SmoothingPlan) -> _Buffers:
         size = HEAD + 2 * int(plan.cell_start[-1])
         sums, landed = self._runtime.zeros(size, np.uint64), self._runtime.pinned(size, np.uint64)
         number = {grid: i for i, grid in enumerate(plan.grids)}
         tables, most = self._runtime.upload(_tables(plan.grids)), 5 * (len(plan.grids) + 1)
         asked, sent = self._runtime.empty(most, np.int32), self._runtime.pinned(most, np.int32)
-        return _Room(plan, number, _first_tables(plan.grids), tables, sums, landed, asked, sent, None, Workspace())
+        return _Buffers(plan, number, _first_tables(plan.grids), tables, sums, landed, asked, sent, None, Workspace())
 
-    def _ask(self, room: _Room, wanted: tuple[int, ...]) -> _Grids:
+    def _ask(self, room: _Buffers, wanted: tuple[int, ...]) -> _Grids:
         """Queue what is known of the wanted grids; what was sent for others is there, since their sums were awaited."""
         records = _records(room.plan.grids, wanted, room.first_table)
         batches, near = _batches(records[:, 3])
@@ -235,7 +239,7 @@ def _tables(grids: Sequence[Grid]) -> NDArray[np.int32]:
 
 
 def _records(grids: Sequence[Grid], wanted: Sequence[int], first_table: list[int]) -> NDArray[np.int32]:
-    """(t + 1, 4) Grid of components.cu: of the wanted grids, and of what would follow."""
+    """(t + 1, 4) Grid of components.cu for each wanted grid, and one for the end."""
     found, begin = np.zeros((len(wanted) + 1, 4), np.int32), 0
     for place, one in enumerate(wanted):
         features = grids[one].features

@@ -248,7 +248,7 @@ class TreeOnDevice:
         arena.evaluate_level(grid, (256,), (*histograms, *features, *work, *how))
 
     def _next_step(self) -> tuple[Array, ...]:
-        """What choosing splits writes to."""
+        """Output arrays of the choice of splits."""
         a = self._arena.array
         return a["lines"], a["routes"], a["cursor"], a["node_of_slot"], self._arena.rule
 

@@ -52,8 +52,8 @@ class CudaMatrix:
             raise InputError(
                 f"X: must hold integers, float32 or float64 on a device; got {dtype}. Convert it: X.astype('float32')."
             )
-        found = cls(runtime, array)
-        return found if dtype.kind == "f" else found._as_floats()
+        matrix = cls(runtime, array)
+        return matrix if dtype.kind == "f" else matrix._as_floats()
 
     @property
     def device(self) -> str:

@@ -1,4 +1,4 @@
-"""Prediction on a device: raw values to bins, bins to leaves, leaves to scores (``backends.prediction.forest``)."""
+"""Prediction on a device: raw values to bins, bins to leaves, leaves to scores (``backends.prediction.predictor``)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DeviceForest:
         )
 
 
-class Predictor:
+class CudaPredictor:
     """The verbs of prediction. Results are on the device."""
 
     def __init__(self, runtime: Runtime, binner: Binner) -> None:

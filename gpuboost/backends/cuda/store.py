@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.tree import NODE
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE
-from gpuboost.components import Leaves
+from gpuboost.components import TreeComponent
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.types import Array, Component, Ensemble, Nodes, Tree
 
@@ -71,11 +71,11 @@ class TreeStore:
             for half in range(2):
                 self._read(half)
 
-    def record(self, place: int) -> tuple[Array, Array]:
+    def record(self, slot: int) -> tuple[Array, Array]:
         """The head and the nodes at a place, as bytes."""
         size = self.capacity * NODE.itemsize
-        head = self.heads[place * HEAD.itemsize : (place + 1) * HEAD.itemsize]
-        return head, self.nodes[place * size : (place + 1) * size]
+        head = self.heads[slot * HEAD.itemsize : (slot + 1) * HEAD.itemsize]
+        return head, self.nodes[slot * size : (slot + 1) * size]
 
     def _fetch(self, half: int) -> None:
         if len(self._waiting[half]) == self._fetched[half]:
@@ -90,14 +90,14 @@ class TreeStore:
         nodes = self._hosts[half][1].view(NODE).reshape(self._half, self.capacity)
         trees, self._waiting[half], self._fetched[half] = self._waiting[half], [], 0
         for tree in trees:
-            place = tree.place - half * self._half
-            check_error(int(heads["error"][place]))
-            tree.host = _host_tree(nodes[place, : heads["n_nodes"][place]], heads["unit_h"][place], tree)
+            slot = tree.place - half * self._half
+            check_error(int(heads["error"][slot]))
+            tree.host = _host_tree(nodes[slot, : heads["n_nodes"][slot]], heads["unit_h"][slot], tree)
 
 
 @dataclass(eq=False)
 class DeviceTree:
-    """Stands for a Tree, in the loop and in ``Progress.trees``."""
+    """Handle of a tree on the device, in the loop and in ``Progress.trees``."""
 
     store: TreeStore
     place: int
@@ -124,16 +124,16 @@ class DeviceTree:
 def collected(ensemble: Ensemble) -> Ensemble:
     """The ensemble with every tree in the host's memory."""
     trees: tuple[Any, ...] = ensemble.trees
-    in_leaves: list[Any] = [one.tree for one in ensemble.components if isinstance(one, Leaves)]
-    found = [tree for tree in (*trees, *in_leaves) if isinstance(tree, DeviceTree)]
-    if not found:
+    in_leaves: list[Any] = [one.tree for one in ensemble.components if isinstance(one, TreeComponent)]
+    device_trees = [tree for tree in (*trees, *in_leaves) if isinstance(tree, DeviceTree)]
+    if not device_trees:
         return ensemble
-    for tree in found:
+    for tree in device_trees:
         if tree.host is None:
             tree.store.collect()
 
     def component(one: Component) -> Component:
-        return replace(one, tree=_fetched(one.tree)) if isinstance(one, Leaves) else one
+        return replace(one, tree=_fetched(one.tree)) if isinstance(one, TreeComponent) else one
 
     return replace(ensemble, trees=tuple(map(_fetched, trees)), components=tuple(map(component, ensemble.components)))
 
@@ -144,18 +144,18 @@ def _fetched(tree: Any) -> Tree:
 
 def host_nodes(nodes: Nodes, value: NDArray[np.float64]) -> NDArray[Any]:
     """A tree of the host as a device's kernels read it: (v,) NODE, sums and gains left out."""
-    made = np.zeros(len(nodes.feature), NODE)
+    records = np.zeros(len(nodes.feature), NODE)
     for name in ("feature", "bin", "missing_left", "left", "right", "left_set"):
-        made[name] = getattr(nodes, name)
-    made["value"] = value
-    return made
+        records[name] = getattr(nodes, name)
+    records["value"] = value
+    return records
 
 
 def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> Tree:
     def of(name: str, dtype: Any) -> Any:
         return np.ascontiguousarray(nodes[name].astype(dtype))
 
-    made = Nodes(
+    host_nodes = Nodes(
         feature=of("feature", np.int32),
         bin=of("bin", np.int32),
         missing_left=of("missing_left", np.bool_),
@@ -166,7 +166,7 @@ def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> Tree:
         count=of("count", np.int64),
         left_set=of("left_set", np.uint32),
     )
-    return Tree(made, of("value", np.float64), tree.output, tree.version)
+    return Tree(host_nodes, of("value", np.float64), tree.output, tree.version)
 
 
 def check_error(error: int) -> None:

@@ -1,1 +1,1 @@
-"""What every backend does on the host: threads, scratch memory, small linear systems."""
+"""Host side of all backends: threads, scratch memory, small linear systems."""

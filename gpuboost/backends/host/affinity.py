@@ -1,9 +1,9 @@
-"""Which processors the threads of a team may run on: not the one of the thread that wakes them, and works meanwhile.
+"""CPU affinity of the thread pool: its threads stay off the processor of the thread that wakes them and also works.
 
-Linux wakes a thread where it last ran, or beside who woke it, unless it sees an idle processor. In a virtual machine it
-takes one that has gone to sleep for one that its host has taken away, so both threads may share a processor for good
-while another is idle: every piece of work then takes as long as on one thread. Nobody is bound to one processor, and
-where nothing can tell which one a thread is on, nothing is done.
+Linux wakes a thread where it last ran, or beside the thread that woke it, unless it sees an idle processor. In a
+virtual machine it mistakes a sleeping processor for one that the host has taken away, so both threads may share a
+processor for good while another is idle: every piece of work then takes as long as on one thread. No thread is bound
+to a single processor, and if the processor of a thread cannot be found out, nothing is done.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _here = threading.local()
 
 
 def _teller() -> Callable[[], int]:
-    """glibc's and musl's call; it takes less than a microsecond, and must not hand the GIL over meanwhile."""
+    """``sched_getcpu`` of glibc or musl; it takes less than a microsecond, and is called without releasing the GIL."""
     if sys.platform == "linux":
         try:
             return ctypes.PyDLL(None).sched_getcpu
@@ -34,15 +34,15 @@ processor: Callable[[], int] = _teller()
 
 
 def allowed() -> frozenset[int]:
-    """Where the calling thread may run, were it not kept off anything by ``keep_off``; empty if nothing tells."""
-    known: frozenset[int] | None = getattr(_here, "allowed", None)
-    if known is not None:
-        return known
+    """Processors that the calling thread may run on, apart from ``keep_off``; empty if they are not known."""
+    processors: frozenset[int] | None = getattr(_here, "allowed", None)
+    if processors is not None:
+        return processors
     return frozenset(os.sched_getaffinity(0)) if sys.platform == "linux" else frozenset()
 
 
 def inherit(processors: frozenset[int]) -> None:
-    """Said by a thread that ``keep_off`` may be asked for: what ``allowed`` is to tell in it."""
+    """Set the value of ``allowed`` for the calling thread, whose affinity ``keep_off`` will change."""
     _here.allowed = processors
 
 
@@ -56,7 +56,7 @@ def keep_off(threads: Sequence[int], taken: int) -> None:
 
 
 def let_run_on(threads: Sequence[int], processors: frozenset[int]) -> None:
-    """A wish, no need: some sandboxes do not allow it, and then nothing is done."""
+    """Set the affinity of threads, if the system allows it; some sandboxes do not."""
     if sys.platform == "linux" and processors:
         with suppress(OSError):
             for thread in threads:

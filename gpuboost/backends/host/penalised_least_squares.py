@@ -1,4 +1,4 @@
-"""What components need that is small: systems of equations of the size of a basis. Solved by the host's kernels.
+"""Penalised least squares of components: linear systems of the size of a basis, solved by kernels on the host.
 
 A CPU and a GPU differ in how they come by the sums of each cell, which grow with the rows. The sums are exact integers,
 and from there on both go through this file: so coefficients have the same bits by construction.
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
-from gpuboost.backends.smoothing import Fits, Plan
-from gpuboost.components import Smooth
+from gpuboost.backends.smoothing import Fits, SmoothingPlan
+from gpuboost.components import SmoothTerm
 from gpuboost.kernels.smoothing import smoothing as kernels
 from gpuboost.types import Array
 
@@ -24,8 +24,8 @@ SMALL = 16_384  # steps that are not worth waking a thread for
 class Penalised:
     """The verbs of ``Smoothing`` that see no rows, and the equations of all spaces that compete."""
 
-    def __init__(self, team: Team) -> None:
-        self._team = team
+    def __init__(self, pool: ThreadPool) -> None:
+        self._pool = pool
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
         out = np.empty((size, basis.shape[1]))
@@ -35,7 +35,7 @@ class Penalised:
     def degrees_of_freedom(self, gram: Array, penalty: Array, ridge: float) -> float:
         return float(kernels.degrees_of_freedom(gram, penalty, ridge))
 
-    def values(self, component: Smooth) -> Array:
+    def values(self, component: SmoothTerm) -> Array:
         space, out = component.space, np.empty(component.space.grid.n_cells)
         kernels.expand(space.first, space.basis, component.coefficients, out[:-1])
         out[-1] = kernels.dot(space.mean, component.coefficients)
@@ -48,35 +48,37 @@ class Penalised:
         kernels.solve(a, x)
         return x
 
-    def _fits(self, plan: Plan, sums: Array, units: tuple[float, float], chosen: Array, room: Workspace) -> Fits:
-        """Of the chosen spaces, by the sums of their cells: sums (cells, 2) int64, grid by grid.
+    def _fits(
+        self, plan: SmoothingPlan, sums: Array, units: tuple[float, float], chosen: Array, scratch: Workspace
+    ) -> Fits:
+        """Fits of the chosen spaces, from the sums of their cells: sums (cells, 2) int64, grid by grid.
 
-        What was factored in the last fit of the plan is in ``room``, and is used again where the curvature is the same.
+        ``scratch`` keeps the factors of the plan's last fit; they are used again where the curvature is the same.
         """
-        kept_h, kept, coef = _kept(plan, room)
-        found = np.empty((len(chosen), 3))
+        kept_h, kept, coef = _kept(plan, scratch)
+        results = np.empty((len(chosen), 3))
         what = plan.grid, plan.cell_start, sums, *units, plan.q_start, plan.width, plan.basis_start, plan.first
         bands = plan.basis, plan.band_start, plan.penalty, plan.ridge, kept_h, kept, coef
         cost = int(plan.band_start[-1]) * 64
-        self._shared(len(chosen), cost, lambda a, b: kernels.fit_all(chosen, a, b, *what, *bands, found))
-        own = [coef[plan.q_start[s] : plan.q_start[s + 1]].copy() for s in chosen.tolist()]
-        return Fits(found[:, 0], found[:, 1], found[:, 2], own)
+        self._shared(len(chosen), cost, lambda a, b: kernels.fit_all(chosen, a, b, *what, *bands, results))
+        coefficients = [coef[plan.q_start[s] : plan.q_start[s + 1]].copy() for s in chosen.tolist()]
+        return Fits(results[:, 0], results[:, 1], results[:, 2], coefficients)
 
     def _shared(self, items: int, cost: int, work: Callable[[int, int], object]) -> None:
         """work(begin, end) on stretches of the items, at once if it costs enough."""
-        if self._team.size == 1 or cost < SMALL or items == 1:
+        if self._pool.size == 1 or cost < SMALL or items == 1:
             work(0, items)
         else:
-            self._team.run(lambda part: work(*share(items, part, self._team.size)))
+            self._pool.run(lambda part: work(*share(items, part, self._pool.size)))
 
 
-def _kept(plan: Plan, room: Workspace) -> tuple[Any, Any, Any]:
-    """What was factored in the last fit of the plan, and room for coefficients."""
+def _kept(plan: SmoothingPlan, scratch: Workspace) -> tuple[Any, Any, Any]:
+    """The curvatures and factors of the plan's last fit, and memory for coefficients."""
     shapes = plan.first.shape, (2 * int(plan.band_start[-1]),), (int(plan.q_start[-1]),)
-    fresh = room.room("kept_h") == 0
+    is_new = scratch.room("kept_h") == 0
     kept_h, kept, coef = (
-        room.array(name, s, np.float64) for name, s in zip(("kept_h", "kept", "coef"), shapes, strict=True)
+        scratch.array(name, s, np.float64) for name, s in zip(("kept_h", "kept", "coef"), shapes, strict=True)
     )
-    if fresh:
+    if is_new:
         kept_h[:] = np.nan
     return kept_h, kept, coef

@@ -1,9 +1,9 @@
-"""A team of threads for kernels that run without the GIL.
+"""A pool of threads for kernels that run without the GIL.
 
-numba's own parallel loops are not used: their default layer dies when two Python threads call them at once, and they
-spin or fork where a library must not. Here the caller does part 0 itself and wakes the others through locks; an
-uncontended hand-over costs some microseconds, and nothing spins. What another has not begun when the caller is done, it
-does as well: where other processes keep all processors busy, that is sooner than waiting for one.
+numba's own parallel loops are not used: their default layer aborts when two Python threads call them at once, and they
+spin or fork where a library must not. Here the caller runs part 0 itself and wakes the workers through locks; an
+uncontended hand-over costs some microseconds, and nothing spins. A part that its worker has not begun when the caller
+is done, the caller runs too: with all processors busy, that is sooner than waiting for one.
 """
 
 from __future__ import annotations
@@ -15,87 +15,87 @@ from weakref import finalize
 
 from gpuboost.backends.host.affinity import UNKNOWN, allowed, inherit, keep_off, let_run_on, processor
 
-Work: TypeAlias = Callable[[int], object]
-PATIENCE = 0.0005  # seconds that a member may be later than its caller before it is taken for one held up
+Task: TypeAlias = Callable[[int], object]
+LATE_AFTER = 0.0005  # seconds after its caller's end until a worker counts as late
 
 
-class Team:
+class ThreadPool:
     """``run(work)`` calls ``work(part)`` for part 0 .. size - 1 at once and returns when all are done."""
 
     def __init__(self, size: int) -> None:
         if size < 1:
             raise ValueError(f"threads: a team needs at least 1; got {size!r}.")
         self.size = size
-        self._idle: list[_Members] = []
+        self._idle: list[_WorkerGroup] = []
 
-    def run(self, work: Work) -> None:
-        """Raise what a part raised, once every part has come to an end."""
+    def run(self, work: Task) -> None:
+        """Raise the exception of a part, once all parts have ended."""
         if self.size == 1:
             work(0)
             return
-        try:  # Taken for as long as they work: who comes meanwhile, or after an interrupt of a wait, has others.
-            members = self._idle.pop()
+        try:  # taken while they work: another caller, or one after an interrupted wait, gets other workers
+            workers = self._idle.pop()
         except IndexError:
-            members = self._recruit()
-        members.make_way()
-        for member in members:
-            member.start(work)
+            workers = self._start_workers()
+        workers.set_affinity()
+        for worker in workers:
+            worker.start(work)
         failure: BaseException | None = None
         try:
             work(0)
         except BaseException as error:  # also KeyboardInterrupt: the others must be waited for
             failure = error
-        for member in members:
-            failure = member.finish() or failure
-        members.on_time()
-        self._idle.append(members)
+        for worker in workers:
+            failure = worker.finish() or failure
+        workers.check_lateness()
+        self._idle.append(workers)
         if failure is not None:
             raise failure
 
     def worth(self, size: int, per_thread: int) -> int:
-        """How many of the team to wake for so much work, if each is to have ``per_thread`` of it at least."""
+        """Number of threads to wake for work of that size, if each is to have at least ``per_thread`` of it."""
         return 1 if self.size == 1 else max(1, min(self.size, size // per_thread))
 
-    def run_parts(self, parts: int, work: Work) -> None:
-        """``work(part)`` for part 0 .. parts - 1, at most ``size`` of them; one part is done without waking anybody."""
+    def run_parts(self, parts: int, work: Task) -> None:
+        """``work(part)`` for part 0 .. parts - 1, at most ``size`` of them; one part wakes no thread."""
         if parts == 1:
             work(0)
         else:
             self.run(lambda part: work(part) if part < parts else None)
 
-    def _recruit(self) -> _Members:
-        members = _Members(self.size)
-        finalize(self, _dismiss, list(members))
-        return members
+    def _start_workers(self) -> _WorkerGroup:
+        workers = _WorkerGroup(self.size)
+        finalize(self, _stop_workers, list(workers))
+        return workers
 
 
-class _Members(list["_Member"]):
-    """Those who work together with one caller at a time."""
+class _WorkerGroup(list["_Worker"]):
+    """The workers of one caller at a time."""
 
     def __init__(self, size: int) -> None:
         processors = allowed()
-        super().__init__(_Member(part, processors) for part in range(1, size))
+        super().__init__(_Worker(part, processors) for part in range(1, size))
         self._off = UNKNOWN
 
-    def make_way(self) -> None:
-        """Have them run on other processors than the caller, who seldom changes his."""
+    def set_affinity(self) -> None:
+        """Keep the workers off the caller's processor, which seldom changes."""
         here = processor()
         if here != self._off:
-            keep_off([member.thread for member in self], here)
+            keep_off([worker.thread for worker in self], here)
             self._off = here
 
-    def on_time(self) -> None:
-        """Notice who was let run anywhere because it was late."""
-        if any(member.late for member in self):
+    def check_lateness(self) -> None:
+        """Forget the affinity if a worker was late, and therefore let run on any processor."""
+        if any(worker.late for worker in self):
             self._off = UNKNOWN
 
 
-class _Member:
+class _Worker:
     """One daemon thread, asleep on a lock between two pieces of work."""
 
     def __init__(self, part: int, processors: frozenset[int]) -> None:
         self._part, self._processors = part, processors
-        self._work: list[Work | None] = []  # one piece at most; who takes it out does it
+        self._work: list[Task | None] = []  # one piece at most, run by the thread that takes it out
         self._failure: BaseException | None = None
         self.late = False
         self._go, self._done = threading.Lock(), threading.Lock()
@@ -105,13 +105,13 @@ class _Member:
         thread.start()  # returns when it runs, and has its number
         self.thread = thread.native_id or 0
 
-    def start(self, work: Work | None) -> None:
+    def start(self, work: Task | None) -> None:
         self._work.append(work)
-        if self._go.locked():  # else it was told already, of work that was taken from it, and has not woken up since
+        if self._go.locked():  # else it was released for earlier work that the caller took, and has not woken up since
             self._go.release()
 
     def finish(self) -> BaseException | None:
-        """Wait for it; or, if it has not begun, as another process has its processor, do its part here."""
+        """Wait for the worker; if it has not begun, because another process has its processor, run its part here."""
         self.late = False
         try:
             work = self._work.pop()
@@ -125,8 +125,8 @@ class _Member:
         return None
 
     def _wait(self) -> BaseException | None:
-        self.late = not self._done.acquire(timeout=PATIENCE)
-        if self.late:  # It had no more to do than its caller, whose processor is free now.
+        self.late = not self._done.acquire(timeout=LATE_AFTER)
+        if self.late:  # its part is no longer than its caller's, whose processor is free now
             let_run_on([self.thread], self._processors)
             self._done.acquire()
         failure, self._failure = self._failure, None
@@ -138,7 +138,7 @@ class _Member:
             self._go.acquire()
             try:
                 work = self._work.pop()
-            except IndexError:  # its caller was quicker
+            except IndexError:  # its caller took the work
                 continue
             if work is None:
                 return
@@ -150,9 +150,9 @@ class _Member:
             self._done.release()
 
 
-def _dismiss(members: list[_Member]) -> None:
-    for member in members:
-        member.start(None)
+def _stop_workers(workers: list[_Worker]) -> None:
+    for worker in workers:
+        worker.start(None)
 
 
 def share(total: int, part: int, parts: int) -> tuple[int, int]:

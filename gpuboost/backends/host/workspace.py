@@ -1,4 +1,4 @@
-"""Memory that a growing tree needs and the next one can use again.
+"""Scratch memory of a growing tree, reused by the next one.
 
 Asking for fresh arrays in every round would cost a page fault for each 4 kB of them, and leave holes between them.
 """
@@ -28,7 +28,7 @@ class Workspace:
         return kept[:size].reshape(shape)
 
     def room(self, name: str) -> int:
-        """How many numbers the next array of that name may have without new memory."""
+        """Size that the next array of that name may have without new memory, in numbers."""
         return self._kept[name].size if name in self._kept else 0
 
     def keep(self, name: str, array: NDArray[Any]) -> None:

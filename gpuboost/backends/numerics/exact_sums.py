@@ -1,4 +1,4 @@
-"""Sums that are the same on every machine: of integers, and of float64 numbers in one order."""
+"""Sums that are the same on every machine: integer sums, and float64 sums in a fixed order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LANES, STRETCH, BLOCK = 16, 1 << 12, 1 << 16
 
 
 def integers(gradients: Gradients, output: int) -> tuple[Array, Array, tuple[float, float]]:
-    """(m,) int64 g and h, and the value of one unit of each: exact sums for whoever adds them up."""
+    """(m,) int64 g and h, whose sums are exact, and the value of one unit of each."""
     m = gradients.multiplicity
     times = np.ones(gradients.g.shape[1], np.int64) if m is None else m.astype(np.int64)
     parts, units = [], []
@@ -35,8 +35,8 @@ def fixed_order_sum(x: Array) -> float:
     total = 0.0
     for begin in range(0, len(x), BLOCK):
         in_block = 0.0
-        for at in range(begin, min(begin + BLOCK, len(x)), STRETCH):
-            stretch = x[at : min(at + STRETCH, len(x))].astype(np.float64)
+        for first in range(begin, min(begin + BLOCK, len(x)), STRETCH):
+            stretch = x[first : min(first + STRETCH, len(x))].astype(np.float64)
             lane_sums = np.zeros(LANES)
             for line in np.concatenate([stretch, np.zeros(-len(stretch) % LANES)]).reshape(-1, LANES):
                 lane_sums = lane_sums + line

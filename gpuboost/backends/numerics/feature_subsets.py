@@ -10,7 +10,7 @@ from gpuboost.keys import Key
 
 
 def subset(count: int, of: int, key: Key) -> NDArray[np.int32]:
-    """(count,) int32: so many of 0 .. of - 1, increasing; every set of them is as likely as any other."""
+    """(count,) int32: ``count`` of the numbers 0 .. of - 1, increasing; every subset is equally likely."""
     if count >= of:
         return np.arange(of, dtype=np.int32)
     out = np.empty(count, np.int32)

@@ -19,10 +19,10 @@ NOT_FINITE = (
     "loss: gradients must be finite numbers below 3.4e38, times their weights; a larger one, or NaN, was seen. "
     "Scale y or the weights down, lower learning_rate, or check a custom loss."
 )
-"""What is said of other gradients."""
+"""Message for gradients that are not finite."""
 
 
-def fixed_point_scale(top: float, total: float, most: float, weight: float, bits: int) -> float:
+def fixed_point_scale(top: float, total: float, max_multiplicity: float, weight: float, bits: int) -> float:
     """A power of two.
 
     Args:
@@ -39,7 +39,7 @@ def fixed_point_scale(top: float, total: float, most: float, weight: float, bits
         raise InputError(NOT_FINITE)
     if not top > 0.0:
         return 1.0
-    row_room = 2.0 ** (bits - 16) - 1.0 - 0.5 * most
+    row_room = 2.0 ** (bits - 16) - 1.0 - 0.5 * max_multiplicity
     sum_room = 2.0**bits - 1.0 - 0.5 * weight
     by_row = _power_below(row_room / top) if row_room > 0.0 else 0.0
     by_sum = _power_below(sum_room / (total * (1.0 + 2.0**-20))) if sum_room > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""What a leaf adds to the scores of its rows: from sums of gradients, with noise, or a quantile of residuals."""
+"""Leaf values: from sums of gradients, with noise, or a quantile of residuals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far to go along a direction: the least of a convex function of one number, or of several at once.
+"""Line search: the minimum of a convex function of one variable, or of several such functions at once.
 
 Newton's method, kept between a point that is too short and one that is too far; until one is too far, a step at most
 doubles the length. From a point so far out that the function rises there more steeply than it falls at 0, half the way
@@ -39,12 +39,12 @@ Slopes: TypeAlias = Callable[[Vector], tuple[Vector, Vector]]
 def along_tree(
     backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
 ) -> Tree:
-    """``Backend.line_search``, by the verbs of a backend whose arrays are the host's."""
+    """``Backend.line_search`` for a backend whose arrays are on the host."""
     if per_leaf and loss.leaf_quantile is not None:
         return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
     each = (leaf_of_row, len(tree.value)) if per_leaf else (None, 1)
-    found = lengths(backend, loss, scores, tree.output, tree.value[leaf_of_row], data, *each)
-    return replace(tree, value=found * tree.value + 0.0)  # + 0.0: no negative zero
+    factors = lengths(backend, loss, scores, tree.output, tree.value[leaf_of_row], data, *each)
+    return replace(tree, value=factors * tree.value + 0.0)  # + 0.0: no negative zero
 
 
 def lengths(
@@ -54,7 +54,7 @@ def lengths(
     """(groups,) lengths >= 0 that lower the loss of all rows most: F <- F + length[group] * along, of one output.
 
     scores (k, n); along (n,), about as long as it should be; group (n,) int, None for one length of all rows, which is
-    all that there is of the absolute and the quantile loss: of these the leaves have ``Backend.leaf_quantiles``.
+    all that there is of the absolute and the quantile loss: for these, leaves use ``Backend.leaf_quantiles``.
     """
     if loss.leaf_quantile is not None:
         assert group is None
@@ -81,7 +81,7 @@ def _slopes(
 
 
 def _adder(group: Array | None, groups: int) -> Callable[[Vector], Vector]:
-    """What makes (groups,) sums of (n,) numbers: of each group's, in the order of its rows."""
+    """A function from (n,) numbers to their (groups,) sums, each in the order of the group's rows."""
     if group is None:
         return lambda x: np.array([pointwise.sum_in_order(x)])
 
@@ -150,12 +150,13 @@ def pinball(residual: Vector, direction: Vector, weight: Vector, alpha: float) -
     if not some.any():
         return 0.0
     along, size = direction[some], weight[some] * np.abs(direction[some])
-    at, whole = residual[some] / along, np.maximum(np.rint(size * whole_scale(float(size.max()))), 1.0).astype(np.int64)
-    order = np.argsort(at, kind="stable")
+    kinks = residual[some] / along
+    whole = np.maximum(np.rint(size * whole_scale(float(size.max()))), 1.0).astype(np.int64)
+    order = np.argsort(kinks, kind="stable")
     reached = np.cumsum(whole[order])
     up, total = int(whole[along > 0.0].sum()), int(reached[-1])
     needed = alpha * float(up) + (1.0 - alpha) * float(total - up)
-    return max(0.0, float(at[order[int(np.searchsorted(reached, min(max(ceil(needed), 1), total)))]]))
+    return max(0.0, float(kinks[order[int(np.searchsorted(reached, min(max(ceil(needed), 1), total)))]]))
 
 
 def whole_scale(largest: float) -> float:

@@ -20,7 +20,7 @@ FREE = -inf, inf  # the bounds of a root
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class NodeBounds:
     """A node's bounds, and the direction of every feature: see ``of_features``."""
 
     low: float
@@ -28,11 +28,11 @@ class Within:
     directions: NDArray[np.int64]
 
     def value(self, g: float, h: float, ridge: float) -> float:
-        """-G / (H + lambda), or the bound that it is beyond; of nothing, 0."""
+        """-G / (H + lambda), clipped to the bounds; 0 without rows."""
         return clipped(-g / (h + ridge) if h + ridge > 0.0 else 0.0, self.low, self.high)
 
     def score(self, g: float, h: float, ridge: float) -> float:
-        """What a leaf of that value takes off the loss, doubled: G^2 / (H + lambda) if it is not beyond a bound."""
+        """Twice the loss reduction of a leaf with that clipped value: G^2 / (H + lambda) if it is within the bounds."""
         below = h + ridge
         free = -g / below
         if self.low <= free <= self.high:
@@ -41,14 +41,14 @@ class Within:
         return -(value * (g + g + below * value))
 
     def both(self, feature: int, left: tuple[float, float], right: tuple[float, float], ridge: float) -> float:
-        """What two leaves with these G and H take off; -inf if their values go against the feature's direction."""
+        """Twice the loss reduction of two leaves with these (G, H); -inf if they violate the feature's constraint."""
         direction = int(self.directions[feature])
         if direction != 0 and direction * (self.value(*left, ridge) - self.value(*right, ridge)) > 0.0:
             return -inf
         return self.score(*left, ridge) + self.score(*right, ridge)
 
     def children(self, feature: int, left: float, right: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The bounds of both, if these are their values."""
+        """Bounds of both children, given their values."""
         return parted(int(self.directions[feature]), self.low, self.high, left, right)
 
 
@@ -58,14 +58,14 @@ def of_features(directions: Sequence[int], cuts: Cuts) -> NDArray[np.int64]:
 
 
 def clipped(value: float, low: float, high: float) -> float:
-    """The value, or the bound that it lies beyond."""
+    """The value, clipped to the bounds."""
     return low if value < low else high if value > high else value
 
 
 def parted(
     direction: int, low: float, high: float, left: float, right: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The bounds of the children of a node, whose own values are left and right."""
+    """Bounds of the children of a node, given the values of both."""
     if direction == 0:
         return (low, high), (low, high)
     middle = (left + right) / 2.0
@@ -82,7 +82,7 @@ def bound_leaves(tree: Tree, cuts: Cuts, limits: Limits, *, refined: bool) -> Tr
 
 
 def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:
-    """The tree with each leaf's value within the leaf's bounds, whatever changed it since the tree was grown.
+    """The tree with each leaf value clipped to the leaf's bounds, after a change of values.
 
     Bounds are made of what the values are now: a node's own is the mean of its leaves', each weighted by H + ridge and
     over H + ridge of all. If leaf values are -G / (H + lambda), that is the node's too, and the bounds are those that
@@ -100,14 +100,14 @@ def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:
         if f < 0:
             value[v] = clipped(value[v], *bounds[v])
             continue
-        within = Within(*bounds[v], directions)
+        within = NodeBounds(*bounds[v], directions)
         of_children = (within.value(-minus_g[child], h[child], ridge) for child in (left[v], right[v]))
         bounds[left[v]], bounds[right[v]] = within.children(f, *of_children)
     return replace(tree, value=np.array(value) + 0.0)
 
 
 def in_order(tree: Tree, directions: NDArray[np.int64]) -> bool:
-    """Whether at every split on a constrained feature no leaf of one side goes against any of the other."""
+    """True if at every split on a constrained feature all leaves of the two sides obey the constraint."""
     nodes, least, largest = tree.nodes, tree.value.tolist(), tree.value.tolist()
     for v in range(len(least) - 1, -1, -1):
         f = int(nodes.feature[v])

@@ -1,11 +1,11 @@
-"""random_strength by definition: which feature splits a node when what each of them gains there is seen with noise.
+"""Definition of random_strength: the choice of a node's split feature by gains with noise.
 
     noisy gain = gain + strength * (mean gain of the features that gain) * z
 
 The best cut of a feature stays its best cut; the winner's own gain, without noise, is what the tree keeps. z is word 0
-of the Philox block whose number is made of the node's exact sums (of a level that shares a split: of its depth) and of
-the feature, so that it is the same wherever and in whatever order nodes are looked at. The unit makes the rule blind to
-the size of the gradients, as the theorem of Langevin boosting asks.
+of the Philox block whose number is made of the node's exact sums (for a level that shares a split, of its depth) and of
+the feature, so it does not depend on the machine or the order of nodes. Dividing by the mean gain makes the rule
+independent of the gradients' scale, as the theorem of Langevin boosting requires.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ def winner(gains: dict[int, float], sums: tuple[int, int], noise: Noise | None) 
 
 
 def _number(sums: tuple[int, int], feature: int, noise: Noise) -> float:
-    at = (sums[0] * OF_G + sums[1] * OF_H + feature * OF_FEATURE) & _WORD
-    return float(gaussian_of(philox(np.array([at], np.uint64), noise.key)[0, :1])[0])
+    block = (sums[0] * OF_G + sums[1] * OF_H + feature * OF_FEATURE) & _WORD
+    return float(gaussian_of(philox(np.array([block], np.uint64), noise.key)[0, :1])[0])

@@ -2,8 +2,8 @@
 
 A law of shapes that does not know the gradients (docs/theory/langevin.md): every split takes each feature with equal
 probability, and each cut of it; what is missing goes left or right, evenly. Cuts are quantiles, so rows are parted
-evenly on the average. Of a categorical feature one category goes left, the next one right, and every other by a coin of
-its own.
+evenly on the average. One category of a categorical feature goes left, the next one right, and every other one by a
+coin flip of its own.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ def random_nodes(cuts: Cuts, candidates: Candidates, limits: Limits, key: Key) -
 
 
 def usable_features(cuts: Cuts, candidates: Candidates) -> Array:
-    """Those that have a cut."""
+    """Features that have a cut."""
     return candidates.features[cuts.n_bins[candidates.features] >= 2]
 
 
 def splits_of(limits: Limits) -> int:
-    """How many splits a tree is filled with."""
+    """Number of splits of a random tree."""
     leaves = int(max(1, min(limits.max_leaves, 2 ** min(limits.max_depth, 30))))
     return (1 << leaves.bit_length() - 1 if limits.symmetric else leaves) - 1  # symmetric: whole levels
 
 
 def counted(nodes: Nodes, h: Array, rows: Array, unit: float) -> Nodes:
-    """With cover and count, once it is known what came to the leaves. h, rows: (v,) int64, 0 at inner nodes."""
+    """The nodes with cover and count, from the sums of the leaves. h, rows: (v,) int64, 0 at inner nodes."""
     h, rows = h.astype(np.int64), rows.astype(np.int64)
     for v in np.flatnonzero(~nodes.is_leaf)[::-1]:
         h[v] = h[nodes.left[v]] + h[nodes.right[v]]

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.components import Estimated, Grid, Nothing, collapsed
+from gpuboost.components import EmptyComponent, EstimatorComponent, Grid, collapsed
 from gpuboost.types import Array, Component, DenseBins, Ensemble, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
 class Additive:
-    """A model made ready for prediction."""
+    """A model of components, prepared for prediction."""
 
     tables: tuple[tuple[int, Grid, Array], ...]  # output, grid, (c,) what its cells add
     rest: tuple[tuple[Component, float], ...]  # what does not add up, with its factor
@@ -28,9 +28,9 @@ class Additive:
     def of(cls, backend: Backend, ensemble: Ensemble) -> Additive:
         sums, rest = collapsed(ensemble)
         tables: dict[tuple[int, Grid], Array] = {}
-        for one in sums:
-            at, steps = (one.output, one.space.grid), backend.smoothing().values(one)
-            tables[at] = tables[at] + steps if at in tables else steps
+        for component in sums:
+            key, steps = (component.output, component.space.grid), backend.smoothing().values(component)
+            tables[key] = tables[key] + steps if key in tables else steps
         return cls(tuple((output, grid, steps) for (output, grid), steps in tables.items()), tuple(rest))
 
     def predict(self, backend: Backend, ensemble: Ensemble, x: Any) -> Array:
@@ -38,8 +38,8 @@ class Additive:
         rows = _rows(backend, ensemble, x)
         sums = backend.start(rows, _begin(ensemble))
         for output in range(ensemble.n_outputs):
-            own = [(grid, steps) for of, grid, steps in self.tables if of == output]
-            backend.smoothing().add_all(sums[output], own, rows.bins)
+            tables = [(grid, steps) for of, grid, steps in self.tables if of == output]
+            backend.smoothing().add_all(sums[output], tables, rows.bins)
         for component, factor in self.rest:
             component.add(backend, sums, factor, rows)
         if ensemble.scale != 1.0:
@@ -62,13 +62,13 @@ def staged_predict(backend: Backend, ensemble: Ensemble, x: Any, copied: Callabl
 
 
 def _rows(backend: Backend, ensemble: Ensemble, x: Any) -> TrainingSet:
-    """x as components want it: its bins, unless nobody asks for them, and its numbers."""
-    by_bins = not all(isinstance(one, (Estimated, Nothing)) for one in ensemble.components)
+    """x in the form that components read: its numbers, and its bins if any component needs them."""
+    by_bins = not all(isinstance(component, (EstimatorComponent, EmptyComponent)) for component in ensemble.components)
     nothing = np.empty((0, 0), np.uint8)
     bins = backend.quantise(x, ensemble.cuts) if by_bins else DenseBins(nothing, nothing)
     return TrainingSet(bins, ensemble.cuts, np.zeros(x.shape[0]), x=x)
 
 
 def _begin(ensemble: Ensemble) -> Array:
-    """(k,) what sums begin at."""
+    """(k,) initial values of the sums."""
     return ensemble.bias if ensemble.scale == 1.0 else np.zeros(ensemble.n_outputs)

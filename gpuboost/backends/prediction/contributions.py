@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.prediction.forest import Forest, with_asked_cuts
+from gpuboost.backends.prediction.predictor import ForestPredictor, with_asked_cuts
 from gpuboost.backends.prediction.tree_shap import Paths, gauss_legendre
 from gpuboost.kernels.prediction import contributions as kernels
 from gpuboost.types import Array, Ensemble
@@ -18,9 +18,9 @@ _ROOM = 1 << 15  # bytes to work in for the rows of a block: they should stay in
 
 @dataclass(frozen=True, slots=True)
 class Explainer:
-    """An ensemble made ready to explain its scores. Only arrays: it can be shared by threads."""
+    """An ensemble prepared for SHAP values. Only arrays: it can be shared by threads."""
 
-    forest: Forest
+    forest: ForestPredictor
     paths: Paths
     columns: NDArray[np.int32]  # (p,) that the trees ask for, increasing
     place: NDArray[np.int32]  # (conditions,) of its column among those
@@ -31,14 +31,14 @@ class Explainer:
     @classmethod
     def of(cls, ensemble: Ensemble) -> Explainer:
         ensemble = with_asked_cuts(ensemble)  # paths and forest must mean the same by a bin
-        forest, paths = Forest.of(ensemble), Paths.of(ensemble)
-        most = (int(np.diff(paths.start).max(initial=0)) + 1) // 2
-        points, weights = np.zeros((most, most)), np.zeros((most, most))
-        for i in range(most):
+        forest, paths = ForestPredictor.of(ensemble), Paths.of(ensemble)
+        n_points = (int(np.diff(paths.start).max(initial=0)) + 1) // 2
+        points, weights = np.zeros((n_points, n_points)), np.zeros((n_points, n_points))
+        for i in range(n_points):
             points[i, : i + 1], weights[i, : i + 1] = gauss_legendre(i + 1)
-        columns, place = np.unique(paths.column, return_inverse=True)
-        slot = np.searchsorted(forest.programme.features, paths.feature)
-        return cls(forest, paths, columns, place.astype(np.int32), slot.astype(np.int32), points, weights)
+        columns, column_index = np.unique(paths.column, return_inverse=True)
+        slot = np.searchsorted(forest.flat_forest.features, paths.feature)
+        return cls(forest, paths, columns, column_index.astype(np.int32), slot.astype(np.int32), points, weights)
 
 
 def contributions(explainer: Explainer, x: Any, start: int, stop: int, out: Array) -> None:
@@ -48,10 +48,10 @@ def contributions(explainer: Explainer, x: Any, start: int, stop: int, out: Arra
     Raises InputError if x has another number of features than the model was trained on.
     """
     forest, paths, rows = explainer.forest, explainer.paths, explainer.forest.rows_of(x)
-    k, s, p = len(forest.bias), len(forest.programme.features), len(explainer.columns)
-    most = int(np.diff(paths.start).max(initial=0)) + 1
-    width = min(-(-(stop - start) // 8) * 8, max(8, _ROOM // (3 * most * 8) // 8 * 8))
-    codes, phi, room = np.zeros((1, s, width), np.uint8), np.empty((k, p, width)), np.empty((3, most, width))
+    k, s, p = len(forest.bias), len(forest.flat_forest.features), len(explainer.columns)
+    longest = int(np.diff(paths.start).max(initial=0)) + 1
+    width = min(-(-(stop - start) // 8) * 8, max(8, _ROOM // (3 * longest * 8) // 8 * 8))
+    codes, phi, scratch = np.zeros((1, s, width), np.uint8), np.empty((k, p, width)), np.empty((3, longest, width))
     conditions = explainer.place, paths.share, paths.test_start, explainer.slot, paths.accepted
     leaves = paths.value, paths.output, explainer.points, explainer.weights
     out[start:stop, :, :-1] = 0.0
@@ -60,5 +60,5 @@ def contributions(explainer: Explainer, x: Any, start: int, stop: int, out: Arra
         n = min(width, stop - first)
         forest.code(rows, first, n, codes)
         phi[:] = 0.0
-        kernels.add_contributions(codes[0], paths.start, *conditions, *leaves, *room, phi)
+        kernels.add_contributions(codes[0], paths.start, *conditions, *leaves, *scratch, phi)
         out[first : first + n, :, explainer.columns] = phi[:, :, :n].transpose(2, 0, 1)

@@ -1,22 +1,26 @@
-"""What was made of something last, for whoever asks for the same again."""
+"""Memo of one entry, keyed by object identity."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-Made = TypeVar("Made")
+Memoised = TypeVar("Memoised")
 
 
-class Last(Generic[Made]):
-    """``make(of, *rest)`` is called again when ``of`` is another object, be it an equal one. The rest goes with it."""
+class Memo(Generic[Memoised]):
+    """The last value of ``make(key, *rest)``, made again when ``key`` is another object, even an equal one.
 
-    def __init__(self, make: Callable[..., Made]) -> None:
+    ``rest`` belongs to the key and is not compared.
+    """
+
+    def __init__(self, make: Callable[..., Memoised]) -> None:
         self._make = make
-        self._last: tuple[Any, Made] | None = None
+        self._entry: tuple[Any, Memoised] | None = None
 
-    def of(self, of: Any, *rest: Any) -> Made:
-        last = self._last  # read once: other threads may ask about others meanwhile
-        if last is None or last[0] is not of:
-            last = self._last = of, self._make(of, *rest)
-        return last[1]
+    def of(self, key: Any, *rest: Any) -> Memoised:
+        """``make(key, *rest)``, or its last value."""
+        entry = self._entry  # read once: another thread may replace it meanwhile
+        if entry is None or entry[0] is not key:
+            entry = self._entry = key, self._make(key, *rest)
+        return entry[1]

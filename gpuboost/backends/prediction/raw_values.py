@@ -33,10 +33,10 @@ class SparseRows:
     shape: tuple[int, int]
 
 
-Rows: TypeAlias = DenseRows | SparseRows
+RawRows: TypeAlias = DenseRows | SparseRows
 
 
-def rows_of(x: Any) -> Rows:
+def rows_of(x: Any) -> RawRows:
     """A view of an (n, d) numpy array or scipy sparse matrix; copied only if its dtype or layout needs it."""
     if isinstance(x, (DenseRows, SparseRows)):
         return x

@@ -1,4 +1,4 @@
-"""Which leaf of a tree a row comes to rest in."""
+"""Routing of binned rows to the leaves of a tree."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ def codes_of(bins: Bins, feature: int) -> Array:
     if isinstance(bins, DenseBins):
         return np.asarray(bins.columns[feature])
     codes = np.full(bins.shape[0], bins.default[feature], np.uint8)
-    own = slice(int(bins.column_start[feature]), int(bins.column_start[feature + 1]))
-    codes[bins.row[own]] = bins.column_bin[own]
+    entries = slice(int(bins.column_start[feature]), int(bins.column_start[feature + 1]))
+    codes[bins.row[entries]] = bins.column_bin[entries]
     return codes
 
 
 def route(nodes: Nodes, bins: Array, cuts: Cuts) -> Array:
     """(n,) int32: the leaf of every row. bins (n, d) uint8."""
     n_bins, categorical = cuts.n_bins, cuts.is_categorical
-    at = np.zeros(len(bins), np.int32)
+    node = np.zeros(len(bins), np.int32)
     every = np.arange(len(bins))
-    while (nodes.feature[at] >= 0).any():
-        feature = np.maximum(nodes.feature[at], 0)
+    while (nodes.feature[node] >= 0).any():
+        feature = np.maximum(nodes.feature[node], 0)
         code = bins[every, feature].astype(np.int64)
-        in_set = nodes.left_set[at, code >> 5] >> (code & 31).astype(np.uint32) & 1
-        left = np.where(categorical[feature], in_set == 1, code <= nodes.bin[at])
-        left = np.where(code == n_bins[feature], nodes.missing_left[at], left)
-        at = np.where(nodes.feature[at] < 0, at, np.where(left, nodes.left[at], nodes.right[at])).astype(np.int32)
-    return at
+        in_set = nodes.left_set[node, code >> 5] >> (code & 31).astype(np.uint32) & 1
+        left = np.where(categorical[feature], in_set == 1, code <= nodes.bin[node])
+        left = np.where(code == n_bins[feature], nodes.missing_left[node], left)
+        child = np.where(left, nodes.left[node], nodes.right[node])
+        node = np.where(nodes.feature[node] < 0, node, child).astype(np.int32)
+    return node

@@ -10,8 +10,8 @@ independently, the leaf is reached with weight prod_i (t o_i + (1 - t) z_i), and
 
     contribution of feature e  =  v (o_e - z_e)  integral over t in [0, 1] of  prod_{i != e} (t o_i + (1 - t) z_i)
 
-Of m features the integrand is a polynomial of degree m - 1, for which ceil(m / 2) Gauss-Legendre points are exact. All
-factors lie in [0, 1]: nothing cancels and nothing is divided.
+With m features the integrand is a polynomial of degree m - 1, for which ceil(m / 2) Gauss-Legendre points are exact.
+All factors lie in [0, 1]: nothing cancels and nothing is divided.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gpuboost.types import Ensemble, Nodes
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The ways to all leaves, tree after tree, and the conditions on each way, column after column.
+    """Paths to all leaves, tree by tree, and the conditions on each path, column by column.
 
     A condition is one test per feature that reads the column (one, unless the column's categories were shared out):
     the set of bins that pass it, the one for missing values among them. Bin c is bit c % 64 of word c // 64.
@@ -118,11 +118,11 @@ class _Ways(NamedTuple):
     def of(cls, nodes: Nodes, left_bins: NDArray[np.uint64], columns: NDArray[np.int32]) -> _Ways:
         parent, share = _upwards(nodes)
         leaf = np.flatnonzero(nodes.feature < 0)
-        way, at, steps = np.arange(len(leaf)), leaf, []
-        while len(at):  # one step up from all leaves at once, until every one is at the root
-            way, at = way[at > 0], at[at > 0]
-            steps.append((way, parent[at], nodes.left[parent[at]] == at, share[at]))
-            at = parent[at]
+        way, current, steps = np.arange(len(leaf)), leaf, []
+        while len(current):  # one step up from all leaves at once, until every one is at the root
+            way, current = way[current > 0], current[current > 0]
+            steps.append((way, parent[current], nodes.left[parent[current]] == current, share[current]))
+            current = parent[current]
         way, node, is_left, shares = (np.concatenate(part) for part in zip(*steps, strict=True))
 
         order = np.lexsort((nodes.feature[node], way))  # features that read one column are next to each other
@@ -144,7 +144,7 @@ class _Ways(NamedTuple):
 
 
 def _upwards(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(v,) parent of each node, and share of the parent's training rows that came to it."""
+    """(v,) parent of each node, and its share of the parent's training rows."""
     inner = np.flatnonzero(nodes.feature >= 0)
     parent, share = np.zeros(len(nodes.feature), np.int64), np.ones(len(nodes.feature))
     left, right = nodes.left[inner], nodes.right[inner]
@@ -157,7 +157,7 @@ def _upwards(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 def _firsts(way: NDArray[np.int64], name: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Where a new pair (way, name) begins in a sorted list of them."""
+    """Start of each run of equal pairs (way, name) in a sorted list of them."""
     if not len(way):
         return np.empty(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], (way[1:] != way[:-1]) | (name[1:] != name[:-1])]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.numerics.feature_subsets import subset
-from gpuboost.backends.numerics.monotone import FREE, Within, of_features
+from gpuboost.backends.numerics.monotone import FREE, NodeBounds, of_features
 from gpuboost.backends.numerics.random_trees import random_structure
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference.splits import Split, best_split, shared_splits
@@ -202,8 +202,8 @@ class GrowingTree:
         self.nodes.append(node)
         return node
 
-    def _within(self, node: Node) -> Within | None:
-        return None if self.directions is None else Within(*node.bounds, self.directions)
+    def _within(self, node: Node) -> NodeBounds | None:
+        return None if self.directions is None else NodeBounds(*node.bounds, self.directions)
 
     def _histograms(self, node: Node) -> Histograms:
         """Sums of the node's rows, feature by feature and bin by bin."""

@@ -1,4 +1,4 @@
-"""The living definition of what a list-wise loss makes of each document, in plain Python.
+"""Definition of the derivatives of list-wise losses, in plain Python.
 
 A document's derivative is summed in an order of its own: the pairs with those placed above it, from the top; then less
 the pairs with those below it, in 16 lanes. No sum needs another document's, so that a machine may form them one by one
@@ -22,7 +22,7 @@ from gpuboost.types import Array, Gradients, TrainingSet
 
 LANES = 16
 TALL, WIDE = 32, 512  # documents of a tile, and those below them
-LARGEST = 31  # what documents are worth is told apart in steps of 2^-31 of the range
+LARGEST = 31  # gains are rounded to steps of 2^-31 of their range
 SMALLEST = 1e-30  # below it float32 would be denormal, or close to it
 
 
@@ -39,11 +39,11 @@ def gradients(loss: ListLoss, scores: Array, data: TrainingSet, curvature: float
 def lambdas(loss: ListLoss, y: Array, f: Array, query_start: Array) -> tuple[Array, Array]:
     """(n,) float64 g and h of each document."""
     g, h, gains = np.zeros(len(y)), np.zeros(len(y)), gains_of(loss)
-    worth = worth_of(gains, y)
+    gain = document_gains(gains, y)
     for begin, stop in pairwise(query_start.tolist()):
         rows, scale = by_score(f, begin, stop), _scale(loss, y[begin:stop].tolist(), gains.tolist())
         if scale > 0.0:
-            g[rows], h[rows] = _of_list(loss, worth[rows], scale, f[rows])
+            g[rows], h[rows] = _of_list(loss, gain[rows], scale, f[rows])
     return g, h
 
 
@@ -76,8 +76,8 @@ def gains_of(loss: ListLoss) -> Array:
     return gains
 
 
-def worth_of(gains: Array, y: Array) -> Array:
-    """(n,) float32, whole numbers, what documents are worth more than the worst: only differences matter."""
+def document_gains(gains: Array, y: Array) -> Array:
+    """(n,) float32, whole numbers: gains of documents above the lowest label's. Only differences matter."""
     table = np.rint(gains - gains[:1]).astype(np.float32)
     return table[y.astype(np.int64)] if len(table) else y.astype(np.float32)
 
@@ -101,21 +101,21 @@ class Places:
     reach: Array  # scores, with what pairs at least stand apart
     score: Array
     power: Array  # e^(sigma f), up to a factor
-    worth: Array
+    gain: Array
     discount: Array
 
     @classmethod
-    def made_of(cls, loss: ListLoss, worth: Array, f: Array) -> Places:
+    def made_of(cls, loss: ListLoss, gain: Array, f: Array) -> Places:
         with np.errstate(over="ignore", invalid="ignore"):  # a list whose best score is infinite
             below = f - f[0]
             steps = loss.parameter * below
         power = exp_array(np.where(steps < FARTHEST, FARTHEST, steps)).astype(np.float32)
         score = np.where(below < FURTHEST, FURTHEST, below).astype(np.float32)
-        return cls(np.float32(NEAR) + score, score, power, worth, discounts_of(len(f)).astype(np.float32))
+        return cls(np.float32(NEAR) + score, score, power, gain, discounts_of(len(f)).astype(np.float32))
 
-    def pull_below(self, loss: ListLoss, a: int) -> tuple[Array, Array, Array]:
-        """Of place a with each one below it: forces, towards a if positive, curves and the sizes of forces."""
-        over, apart = self.worth[a] - self.worth[a + 1 :], self.discount[a] - self.discount[a + 1 :]
+    def lambdas_below(self, loss: ListLoss, a: int) -> tuple[Array, Array, Array]:
+        """Pairs of place a with each place below: lambdas (positive raise a), second derivatives, sizes of lambdas."""
+        over, apart = self.gain[a] - self.gain[a + 1 :], self.discount[a] - self.discount[a + 1 :]
         pairs = zip(over.tolist(), apart.tolist(), strict=True)
         weights = [loss.pair_weight(abs(x), d) if x != 0.0 else 0.0 for x, d in pairs]
         close: Any = self.reach[a] - self.score[a + 1 :] if loss.prefers_close else np.float32(1.0)
@@ -125,33 +125,33 @@ class Places:
         return np.copysign(size, over), curve, size
 
 
-def _of_list(loss: ListLoss, worth: Array, scale: float, f: Array) -> tuple[Array, Array]:
+def _of_list(loss: ListLoss, gain: Array, scale: float, f: Array) -> tuple[Array, Array]:
     """g and h of documents in order of places."""
     n, steep = len(f), scale * loss.parameter
-    places = Places.made_of(loss, worth, f)
-    tile, sums, own, total = np.zeros((2, n), np.float32), np.zeros((2, n)), np.zeros((3, n)), 0.0
+    places = Places.made_of(loss, gain, f)
+    tile, sums, below_sums, total = np.zeros((2, n), np.float32), np.zeros((2, n)), np.zeros((3, n)), 0.0
     leaders = min(_most(loss, n), n - 1)
     for a in range(leaders):
-        below = places.pull_below(loss, a)
+        below = places.lambdas_below(loss, a)
         tile[0, a + 1 :] += below[0]
         tile[1, a + 1 :] += below[1]
         for kind, pairs in enumerate(below):
             of_all = np.concatenate([np.zeros(a + 1, np.float32), pairs])
             for begin in range(0, n, WIDE):
-                own[kind, a] += float(in_lanes(of_all[begin : begin + WIDE]))
+                below_sums[kind, a] += float(in_lanes(of_all[begin : begin + WIDE]))
         if (a + 1) % TALL == 0 or a + 1 == leaders:
             sums += tile
             tile[:] = 0.0
-    for size in own[2, :leaders].tolist():
+    for size in below_sums[2, :leaders].tolist():
         total += size
-    pulled, factor = steep * total, 1.0
-    if loss.evens_lists and pulled > 0.0:
-        factor = log(1.0 + 2.0 * pulled) / (log(2.0) * (2.0 * pulled))
-    return (sums[0] - own[0]) * (steep * factor), (sums[1] + own[1]) * (steep * loss.parameter * factor)
+    total, factor = steep * total, 1.0
+    if loss.evens_lists and total > 0.0:
+        factor = log(1.0 + 2.0 * total) / (log(2.0) * (2.0 * total))
+    return (sums[0] - below_sums[0]) * (steep * factor), (sums[1] + below_sums[1]) * (steep * loss.parameter * factor)
 
 
 def _scale(loss: ListLoss, y: list[float], gains: list[float]) -> float:
-    """What pair weights are multiplied with; 0 where nothing is worth anything."""
+    """Factor of the query's pair weights: 1 over its ideal sum, 0 if no document has a gain."""
     if not loss.uses_ideal:
         return 1.0
     best = sorted((gains[int(label)] for label in y), reverse=True)

@@ -1,4 +1,4 @@
-"""The definition of the verbs for components, in plain numpy and Python: every sum in the order that is meant."""
+"""Definition of the verbs for components, in plain NumPy and Python, with every sum in the defined order."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.prediction.routing import codes_of
-from gpuboost.backends.smoothing import Fits, Plan, Tables
-from gpuboost.components import Grid, Leaves, Smooth
+from gpuboost.backends.smoothing import Fits, SmoothingPlan, Tables
+from gpuboost.components import Grid, SmoothTerm, TreeComponent
 from gpuboost.types import Array, Bins, Cuts, Gradients, Structure, TrainingSet
 
 TINY = 1e-12
 BLOCK = 1 << 16
 
 Integers = Callable[[Gradients, int], tuple[Array, Array, tuple[float, float]]]
-Route = Callable[[Any, Array, Cuts], Array]
+RouteRows = Callable[[Any, Array, Cuts], Array]
 
 
 class ReferenceSmoothing:
     """``integers``, ``dense_rows`` and ``route`` are those of ``Reference``."""
 
-    def __init__(self, integers: Integers, dense_rows: Callable[[Bins], Array], route: Route) -> None:
+    def __init__(self, integers: Integers, dense_rows: Callable[[Bins], Array], route: RouteRows) -> None:
         self._integers, self._dense_rows, self._route = integers, dense_rows, route
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
@@ -53,36 +53,39 @@ class ReferenceSmoothing:
 
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
         g, h, units = self._integers(gradients, output)
-        at = self._cell_of_row(grid, bins)
-        at = at if rows is None else at[rows]
+        cell = self._cell_of_row(grid, bins)
+        cell = cell if rows is None else cell[rows]
         sums = np.zeros((grid.n_cells, 2), np.int64)
-        np.add.at(sums[:, 0], at, g)
-        np.add.at(sums[:, 1], at, h)
+        np.add.at(sums[:, 0], cell, g)
+        np.add.at(sums[:, 1], cell, h)
         return sums * np.array(units)
 
-    def fit(self, plan: Plan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins) -> Fits:
-        found, coefficients = np.zeros((len(chosen), 3)), []
+    def fit(
+        self, plan: SmoothingPlan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins
+    ) -> Fits:
+        results, coefficients = np.zeros((len(chosen), 3)), []
         for t, s in enumerate(chosen.tolist()):
             space = plan.spaces[s]
             sums = self.cells(gradients, rows, output, space.grid, bins)[:-1]
             g, h = sums[:, 0], sums[:, 1]
             gram, total = self.gram(h, space.first, space.basis, space.size), 0.0
-            for one in h.tolist():
-                total += one
+            for value in h.tolist():
+                total += value
             right = np.zeros(space.size)
             for c in np.flatnonzero(g):
                 b = space.basis[c, : space.size - space.first[c]]
                 right[space.first[c] : space.first[c] + len(b)] -= g[c] * b
             coef = _solved(_factored(gram + (space.ridge * total) * space.penalty), right)
             slope, curvature = _dot(right, coef), _dot(_times(gram, coef), coef)
-            found[t] = 2.0 * slope - curvature, slope, curvature
+            results[t] = 2.0 * slope - curvature, slope, curvature
             coefficients.append(coef)
-        return Fits(found[:, 0], found[:, 1], found[:, 2], coefficients)
+        return Fits(results[:, 0], results[:, 1], results[:, 2], coefficients)
 
-    def values(self, component: Smooth) -> Array:
+    def values(self, component: SmoothTerm) -> Array:
         space, coef = component.space, component.coefficients
         cells = [
-            _dot(b[: len(coef) - at], coef[at : at + len(b)]) for at, b in zip(space.first, space.basis, strict=True)
+            _dot(b[: len(coef) - start], coef[start : start + len(b)])
+            for start, b in zip(space.first, space.basis, strict=True)
         ]
         return np.array([*cells, _dot(space.mean, coef)])
 
@@ -117,23 +120,23 @@ class ReferenceSmoothing:
         """The solution of the system of upper band a."""
         return _solved(_factored(a), x)
 
-    def add_lines(self, scores: Array, component: Leaves, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_lines(self, scores: Array, component: TreeComponent, factor: float, bins: Bins, cuts: Cuts) -> None:
         codes, tree = self._dense_rows(bins), component.tree
         assert component.features is not None
         assert component.slopes is not None
         assert component.centres is not None
         leaf = self._route(tree.nodes, codes, cuts)
-        found = tree.value[leaf]
+        values = tree.value[leaf]
         for j in range(component.features.shape[1]):
             f, slope = component.features[leaf, j], component.slopes[leaf, j]
             centre = component.centres[np.maximum(f, 0), codes[np.arange(len(codes)), np.maximum(f, 0)]]
-            found = found + np.where(f >= 0, slope * centre, 0.0)
-        scores += factor * found
+            values = values + np.where(f >= 0, slope * centre, 0.0)
+        scores += factor * values
 
     def _cell_of_row(self, grid: Grid, bins: Bins) -> Array:
         codes = self._dense_rows(bins)
-        at = [cells[codes[:, f]] for f, cells in zip(grid.features, grid.cells, strict=True)]
-        return at[0] if len(at) == 1 else at[0] + at[1]
+        parts = [cells[codes[:, f]] for f, cells in zip(grid.features, grid.cells, strict=True)]
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 def with_sums(structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
@@ -157,8 +160,8 @@ def lines_of(moments: Array, structure: Structure, ridge: float, reg_lambda: flo
         weight = ridge * (moments[leaf, 0, 0] / max(int(nodes.count[leaf]), 1))
         band[0, 0] += reg_lambda
         band[1:, 0] = np.where(band[1:, 0] > 0.0, band[1:, 0] + weight, 0.0)
-        found = solver.solved(band, -moments[leaf, s + 1])
-        value[leaf], slopes[leaf] = found[0], found[1:]
+        coefficients = solver.solved(band, -moments[leaf, s + 1])
+        value[leaf], slopes[leaf] = coefficients[0], coefficients[1:]
     return value + 0.0, slopes + 0.0
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpuboost.backends.numerics.monotone import Within
+from gpuboost.backends.numerics.monotone import NodeBounds
 from gpuboost.backends.numerics.random_strength import winner
 from gpuboost.types import Array, Limits, Noise
 
@@ -62,7 +62,7 @@ def best_split(
     rows_per_h: float,
     cuts: dict[int, Array] | None = None,
     noise: Noise | None = None,
-    within: Within | None = None,
+    within: NodeBounds | None = None,
 ) -> Split | None:
     """The candidate that gains most; the first of equals. With ``noise`` the features' best ones compete by ``winner``.
 
@@ -184,7 +184,7 @@ def _best_of_feature(
     categorical: bool,
     rows_per_h: float,
     cuts: Array | None,
-    within: Within | None,
+    within: NodeBounds | None,
 ) -> Split | None:
     used = [c for c in range(b + 1) if _seen(sums[c], limits)]
     ridge = _ridge(sums, categorical, limits)

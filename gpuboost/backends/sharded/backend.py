@@ -14,7 +14,7 @@ import numpy as np
 from gpuboost.backends.capabilities import CPU_SHARDS
 from gpuboost.backends.cpu.layout import layout_of
 from gpuboost.backends.cpu.leaves import with_values
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
@@ -69,7 +69,7 @@ class Sharded(Machine):
     def __init__(self, workers: WorkerGroup, threads: int = 1) -> None:
         driver = Driver(workers)
         super().__init__(driver, driver, threads)
-        self._team = Team(threads)
+        self._team = ThreadPool(threads)
         self._last_extents: tuple[Any, list[Extent]] | None = None
         self._workspaces: list[Workspace] = []
         self._empty: Bins = DenseBins(NO_BINS, NO_BINS)

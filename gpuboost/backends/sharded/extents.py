@@ -1,4 +1,4 @@
-"""How large gradients are that lie on many machines: what one shard knows of it, and the scales that follow."""
+"""Extents of gradients on many machines: one shard's part, and the scales of all."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gpuboost.kernels.common import fixed_point
 from gpuboost.types import Array, Gradients
 
 Scales: TypeAlias = tuple[float, float]
-"""Of g and of h."""
+"""Scales of g and of h."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What one shard knows of the size of gradients: see ``fixed_point``. Of g and of h, output by output."""
+    """One shard's extents of g and of h, output by output: see ``fixed_point``."""
 
     totals: list[tuple[Part, Part]]
     tops: list[tuple[float, float]]
@@ -29,7 +29,7 @@ class Extent:
 
 
 def extent_of(gradients: Gradients, first: int) -> Extent:
-    """Of a shard's gradients. first: number of its first row among those of all shards' gradients."""
+    """Extents of a shard's gradients. first: number of its first row among those of all shards' gradients."""
     m = cpu_sums.multiplicity_of(gradients)
     totals, tops = [], []
     for g, h in zip(gradients.g, gradients.h, strict=True):
@@ -41,7 +41,7 @@ def extent_of(gradients: Gradients, first: int) -> Extent:
 
 
 def scales_of(extents: Sequence[Extent], output: int) -> tuple[Scales, int]:
-    """What one output's gradients are multiplied with to become integers, and how many rows they stand for."""
+    """The scales at which one output's gradients become integers, and the number of rows that they stand for."""
     most, weight = max(one.most for one in extents), sum(one.weight for one in extents)
 
     def scale(which: int, bits: int) -> float:

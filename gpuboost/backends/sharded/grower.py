@@ -11,7 +11,7 @@ from gpuboost.backends.cpu.layout import Layout
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.cpu.split_search import Search
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.sharded.arrays import RemoteCalls
 from gpuboost.backends.sharded.rows import RULE, unpacked
@@ -40,7 +40,7 @@ class ShardedGrower:
         units: tuple[float, float],
         limits: Limits,
         output: int,
-        team: Team,
+        team: ThreadPool,
         workspace: Workspace,
         candidates: Candidates,
     ) -> None:
@@ -105,7 +105,9 @@ class ShardedGrower:
         self._histograms.make_more_room(int(np.count_nonzero(deeper)))
         tree.lengthen(tree.size + 2 * count)
         rule = child_rule(limits, self._units[1])
-        tree.size, pairs = partition.bear(chosen, tree.node, tree.size, self._histograms.slots, counts, *rule, fresh)
+        tree.size, pairs = partition.add_children(
+            chosen, tree.node, tree.size, self._histograms.slots, counts, *rule, fresh
+        )
         self._fresh = fresh[:pairs]
         children = tree.node[chosen][:, [table.LEFT, table.RIGHT]]
         self._calls.tell(Shard.apply_splits, self._number, chosen, children, *self._told(chosen))

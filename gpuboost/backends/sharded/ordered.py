@@ -23,7 +23,7 @@ PER_BLOCK = fixed_point.BLOCK // fixed_point.STRETCH
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one machine sends of rows first .. first + n - 1."""
+    """One machine's part of an ordered sum: rows first .. first + n - 1."""
 
     head: Floats  # numbers before the first whole stretch
     stretches: Floats  # the sum of each whole stretch
@@ -31,7 +31,7 @@ class Part:
 
 
 def bounds(first: int, n: int) -> tuple[int, int]:
-    """Where, among n rows of which the first is number ``first``, whole stretches begin and end."""
+    """Begin and end of the whole stretches among n rows, the first of which is number ``first``."""
     begin = min(-first % fixed_point.STRETCH, n)
     return begin, n - (first + n) % fixed_point.STRETCH if begin < n else n
 

@@ -25,7 +25,7 @@ Rank = Callable[[NDArray[np.uint64], int], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """Of one shard's rows."""
+    """Residuals of one shard's rows."""
 
     leaf_of_row: Array  # (n,) int32
     key: NDArray[np.uint64]  # (n,) in the order of the residuals

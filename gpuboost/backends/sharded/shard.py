@@ -14,11 +14,11 @@ from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.backend import EVERY_ROW, Cpu
 from gpuboost.backends.cpu.layout import laid_out, layout_of
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.probabilities import Parameters, ProbabilityRule
-from gpuboost.backends.prediction.flat_trees import Programme
-from gpuboost.backends.prediction.memo import Last
+from gpuboost.backends.prediction.flat_forest import FlatForest
+from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.sharded.extents import Extent, extent_of
@@ -54,10 +54,10 @@ class Shard:
     """The verbs that need rows, on rows ``first`` .. of all. ``do`` is the only method that messages come through."""
 
     def __init__(self, threads: int = 1) -> None:
-        self._objects, self._cpu, self._team = ObjectStore(), Cpu(threads), Team(threads)
+        self._objects, self._cpu, self._team = ObjectStore(), Cpu(threads), ThreadPool(threads)
         self._trees: dict[int, ShardRows] = {}
         self._workspaces: list[Workspace] = []  # of trees that are done
-        self._full_columns = Last(laid_out)
+        self._full_columns = Memo(laid_out)
         self._first = 0
 
     def do(self, message: Message) -> Any:
@@ -229,8 +229,8 @@ class Shard:
 
     def route(self, nodes: Nodes) -> tuple[tuple[Array], None]:
         data, leaf_of_row = self._data, np.empty(self._data.n_rows, np.int32)
-        programme = Programme.of([nodes], data.cuts)
-        self._by_rows(data.n_rows, lambda a, b: programme.route(data.bins, a, b, leaf_of_row))
+        flat_forest = FlatForest.of([nodes], data.cuts)
+        self._by_rows(data.n_rows, lambda a, b: flat_forest.route(data.bins, a, b, leaf_of_row))
         return (leaf_of_row,), None
 
     def leaf_integers(

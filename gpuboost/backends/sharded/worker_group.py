@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.sharded.rendezvous import LocalRendezvous
 from gpuboost.types import Array
 
@@ -101,7 +101,7 @@ class LocalWorkerGroup:
 
     def __init__(self, make: MakeShard, size: int) -> None:
         self._shards = [make() for _ in range(size)]
-        self._team = Team(size)
+        self._team = ThreadPool(size)
 
     @property
     def size(self) -> int:
@@ -128,7 +128,7 @@ class LocalWorkerGroup:
         self.ask(messages)
 
     def narrow(self, size: int) -> None:
-        self._shards, self._team = self._shards[:size], Team(size)
+        self._shards, self._team = self._shards[:size], ThreadPool(size)
 
     def rendezvous(self) -> LocalRendezvous:
         return LocalRendezvous()

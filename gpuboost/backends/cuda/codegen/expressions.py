@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpuboost.backends.cuda.codegen.source import Source
-from gpuboost.backends.cuda.codegen.terms import FUNCTIONS, Kind, Term, binary, chosen, constant, joined
+from gpuboost.backends.cuda.codegen.source import FunctionSource
+from gpuboost.backends.cuda.codegen.terms import FUNCTIONS, NumberKind, Term, binary, chosen, constant, joined
 
 ROW = "row"
 """The type of an array argument; not a number, so not a kind."""
 
-Called: TypeAlias = "Callable[[Callable[..., Any], Sequence[Argument]], tuple[str, tuple[Kind, ...]]]"
+Called: TypeAlias = "Callable[[Callable[..., Any], Sequence[Argument]], tuple[str, tuple[NumberKind, ...]]]"
 Argument: TypeAlias = "Term | str"  # a number, or the C name of an array
 """Translates a Python function for arguments of these types: the call's text, and what it returns."""
 
@@ -24,7 +24,9 @@ _COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: 
 class Expressions:
     """Translates the expressions of one function. ``kinds``: its local numbers so far; ``rows``: its arrays."""
 
-    def __init__(self, source: Source, kinds: dict[str, Kind], rows: Mapping[str, str], call: Called) -> None:
+    def __init__(
+        self, source: FunctionSource, kinds: dict[str, NumberKind], rows: Mapping[str, str], call: Called
+    ) -> None:
         self.source, self.kinds, self.rows = source, kinds, rows
         self._call_python = call
 
@@ -33,10 +35,10 @@ class Expressions:
         handler = getattr(self, f"_{type(node).__name__.lower()}", None)
         if handler is None:
             self.source.refuse(node, f"holds {_described(node)}, which does not become CUDA")
-        found: Term = handler(node)
-        return found
+        term: Term = handler(node)
+        return term
 
-    def terms(self, node: ast.expr) -> tuple[str, tuple[Kind, ...]] | list[Term]:
+    def terms(self, node: ast.expr) -> tuple[str, tuple[NumberKind, ...]] | list[Term]:
         """Several numbers: the terms of a tuple, or a call that returns one with the kinds of its parts."""
         if isinstance(node, ast.Tuple):
             return [self.term(part) for part in node.elts]
@@ -67,17 +69,17 @@ class Expressions:
         return self._number(node, self._meaning(node))
 
     def _number(self, node: ast.expr, value: Any) -> Term:
-        found = constant(value)
-        if found is None:
+        term = constant(value)
+        if term is None:
             self.source.refuse(node, f"uses {ast.unparse(node)}, which is {value!r} and not a number of 64 bits")
-        return found
+        return term
 
     def _binop(self, node: ast.BinOp) -> Term:
         left, right = self.term(node.left), self.term(node.right)
-        found = binary(node.op, left, right)
-        if found is None:
+        term = binary(node.op, left, right)
+        if term is None:
             self.source.refuse(node, f"holds {ast.unparse(node)}, an operation that is not known for these numbers")
-        return found
+        return term
 
     def _unaryop(self, node: ast.UnaryOp) -> Term:
         operand = self.term(node.operand)
@@ -104,15 +106,15 @@ class Expressions:
         return Term(f"({' && '.join(parts)})", "bool")
 
     def _boolop(self, node: ast.BoolOp) -> Term:
-        found = self.term(node.values[0])
+        term = self.term(node.values[0])
         for value in node.values[1:]:
             other = self.term(value)
-            if found.kind == other.kind == "bool":
+            if term.kind == other.kind == "bool":
                 sign = "&&" if isinstance(node.op, ast.And) else "||"
-                found = Term(f"({found.code} {sign} {other.code})", "bool")
+                term = Term(f"({term.code} {sign} {other.code})", "bool")
             else:  # Python's answer is one of the two
-                found = chosen(found, *((other, found) if isinstance(node.op, ast.And) else (found, other)))
-        return found
+                term = chosen(term, *((other, term) if isinstance(node.op, ast.And) else (term, other)))
+        return term
 
     def _ifexp(self, node: ast.IfExp) -> Term:
         return chosen(self.term(node.test), self.term(node.body), self.term(node.orelse))
@@ -137,7 +139,7 @@ class Expressions:
         return Term(text, kinds[0])
 
     def _known_call(self, node: ast.Call, function: Any, arguments: list[Argument]) -> Term:
-        numbers = [one for one in arguments if isinstance(one, Term)]
+        numbers = [argument for argument in arguments if isinstance(argument, Term)]
         if len(numbers) != len(arguments):
             self.source.refuse(node, f"hands an array to {ast.unparse(node.func)}")
         try:
@@ -173,12 +175,12 @@ class Expressions:
         return self.rows.get(node.id) if isinstance(node, ast.Name) else None
 
     def _arguments(self, node: ast.Call) -> list[Argument]:
-        if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
+        if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             self.source.refuse(node, f"calls {ast.unparse(node.func)} with more than plain positional arguments")
-        return [self._row(one) or self.term(one) for one in node.args]
+        return [self._row(argument) or self.term(argument) for argument in node.args]
 
     def _meaning(self, node: ast.expr) -> Any:
-        """What a name from outside stands for, or None."""
+        """The value of a name from outside the function, or None."""
         if isinstance(node, ast.Name) and (node.id in self.kinds or node.id in self.rows):
             return None
         try:

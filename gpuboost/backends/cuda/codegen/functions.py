@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboost.backends.cuda.codegen.expressions import ROW, Argument, Expressions, local
-from gpuboost.backends.cuda.codegen.source import Source, source_of
-from gpuboost.backends.cuda.codegen.terms import C_TYPE, PRELUDE, Kind, Term, binary, joined
+from gpuboost.backends.cuda.codegen.source import FunctionSource, source_of
+from gpuboost.backends.cuda.codegen.terms import C_TYPE, PRELUDE, NumberKind, Term, binary, joined
 
 
 class Library:
@@ -21,14 +21,14 @@ class Library:
 
     def __init__(self) -> None:
         self._parts = [PRELUDE]
-        self._known: dict[tuple[Any, tuple[str, ...]], tuple[str, tuple[Kind, ...]]] = {}
+        self._known: dict[tuple[Any, tuple[str, ...]], tuple[str, tuple[NumberKind, ...]]] = {}
         self._open: list[Any] = []
 
     @property
     def text(self) -> str:
         return "".join(self._parts)
 
-    def function(self, function: Callable[..., Any], types: tuple[str, ...]) -> tuple[str, tuple[Kind, ...]]:
+    def function(self, function: Callable[..., Any], types: tuple[str, ...]) -> tuple[str, tuple[NumberKind, ...]]:
         """The C name of a function for arguments of these types ("bool", "int", "float", "row"), and what it returns.
 
         One value is returned as it is, several as a struct with members r0, r1, ...; none as void.
@@ -46,12 +46,13 @@ class Library:
             self._open.pop()
         return self._known[key]
 
-    def _translated(self, source: Source, types: tuple[str, ...]) -> tuple[str, tuple[Kind, ...]]:
+    def _translated(self, source: FunctionSource, types: tuple[str, ...]) -> tuple[str, tuple[NumberKind, ...]]:
         names = source.parameters
         if len(names) != len(types):
             source.refuse(source.node, f"takes {len(names)} arguments and is given {len(types)}")
-        given: dict[str, Kind] = {name: kind for name, kind in zip(names, types, strict=True) if kind in C_TYPE}  # type: ignore[misc]
-        kinds, returned = dict(given), tuple[Kind, ...]()
+        pairs = zip(names, types, strict=True)
+        parameters: dict[str, NumberKind] = {name: kind for name, kind in pairs if kind in C_TYPE}  # type: ignore[misc]
+        kinds, returned = dict(parameters), tuple[NumberKind, ...]()
         rows = {name: local(name) for name, kind in zip(names, types, strict=True) if kind == ROW}
         while True:
             before = dict(kinds), returned
@@ -62,12 +63,12 @@ class Library:
                 break
         if returned and not _always_returns(source.body):
             source.refuse(source.node, "may end without a return")
-        return self._written(source, types, given, kinds, returned, lines)
+        return self._written(source, types, parameters, kinds, returned, lines)
 
     def _written(
-        self, source: Source, types: tuple[str, ...], given: dict[str, Kind], kinds: dict[str, Kind],
-        returned: tuple[Kind, ...], lines: list[str],
-    ) -> tuple[str, tuple[Kind, ...]]:  # fmt: skip
+        self, source: FunctionSource, types: tuple[str, ...], parameters: dict[str, NumberKind],
+        kinds: dict[str, NumberKind], returned: tuple[NumberKind, ...], lines: list[str],
+    ) -> tuple[str, tuple[NumberKind, ...]]:  # fmt: skip
         name = (
             f"py{len(self._known) + len(self._parts)}_{''.join(c for c in source.name.split('.')[-1] if c.isalnum())}"
         )
@@ -78,19 +79,19 @@ class Library:
             text += f"struct {name}_result {{ {members} }};\n"
         pairs = zip(source.parameters, types, strict=True)
         taken = (
-            f"const Row {local(p)}" if kind == ROW else f"{C_TYPE[given[p]]} given_{local(p)}" for p, kind in pairs
+            f"const Row {local(p)}" if kind == ROW else f"{C_TYPE[parameters[p]]} given_{local(p)}" for p, kind in pairs
         )
         text += f"static __device__ {result} {name}({', '.join(taken)})\n{{\n"
         for variable, kind in kinds.items():
-            start = f"given_{local(variable)}" if variable in given else "0"
+            start = f"given_{local(variable)}" if variable in parameters else "0"
             text += f"    {C_TYPE[kind]} {local(variable)} = {start};\n"
         self._parts.append(text + "\n".join(lines) + "\n}\n")
         return name, returned
 
-    def _call(self, function: Callable[..., Any], arguments: Sequence[Argument]) -> tuple[str, tuple[Kind, ...]]:
-        types = tuple(one.kind if isinstance(one, Term) else ROW for one in arguments)
+    def _call(self, function: Callable[..., Any], arguments: Sequence[Argument]) -> tuple[str, tuple[NumberKind, ...]]:
+        types = tuple(argument.kind if isinstance(argument, Term) else ROW for argument in arguments)
         name, returned = self.function(function, types)
-        texts = ", ".join(one.code if isinstance(one, Term) else one for one in arguments)
+        texts = ", ".join(argument.code if isinstance(argument, Term) else argument for argument in arguments)
         return f"{name}({texts})", returned
 
 
@@ -98,9 +99,9 @@ class Library:
 class _Body:
     """One turn over the statements of a function."""
 
-    source: Source
+    source: FunctionSource
     expressions: Expressions
-    returned: tuple[Kind, ...]
+    returned: tuple[NumberKind, ...]
     temporaries: int = field(default=0)
 
     def block(self, statements: list[ast.stmt], depth: int) -> list[str]:
@@ -141,27 +142,27 @@ class _Body:
     def _augassign(self, node: ast.AugAssign) -> list[str]:
         target = node.target
         if isinstance(target, (ast.Name, ast.Subscript)):
-            found = binary(node.op, self.expressions.term(target), self.expressions.term(node.value))
-            if found is not None:
-                return [self._store(target, found)]
+            term = binary(node.op, self.expressions.term(target), self.expressions.term(node.value))
+            if term is not None:
+                return [self._store(target, term)]
         self.source.refuse(node, f"holds {ast.unparse(node)!r}, which does not become CUDA")
 
     def _stored(self, target: ast.expr, value: ast.expr) -> list[str]:
         if not isinstance(target, ast.Tuple):
             return [self._store(target, self.expressions.term(value))]
-        found, lines = self.expressions.terms(value), []
+        terms, lines = self.expressions.terms(value), []
         self.temporaries += 1
         prefix = f"t{self.temporaries}"
-        if isinstance(found, tuple):
-            text, kinds = found
+        if isinstance(terms, tuple):
+            text, kinds = terms
             lines.append(f"const auto {prefix} = {text};")
             parts = [Term(f"{prefix}.r{i}", kind) for i, kind in enumerate(kinds)]
         else:  # all are computed before the first is stored
-            parts = [Term(f"{prefix}_{i}", part.kind) for i, part in enumerate(found)]
-            lines += [f"const {C_TYPE[p.kind]} {t.code} = {p.code};" for p, t in zip(found, parts, strict=True)]
+            parts = [Term(f"{prefix}_{i}", part.kind) for i, part in enumerate(terms)]
+            lines += [f"const {C_TYPE[p.kind]} {t.code} = {p.code};" for p, t in zip(terms, parts, strict=True)]
         if len(parts) != len(target.elts):
             self.source.refuse(target, f"unpacks {len(parts)} values into {len(target.elts)}")
-        return lines + [self._store(one, part) for one, part in zip(target.elts, parts, strict=True)]
+        return lines + [self._store(element, part) for element, part in zip(target.elts, parts, strict=True)]
 
     def _store(self, target: ast.expr, value: Term) -> str:
         if isinstance(target, ast.Subscript):
@@ -177,12 +178,12 @@ class _Body:
             if self.returned:
                 self.source.refuse(node, "returns a value in one place and none in another")
             return ["return;"]
-        found = self.expressions.terms(node.value)
-        if isinstance(found, tuple):
-            text, kinds = found
+        terms = self.expressions.terms(node.value)
+        if isinstance(terms, tuple):
+            text, kinds = terms
             parts = [Term(f"r.r{i}", kind) for i, kind in enumerate(kinds)]
             return [f"{{ const auto r = {text}; return {self._packed(node, parts)}; }}"]
-        return [f"return {self._packed(node, found)};"]
+        return [f"return {self._packed(node, terms)};"]
 
     def _packed(self, node: ast.Return, parts: list[Term]) -> str:
         if self.returned and len(parts) != len(self.returned):

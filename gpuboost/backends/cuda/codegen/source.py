@@ -1,4 +1,4 @@
-"""Where the text of a Python function is, and what the names in it mean: what a translator has to know of it."""
+"""Source text of a Python function, and the values of the global names in it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ACCEPTED = (
     "Rewrite it so, or pass device='cpu'"
 )
 
-Function = ast.FunctionDef | ast.Lambda
+FunctionNode = ast.FunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True)
-class Source:
+class FunctionSource:
     """A function as its author wrote it."""
 
     name: str
     file: str
-    node: Function
+    node: FunctionNode
     names: Mapping[str, Any]  # what it sees: builtins, its module, and what it closes over
 
     @property
@@ -60,7 +60,7 @@ class Source:
         raise LookupError
 
 
-def source_of(function: Callable[..., Any]) -> Source:
+def source_of(function: Callable[..., Any]) -> FunctionSource:
     """The text of a function that is written in Python.
 
     Raises:
@@ -79,18 +79,18 @@ def source_of(function: Callable[..., Any]) -> Source:
             f"loss: the text of {name} cannot be found, and a GPU needs it to compile it. "
             "Define it in a file or a notebook cell, or pass device='cpu'."
         ) from None
-    found = [node for node in _functions("".join(lines)) if _is_of(node, code)]
-    if len(found) != 1:
+    nodes = [node for node in _functions("".join(lines)) if _is_of(node, code)]
+    if len(nodes) != 1:
         raise DeviceError(
             f"loss: {name} ({code.co_filename}, line {code.co_firstlineno}) cannot be told from other functions there. "
             "Give each a line of its own; if the file was changed, import it again."
         )
-    _check_signature(found[0], name, code)
-    return Source(name, code.co_filename, found[0], _names(function))
+    _check_signature(nodes[0], name, code)
+    return FunctionSource(name, code.co_filename, nodes[0], _names(function))
 
 
 @cache
-def _functions(text: str) -> list[Function]:
+def _functions(text: str) -> list[FunctionNode]:
     try:
         tree = ast.parse(text)
     except SyntaxError:  # a file that was changed since, or magics of a notebook
@@ -98,8 +98,8 @@ def _functions(text: str) -> list[Function]:
     return [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
 
 
-def _is_of(node: Function, code: CodeType) -> bool:
-    """Whether the code object was made from this node: same name, first line and arguments, and the body around it."""
+def _is_of(node: FunctionNode, code: CodeType) -> bool:
+    """True if the code object was compiled from this node: same name, first line, arguments and span of the body."""
     if isinstance(node, ast.Lambda) != (code.co_name == "<lambda>"):
         return False
     if [argument.arg for argument in node.args.args] != list(code.co_varnames[: code.co_argcount]):
@@ -112,10 +112,10 @@ def _is_of(node: Function, code: CodeType) -> bool:
     places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column]
     if node.lineno != code.co_firstlineno:
         return False
-    return all(begin <= place <= end for place in places)
+    return all(begin <= position <= end for position in places)
 
 
-def _check_signature(node: Function, name: str, code: CodeType) -> None:
+def _check_signature(node: FunctionNode, name: str, code: CodeType) -> None:
     arguments = node.args
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
         raise DeviceError(

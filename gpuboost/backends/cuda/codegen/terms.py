@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-Kind: TypeAlias = Literal["bool", "int", "float"]
-ORDER: tuple[Kind, ...] = ("bool", "int", "float")
-C_TYPE: Mapping[Kind, str] = {"bool": "bool", "int": "long long", "float": "double"}
+NumberKind: TypeAlias = Literal["bool", "int", "float"]
+ORDER: tuple[NumberKind, ...] = ("bool", "int", "float")
+C_TYPE: Mapping[NumberKind, str] = {"bool": "bool", "int": "long long", "float": "double"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Term:
     """An expression without side effects."""
 
     code: str
-    kind: Kind
+    kind: NumberKind
 
-    def to(self, kind: Kind) -> str:
+    def to(self, kind: NumberKind) -> str:
         return self.code if kind == self.kind else f"({C_TYPE[kind]}){self.code}"
 
     @property
@@ -35,7 +35,7 @@ class Term:
         return self.code if self.kind == "bool" else f"({self.code} != 0)"
 
 
-def joined(*kinds: Kind) -> Kind:
+def joined(*kinds: NumberKind) -> NumberKind:
     """The narrowest kind that holds all of them."""
     return max(kinds, key=ORDER.index)
 
@@ -140,7 +140,7 @@ _BITWISE = {"BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift"
 
 
 def _bits(name: str, left: Term, right: Term) -> Term:
-    kind: Kind = "bool" if left.kind == right.kind == "bool" and name.startswith("Bit") else "int"
+    kind: NumberKind = "bool" if left.kind == right.kind == "bool" and name.startswith("Bit") else "int"
     if name == "LShift":  # of a negative number it is not defined in C++17
         return Term(f"(long long)((unsigned long long){left.to('int')} << {right.to('int')})", "int")
     return Term(f"({C_TYPE[kind]})({left.to('int')} {_BITWISE[name]} {right.to('int')})", kind)
@@ -159,7 +159,7 @@ Rule: TypeAlias = Callable[..., Term]
 
 
 def _float_function(name: str) -> Rule:
-    return lambda *given: Term(f"{name}({', '.join(one.to('float') for one in given)})", "float")
+    return lambda *arguments: Term(f"{name}({', '.join(argument.to('float') for argument in arguments)})", "float")
 
 
 def _predicate(name: str) -> Rule:
@@ -243,4 +243,4 @@ def _table() -> dict[Any, Rule]:
 
 
 FUNCTIONS: Mapping[Any, Rule] = _table()
-"""What may be called, and the term it makes."""
+"""Functions that may be called, and the terms of their calls."""

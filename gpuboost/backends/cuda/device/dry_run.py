@@ -64,7 +64,7 @@ class CountedArray:
 
 
 @final
-class Rehearsal:
+class DryRun:
     """See ``Runtime``. ``held`` and ``most`` are bytes by purpose, now and when they were the most."""
 
     def __init__(self, sm_count: int, block_memory: int = 227 << 10) -> None:
@@ -79,7 +79,7 @@ class Rehearsal:
 
     @contextmanager
     def purpose(self, name: str) -> Iterator[None]:
-        """What is allocated meanwhile is for that."""
+        """Count the allocations within this context under that purpose."""
         before, self._purpose = self._purpose, name
         try:
             yield
@@ -127,13 +127,13 @@ class Rehearsal:
         return launch
 
     def beyond(self, work: Callable[[], None]) -> None:
-        """Other devices are no part of a rehearsal."""
+        """Other devices are no part of a dry run."""
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 
-    def beside(self) -> Rehearsal:
-        """What is allocated there counts here."""
+    def beside(self) -> DryRun:
+        """The same runtime: allocations of other streams count here."""
         return self
 
     def mark(self) -> None: ...

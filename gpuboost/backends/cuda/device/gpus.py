@@ -165,7 +165,7 @@ def _namespace() -> Any:
 
 
 def _install(driver: int) -> str:
-    """What to install with a driver that speaks this CUDA."""
+    """The package to install for a driver of this CUDA version."""
     if driver >= 13_000:
         return "pip install 'gpuboost[cuda13]'"
     if driver >= 12_000:

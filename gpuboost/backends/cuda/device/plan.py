@@ -1,4 +1,4 @@
-"""How much of everything a tree needs on a device, before there is a device: sizes, grids and the schedule of batches.
+"""Plan of a tree on a device, made without the device: array sizes, grids and the schedule of batches.
 
 Histograms are what takes room. Those of nodes that may be split again are kept for subtraction, in as many slots as
 ``HISTOGRAM_BYTES`` allow; of a node that got none, both children are built instead of the smaller one. Sums of
@@ -25,7 +25,7 @@ ROWS_OF_THREAD = 4  # rows that a thread of ``route`` reads at once
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What changes the speed and never the tree. The defaults are for everyday use."""
+    """Parameters that change the speed and never the tree."""
 
     histogram_bytes: int = HISTOGRAM_BYTES
     partial_bytes: int = PARTIAL_BYTES
@@ -115,7 +115,7 @@ class Plan:
 
     @property
     def slot_type(self) -> np.dtype[np.generic]:
-        """What holds the number of a slot."""
+        """Dtype of a slot number."""
         held = min(2 ** min(self.limits.max_depth, 31), self.most_slots)
         return np.dtype(np.uint8 if held <= 1 << 8 else np.uint16 if held <= 1 << 16 else np.int32)
 

@@ -264,7 +264,7 @@ class CupyRuntime:
         return event
 
     def follow(self, mark: Any) -> None:
-        """What is queued from now on waits, on the device, for what another stream marked. Not in a capture."""
+        """Let all later work of this stream wait, on the device, for another stream's mark. Not in a capture."""
         with self._device:
             self._stream.wait_event(mark)
 

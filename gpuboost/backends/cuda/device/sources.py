@@ -1,4 +1,4 @@
-"""How CUDA C texts become one module: by joining. NVRTC has no search path, so a kernel file includes nothing."""
+"""Concatenation of CUDA C files to one module: NVRTC has no search path, so a kernel file includes nothing."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from gpuboost.backends.cuda.device.round import Round
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.workers import Work
+from gpuboost.backends.workers import BuildFunction
 from gpuboost.errors import DeviceError, GpuBoostError
 from gpuboost.types import Array, Sample, Structure, Target
 
@@ -34,8 +34,8 @@ class Side:
     rounds: Round
 
 
-class CudaBench:
-    """See ``Bench``. ``numbers`` counts the loans of all places of a training, and so the draws that they are of."""
+class CudaSlot:
+    """See ``WorkerSlot``. ``numbers`` counts the copies of targets in all slots of a training, and so the draws."""
 
     def __init__(self, server: Side, worker: Side, numbers: Iterator[int]) -> None:
         self._server, self._worker, self._numbers = server, worker, numbers
@@ -47,21 +47,21 @@ class CudaBench:
         """That builds here."""
         return self._worker.machine
 
-    def lend(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
-        lent = self._server.rounds.call(CudaBench._lend, self, cast(DeviceGradients, target.gradients))
+    def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
+        lent = self._server.rounds.call(CudaSlot._copy_target, self, cast(DeviceGradients, target.gradients))
         number, drawn = next(self._numbers), lent.sample
         if drawn is None:
             return replace(target, gradients=lent), sample
         drawn = replace(drawn, log=cast(DeviceSample, sample).log, number=number)
         return replace(target, rows=drawn.rows, gradients=lent), drawn
 
-    def build(self, work: Work) -> tuple[Structure, ...]:
+    def build(self, work: BuildFunction) -> tuple[Structure, ...]:
         machine, rounds = self._worker.machine, self._worker.rounds
         try:
             with rounds.enclosed():
                 rounds.call(_begin)  # a round that begins otherwise is another training's
                 built = cast("tuple[DeviceStructure, ...]", work(machine))
-                brought = rounds.call(CudaBench._bring_all, self, tuple(one.grown for one in built))
+                brought = rounds.call(CudaSlot._bring_all, self, tuple(one.grown for one in built))
         except BaseException:
             self._wait()  # nothing reads any more what was lent; and a stream that failed is what to speak of
             raise
@@ -69,15 +69,15 @@ class CudaBench:
         pairs = zip(brought, built, strict=True)
         return tuple(cast(Structure, DeviceStructure(one, of.version)) for one, of in pairs)
 
-    def beside(self) -> CudaBench:
-        return CudaBench(self._server, self._worker, self._numbers)
+    def sibling(self) -> CudaSlot:
+        return CudaSlot(self._server, self._worker, self._numbers)
 
     def close(self) -> None:
         self._server.runtime.wait()  # it may still read what was brought
 
     # parts of the above
 
-    def _lend(self, of: DeviceGradients) -> DeviceGradients:
+    def _copy_target(self, of: DeviceGradients) -> DeviceGradients:
         """Queue the copies, and put them before all that the worker's stream is given from now on."""
         shape = *of.g.shape, of.sample is None
         if shape not in self._lent:

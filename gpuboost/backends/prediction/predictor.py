@@ -1,7 +1,7 @@
-"""An ensemble made ready for prediction: flat arrays, the features it uses, and how their values become codes.
+"""Predictor of an ensemble: flat arrays, the features it uses, and look-up tables from values to codes.
 
 Order of operations, which is part of the contract: scores start at the bias and every tree in turn adds
-``factor * value`` (rounded once), in float64; of an ensemble that was shrunk, that sum starts at 0 and the score is
+``factor * value`` (rounded once), in float64; for an ensemble that was shrunk, that sum starts at 0 and the score is
 ``bias + scale * sum``. So the scores of a row do not depend on the other rows, on blocks or on threads, and those of
 an ensemble that was never shrunk are the running scores of the training loop, bit for bit.
 """
@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.prediction.flat_trees import WIDTH, Programme
-from gpuboost.backends.prediction.raw_values import DenseRows, Rows, rows_of
+from gpuboost.backends.prediction.flat_forest import WIDTH, FlatForest
+from gpuboost.backends.prediction.raw_values import DenseRows, RawRows, rows_of
 from gpuboost.errors import InputError
 from gpuboost.kernels.prediction import predict as kernels
 from gpuboost.types import Array, Cuts, Ensemble
 
 
 @dataclass(frozen=True, slots=True)
-class Forest:
+class ForestPredictor:
     """An ensemble, flattened. Only arrays and numbers: it can be pickled, and shared by threads."""
 
-    programme: Programme
+    flat_forest: FlatForest
     n_features: int  # columns of X
     bias: NDArray[np.float64]  # (k,)
     scale: float
@@ -44,19 +44,19 @@ class Forest:
     category_bins: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, ensemble: Ensemble) -> Forest:
+    def of(cls, ensemble: Ensemble) -> ForestPredictor:
         ensemble = with_asked_cuts(ensemble)
-        programme = Programme.of([tree.nodes for tree in ensemble.trees], ensemble.cuts)
+        flat_forest = FlatForest.of([tree.nodes for tree in ensemble.trees], ensemble.cuts)
         pairs = zip(ensemble.trees, ensemble.factors, strict=True)
         values = [factor * tree.value[tree.nodes.is_leaf] for tree, factor in pairs]
-        columns = ensemble.cuts.columns[programme.features]
-        kinds, places, cuts, categories, category_bins = _tables(programme, ensemble.cuts)
+        columns = ensemble.cuts.columns[flat_forest.features]
+        kinds, places, cuts, categories, category_bins = _tables(flat_forest, ensemble.cuts)
         with np.errstate(over="ignore"):
             cuts32 = cuts.astype(np.float32)
         above = cuts32 > cuts
         cuts32[above] = np.nextafter(cuts32[above], np.float32(-np.inf))
         forest = cls(
-            programme=programme,
+            flat_forest=flat_forest,
             n_features=ensemble.cuts.n_columns,
             bias=np.asarray(ensemble.bias, dtype=np.float64),
             scale=ensemble.scale,
@@ -65,7 +65,7 @@ class Forest:
             output=np.array([tree.output for tree in ensemble.trees], dtype=np.int32),
             columns=columns,
             slot_start=np.searchsorted(columns, np.arange(ensemble.cuts.n_columns + 1)),
-            absent=np.empty(len(programme.features), np.uint8),
+            absent=np.empty(len(flat_forest.features), np.uint8),
             kinds=kinds,
             places=places,
             cuts=cuts,
@@ -73,15 +73,15 @@ class Forest:
             categories=categories,
             category_bins=category_bins,
         )
-        codes = programme.room(1)
+        codes = flat_forest.room(1)
         forest.code(rows_of(np.zeros((1, forest.n_features))), 0, 1, codes)
         forest.absent[:] = codes[0, :, 0]
         return forest
 
-    def code(self, rows: Rows, start: int, n: int, codes: Array) -> None:
+    def code(self, rows: RawRows, start: int, n: int, codes: Array) -> None:
         """codes[block, slot, row] of rows start .. start + n."""
         cuts = self.cuts32 if rows.values.dtype == np.float32 else self.cuts
-        tables = self.kinds, self.places, self.programme.missing, cuts, self.categories, self.category_bins
+        tables = self.kinds, self.places, self.flat_forest.missing, cuts, self.categories, self.category_bins
         if isinstance(rows, DenseRows):
             strides = rows.row_stride, rows.column_stride
             kernels.code_dense(rows.values, *strides, start, n, self.columns, *tables, codes)
@@ -89,7 +89,7 @@ class Forest:
             entries = rows.values, rows.indices, rows.row_start
             kernels.code_sparse(*entries, start, n, self.slot_start, self.absent, *tables, codes)
 
-    def rows_of(self, x: Any) -> Rows:
+    def rows_of(self, x: Any) -> RawRows:
         """x as the kernels read it. Raises InputError if it has another number of features than the forest."""
         rows = rows_of(x)
         if rows.shape[1] != self.n_features:
@@ -101,84 +101,84 @@ class Forest:
 
 
 def with_asked_cuts(ensemble: Ensemble) -> Ensemble:
-    """The same model on only those thresholds that some node asks for: the fewer, the faster a value finds its bin."""
+    """The same model with only those thresholds that some node uses: with fewer, a value finds its bin faster."""
     cuts = ensemble.cuts
     asked = np.zeros((cuts.n_features, 256), np.bool_)
     for tree in ensemble.trees:
         inner = ~tree.nodes.is_leaf
         asked[tree.nodes.feature[inner], tree.nodes.bin[inner]] = True
-    place = np.zeros(asked.shape, np.int32)
-    place[:, 1:] = np.cumsum(asked[:, :-1], axis=1)
-    place[cuts.is_categorical] = 0  # no node asks there by order
+    new_bin = np.zeros(asked.shape, np.int32)
+    new_bin[:, 1:] = np.cumsum(asked[:, :-1], axis=1)
+    new_bin[cuts.is_categorical] = 0  # no node compares categories by order
     pairs = enumerate(zip(cuts.thresholds, cuts.categories, strict=True))
     thresholds = tuple(every if codes is not None else every[asked[f, : len(every)]] for f, (every, codes) in pairs)
     trees = [
-        replace(tree, nodes=replace(tree.nodes, bin=place[tree.nodes.feature, tree.nodes.bin]))
+        replace(tree, nodes=replace(tree.nodes, bin=new_bin[tree.nodes.feature, tree.nodes.bin]))
         for tree in ensemble.trees
     ]
     return replace(ensemble, cuts=replace(cuts, thresholds=thresholds), trees=tuple(trees))
 
 
-def predict(forest: Forest, x: Any, start: int, stop: int, out: Array) -> None:
+def predict(forest: ForestPredictor, x: Any, start: int, stop: int, out: Array) -> None:
     """out[:, start:stop] = scores of rows start .. stop - 1 of x.
 
     x: (n, d) float32 or float64, or scipy sparse, or what ``rows_of`` made of it; out: (k, n) float64.
     Raises InputError if x has another number of features than the forest was grown with.
     """
     rows = forest.rows_of(x)
-    trees = range(forest.programme.n_trees)
+    trees = range(forest.flat_forest.n_trees)
     out[:, start:stop] = forest.bias[:, None] if forest.scale == 1.0 else 0.0
-    codes = forest.programme.room(stop - start)
+    codes = forest.flat_forest.room(stop - start)
     step = codes.shape[0] * codes.shape[2]
     for first in range(start, stop, step):
         n = min(step, stop - first)
         forest.code(rows, first, n, codes)
-        forest.programme.add(codes, n, trees, forest.values, forest.output, out, first)
+        forest.flat_forest.add(codes, n, trees, forest.values, forest.output, out, first)
     if forest.scale != 1.0:
         out[:, start:stop] = forest.bias[:, None] + forest.scale * out[:, start:stop]
 
 
-def leaves(forest: Forest, x: Any, start: int, stop: int, out: Array) -> None:
-    """out[start:stop] = node in which each row comes to rest, tree by tree. out: (n, trees) int32."""
+def leaves(forest: ForestPredictor, x: Any, start: int, stop: int, out: Array) -> None:
+    """out[start:stop] = leaf of each row in each tree. out: (n, trees) int32."""
     rows = forest.rows_of(x)
-    codes = forest.programme.room(stop - start)
+    codes = forest.flat_forest.room(stop - start)
     step = codes.shape[0] * codes.shape[2]
     for first in range(start, stop, step):
         n = min(step, stop - first)
         forest.code(rows, first, n, codes)
-        forest.programme.find_leaves(codes, n, out, first)
+        forest.flat_forest.find_leaves(codes, n, out, first)
 
 
-def staged_predict(forest: Forest, x: Any) -> Iterator[Array]:
+def staged_predict(forest: ForestPredictor, x: Any) -> Iterator[Array]:
     """(k, n) float64 scores after each round, each a new array; the values are turned to codes once."""
-    rows, programme, k = forest.rows_of(x), forest.programme, len(forest.bias)
+    rows, flat_forest, k = forest.rows_of(x), forest.flat_forest, len(forest.bias)
     n = rows.shape[0]
-    codes = np.empty((-(-n // WIDTH), len(programme.features), WIDTH), np.uint8)
+    codes = np.empty((-(-n // WIDTH), len(flat_forest.features), WIDTH), np.uint8)
     forest.code(rows, 0, n, codes)
-    rounds = programme.n_trees // k
+    rounds = flat_forest.n_trees // k
     scales = forest.scales or (forest.scale,) * rounds
     plain = _never_shrunk(scales)
     for begins, shrunk, stop in ((forest.bias, False, plain), (np.zeros(k), True, rounds if plain < rounds else 0)):
         sums = np.repeat(begins[:, None], n, axis=1)
-        for at in range(stop):
-            programme.add(codes, n, range(k * at, k * at + k), forest.values, forest.output, sums, 0)
+        for i in range(stop):
+            flat_forest.add(codes, n, range(k * i, k * i + k), forest.values, forest.output, sums, 0)
             if not shrunk:
                 yield sums.copy()
-            elif at >= plain:
-                yield forest.bias[:, None] + scales[at] * sums
+            elif i >= plain:
+                yield forest.bias[:, None] + scales[i] * sums
 
 
 def _never_shrunk(scales: tuple[float, ...]) -> int:
-    """How many rounds came before the first that shrank the model."""
-    return next((at for at, scale in enumerate(scales) if scale != 1.0), len(scales))
+    """Number of rounds before the first that shrank the model."""
+    return next((i for i, scale in enumerate(scales) if scale != 1.0), len(scales))
 
 
-def _tables(programme: Programme, cuts: Cuts) -> tuple[Array, Array, Array, Array, Array]:
-    """How the values of each used feature find their bin, see ``kernels.prediction.predict.code_dense``."""
-    kinds, places = np.empty(len(programme.features), np.uint8), np.empty(len(programme.features), np.int64)
+def _tables(flat_forest: FlatForest, cuts: Cuts) -> tuple[Array, Array, Array, Array, Array]:
+    """Look-up tables from values to bins for each used feature, see ``kernels.prediction.predict.code_dense``."""
+    kinds, places = np.empty(len(flat_forest.features), np.uint8), np.empty(len(flat_forest.features), np.int64)
     numbers, codes, bins = [np.empty(0)], [np.empty(0)], [np.empty(0, np.uint8)]
     sizes = [0, 0]  # of numbers and of codes
-    for slot, feature in enumerate(programme.features):
+    for slot, feature in enumerate(flat_forest.features):
         categories = cuts.categories[feature]
         if categories is not None:
             order = np.argsort(categories, kind="stable")

@@ -13,7 +13,7 @@ from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
-from gpuboost.backends.reference.ranking import discounts_of, gains_of, worth_of
+from gpuboost.backends.reference.ranking import discounts_of, document_gains, gains_of
 from gpuboost.kernels.gradients import ranking
 from gpuboost.losses.protocol import ListLoss
 from gpuboost.types import Array, TrainingSet
@@ -23,7 +23,7 @@ _FILES = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gra
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Lists:
+class _QueryConstants:
     """The part that is the same in every round: q lists of n documents, l of which stand in places that count."""
 
     start: Array  # (q + 1,) int32
@@ -37,7 +37,7 @@ class _Lists:
     n_leaders: int
 
 
-class Lists:
+class RankingGradients:
     """The verb ``gradients`` for losses of lists. A place is counted from the first document of all."""
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, targets: Targets) -> None:
@@ -68,7 +68,7 @@ class Lists:
             keys=a["keys"], rows=a["rows"], scores=scores, worth=lists.worth, **of_row, sigma=loss.parameter, n=n,
             place_of=a["place_of"], **placed,
         )  # fmt: skip
-        self._kernel("pull_pairs", formulas)(
+        self._kernel("pair_lambdas", formulas)(
             self._blocks(max(n, 16 * lists.n_leaders), 16), (THREADS,),
             **placed, discounts=lists.discounts, **of_row, leaders=lists.leaders, **leaders, n=n, most=lists.most,
             **how, closer=loss.prefers_close, **sums, arrived=a["arrived"],
@@ -84,7 +84,7 @@ class Lists:
 
     # parts of the above
 
-    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> _Lists:
+    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> _QueryConstants:
         start = np.ascontiguousarray(data.lists(), np.int64)
         lengths, gains, upload = np.diff(start), gains_of(loss), self._runtime.upload
         longest = int(lengths.max(initial=0))
@@ -96,19 +96,19 @@ class Lists:
         y = data.y if isinstance(data.y, np.ndarray) else self._runtime.download(self._resident.array(data.y, float))
         if loss.uses_ideal:
             ranking.scales(y, gains, start, discounts, most, scales)
-        return _Lists(
+        return _QueryConstants(
             start=upload(start.astype(np.int32)),
             list_of=upload(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)),
             leaders=upload(_one_or_more(leaders.astype(np.int32))),
             leader_start=upload(leader_start.astype(np.int32)),
             scales=upload(scales),
             discounts=upload(discounts.astype(np.float32)),
-            worth=upload(worth_of(gains, y)),
+            worth=upload(document_gains(gains, y)),
             most=most,
             n_leaders=len(leaders),
         )
 
-    def _scratch(self, n: int, lists: _Lists) -> dict[str, Array]:
+    def _scratch(self, n: int, lists: _QueryConstants) -> dict[str, Array]:
         empty, zeros, q = self._runtime.empty, self._runtime.zeros, lists.scales.shape[0]
         placed = {name: empty(n, np.float32) for name in ("score", "power", "worth")}
         return placed | {
@@ -123,5 +123,5 @@ class Lists:
 
 
 def _one_or_more(x: Array) -> Array:
-    """x, or one zero in its place: a kernel's argument must be somewhere."""
+    """x, or one zero if it is empty: a kernel needs a valid address."""
     return x if len(x) else np.zeros(1, x.dtype)

@@ -1,4 +1,4 @@
-"""A team of threads: every part is done once, failures are told, and none of them spoils the next run."""
+"""A pool of threads: every part is done once, failures are told, and none of them spoils the next run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from support.builders import eager_threads, grow, random_case, random_gradients,
 
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.host import affinity as processors
-from gpuboost.backends.host import threads as team_of_threads
-from gpuboost.backends.host.threads import Team, share
+from gpuboost.backends.host import threads as thread_pool
+from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise
 from gpuboost.types import Limits
@@ -24,17 +24,17 @@ from gpuboost.types import Limits
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_every_part_is_done_once_and_all_are_done_on_return(size: int) -> None:
-    team, done = Team(size), []
+    pool, done = ThreadPool(size), []
     for _ in range(50):
         done.clear()
-        team.run(done.append)
+        pool.run(done.append)
         assert sorted(done) == list(range(size))
 
 
 def test_part_0_is_done_by_the_caller_and_the_others_by_threads_of_their_own() -> None:
-    team, thread_of, barrier = Team(3), {}, threading.Barrier(3, timeout=10.0)
+    pool, thread_of, barrier = ThreadPool(3), {}, threading.Barrier(3, timeout=10.0)
     for _ in range(2):
-        team.run(lambda part: barrier.wait() >= 0 and thread_of.setdefault(part, threading.current_thread()))
+        pool.run(lambda part: barrier.wait() >= 0 and thread_of.setdefault(part, threading.current_thread()))
     assert thread_of[0] is threading.current_thread()
     assert len(set(thread_of.values())) == 3
     assert all(thread.daemon for part, thread in thread_of.items() if part)
@@ -42,33 +42,33 @@ def test_part_0_is_done_by_the_caller_and_the_others_by_threads_of_their_own() -
 
 def test_parts_run_at_once() -> None:
     barrier = threading.Barrier(4, timeout=10.0)
-    Team(4).run(lambda _: barrier.wait())
+    ThreadPool(4).run(lambda _: barrier.wait())
 
 
 def test_the_caller_does_what_others_have_not_begun() -> None:
     """Their processors may have been given to other processes; what they are told later is not mixed up with it."""
-    team, begun, go = Team(3), threading.Event(), threading.Event()
-    team.run(lambda _: None)
-    members = team._idle[0]
-    for member in members:  # each is kept busy, as far as its team can see
-        member.start(lambda _: begun.set() or go.wait(10.0))
+    pool, begun, go = ThreadPool(3), threading.Event(), threading.Event()
+    pool.run(lambda _: None)
+    workers = pool._idle[0]
+    for worker in workers:  # each is kept busy, as far as its team can see
+        worker.start(lambda _: begun.set() or go.wait(10.0))
     assert begun.wait(10.0)
-    while any(member._work for member in members):
+    while any(worker._work for worker in workers):
         time.sleep(0.001)
     done: list[tuple[int, threading.Thread]] = []
     for _ in range(5):
-        team.run(lambda part: done.append((part, threading.current_thread())))
+        pool.run(lambda part: done.append((part, threading.current_thread())))
     assert done == [(part, threading.current_thread()) for _ in range(5) for part in range(3)]
     go.set()
-    assert [member._wait() for member in members] == [None, None]
+    assert [worker._wait() for worker in workers] == [None, None]
     barrier = threading.Barrier(3, timeout=10.0)
-    team.run(lambda _: barrier.wait())
+    pool.run(lambda _: barrier.wait())
 
 
 def test_who_is_late_may_run_on_the_caller_s_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     let: list[list[int]] = []
-    monkeypatch.setattr(team_of_threads, "let_run_on", lambda threads, _: let.append(threads))
-    team, begun, number = Team(2), threading.Event(), []
+    monkeypatch.setattr(thread_pool, "let_run_on", lambda threads, _: let.append(threads))
+    pool, begun, number = ThreadPool(2), threading.Event(), []
 
     def work(part: int) -> None:
         if part == 0:
@@ -76,16 +76,16 @@ def test_who_is_late_may_run_on_the_caller_s_processor(monkeypatch: pytest.Monke
             return
         number.append(threading.get_native_id())
         begun.set()
-        time.sleep(20 * team_of_threads.PATIENCE)
+        time.sleep(20 * thread_pool.LATE_AFTER)
 
-    team.run(work)
+    pool.run(work)
     assert let == [number]
-    assert team._idle[0]._off == processors.UNKNOWN  # so it is kept off again the next time
+    assert pool._idle[0]._off == processors.UNKNOWN  # so it is kept off again the next time
 
 
 def test_a_team_of_one_starts_no_thread() -> None:
     before = threading.active_count()
-    Team(1).run(lambda _: None)
+    ThreadPool(1).run(lambda _: None)
     assert threading.active_count() == before
 
 
@@ -95,7 +95,7 @@ class PartError(Exception):
 
 @pytest.mark.parametrize("bad", [0, 1, 3])
 def test_what_a_part_raised_is_raised_after_all_parts_have_ended(bad: int) -> None:
-    team, done = Team(4), []
+    pool, done = ThreadPool(4), []
 
     def work(part: int) -> None:
         if part == bad:
@@ -104,28 +104,28 @@ def test_what_a_part_raised_is_raised_after_all_parts_have_ended(bad: int) -> No
         done.append(part)
 
     with pytest.raises(PartError) as caught:
-        team.run(work)
+        pool.run(work)
     assert caught.value.args == (bad,)
     assert sorted(done) == [part for part in range(4) if part != bad]
 
     done.clear()
-    team.run(done.append)  # and nothing of it is left
+    pool.run(done.append)  # and nothing of it is left
     assert sorted(done) == [0, 1, 2, 3]
 
 
 def test_one_of_several_failures_is_raised_once() -> None:
-    team = Team(3)
+    pool = ThreadPool(3)
 
     def work(part: int) -> None:
         raise PartError(part)
 
     with pytest.raises(PartError):
-        team.run(work)
-    team.run(lambda _: None)
+        pool.run(work)
+    pool.run(lambda _: None)
 
 
 def test_an_interrupted_caller_waits_for_the_others() -> None:
-    team, done = Team(2), []
+    pool, done = ThreadPool(2), []
 
     def work(part: int) -> None:
         if part == 0:
@@ -134,52 +134,52 @@ def test_an_interrupted_caller_waits_for_the_others() -> None:
         done.append(part)
 
     with pytest.raises(KeyboardInterrupt):
-        team.run(work)
+        pool.run(work)
     assert done == [1]
 
 
 def test_an_interrupt_while_waiting_leaves_a_team_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C may come while the caller waits: the next run must not mistake the end of the old work for its own."""
-    team, release = Team(2), threading.Event()
-    team.run(lambda _: None)
-    member = type(team._idle[0][0])
+    pool, release = ThreadPool(2), threading.Event()
+    pool.run(lambda _: None)
+    worker = type(pool._idle[0][0])
     with monkeypatch.context() as patch:
-        patch.setattr(member, "_wait", lambda _: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr(worker, "_wait", lambda _: (_ for _ in ()).throw(KeyboardInterrupt()))
         begun = threading.Event()
         with pytest.raises(KeyboardInterrupt):
-            team.run(lambda part: (begun.set() or release.wait(10.0)) if part else begun.wait(10.0))
+            pool.run(lambda part: (begun.set() or release.wait(10.0)) if part else begun.wait(10.0))
     for _ in range(20):
         done: list[int] = []
-        team.run(lambda part, done=done: time.sleep(0.002 * part) or done.append(part))
+        pool.run(lambda part, done=done: time.sleep(0.002 * part) or done.append(part))
         assert sorted(done) == [0, 1]
         release.set()  # the interrupted work ends in the midst of these runs
 
 
 def test_work_may_call_its_own_team() -> None:
-    team, done = Team(2), []
-    team.run(lambda outer: team.run(lambda inner: done.append((outer, inner))))
+    pool, done = ThreadPool(2), []
+    pool.run(lambda outer: pool.run(lambda inner: done.append((outer, inner))))
     assert sorted(done) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 def test_several_callers_of_one_team_do_not_mix() -> None:
-    team = Team(3)
+    pool = ThreadPool(3)
 
     def caller(name: int) -> None:
         for _ in range(30):
             done: list[tuple[int, int]] = []
-            team.run(lambda part, done=done: done.append((name, part)))
+            pool.run(lambda part, done=done: done.append((name, part)))
             assert sorted(done) == [(name, 0), (name, 1), (name, 2)]
 
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(caller, range(4)))
+    with ThreadPoolExecutor(4) as executor:
+        list(executor.map(caller, range(4)))
 
 
 def test_the_threads_of_a_team_end_with_it() -> None:
-    team, threads, barrier = Team(5), [], threading.Barrier(5, timeout=10.0)
-    team.run(lambda part: barrier.wait() >= 0 and part and threads.append(threading.current_thread()))
+    pool, threads, barrier = ThreadPool(5), [], threading.Barrier(5, timeout=10.0)
+    pool.run(lambda part: barrier.wait() >= 0 and part and threads.append(threading.current_thread()))
     assert len(threads) == 4
     assert all(thread.is_alive() for thread in threads)
-    del team
+    del pool
     gc.collect()
     for thread in threads:
         thread.join(10.0)
@@ -219,9 +219,9 @@ def test_threads_run_elsewhere_than_their_caller_if_there_is_a_processor_for_eac
     monkeypatch.setattr(processors, "sys", SimpleNamespace(platform="linux"))
     monkeypatch.setattr(processors.os, "sched_getaffinity", lambda _: {2, 3, 5}, raising=False)
     monkeypatch.setattr(processors.os, "sched_setaffinity", lambda *mask: asked.append(mask), raising=False)
-    monkeypatch.setattr(team_of_threads, "processor", lambda: at[0])
-    pair, numbers, barrier = Team(3), {}, threading.Barrier(3, timeout=10.0)
-    monkeypatch.setattr(team_of_threads, "PATIENCE", 10.0)
+    monkeypatch.setattr(thread_pool, "processor", lambda: at[0])
+    pair, numbers, barrier = ThreadPool(3), {}, threading.Barrier(3, timeout=10.0)
+    monkeypatch.setattr(thread_pool, "LATE_AFTER", 10.0)
     for _ in range(3):
         pair.run(lambda part: barrier.wait() >= 0 and numbers.setdefault(part, threading.get_native_id()))
     first = [(numbers[1], {2, 5}), (numbers[2], {2, 5})]
@@ -230,11 +230,11 @@ def test_threads_run_elsewhere_than_their_caller_if_there_is_a_processor_for_eac
     pair.run(lambda _: None)
     assert asked[2:] == [(numbers[1], {2, 3}), (numbers[2], {2, 3})]
     del asked[:]
-    Team(4).run(lambda _: None)
+    ThreadPool(4).run(lambda _: None)
     assert asked == []  # with four at work on three processors, one has to be shared
 
 
 def test_a_team_that_a_team_works_with_may_run_where_the_first_caller_may() -> None:
     seen: list[frozenset[int]] = []
-    Team(2).run(lambda _: Team(2).run(lambda _: seen.append(processors.allowed())))
+    ThreadPool(2).run(lambda _: ThreadPool(2).run(lambda _: seen.append(processors.allowed())))
     assert seen == [processors.allowed()] * 4

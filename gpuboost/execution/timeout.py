@@ -1,4 +1,4 @@
-"""How long a worker may be silent, and what is said when it was for longer."""
+"""Timeout of a worker's answer, and the message for a worker that exceeds it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpuboost.execution.rules import positive
 ENGINES_OWN = "auto"
 
 
-def silent(worker: int, seconds: float | None) -> str:
-    """Of a worker whose answer is waited for no longer."""
+def timeout_message(worker: int, seconds: float | None) -> str:
+    """Message for a worker that did not answer in time."""
     return (
         f"Worker {worker} gave no answer for {seconds:g} s, and counts as lost. If its trees take that long, raise "
         "Asynchronous(timeout=)."
@@ -26,11 +26,11 @@ def check(timeout: Any) -> None:
         positive("timeout", timeout)
 
 
-def with_patience(kind: EngineKind, timeout: Any) -> EngineKind:
-    """The engine with that patience; "auto" is its own.
+def with_timeout(kind: EngineKind, timeout: Any) -> EngineKind:
+    """The engine with that timeout; "auto" keeps its own.
 
     Raises:
-        RecipeError: if it has none that could be set.
+        RecipeError: if the engine has no timeout.
     """
     if timeout == ENGINES_OWN:
         return kind

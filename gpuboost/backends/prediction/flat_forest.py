@@ -1,4 +1,4 @@
-"""Trees without values, flattened for the kernels: what routing of binned rows and prediction of raw ones share."""
+"""Flattened trees without values, shared by the routing of binned rows and the prediction of raw ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_SUMS = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Programme:
+class FlatForest:
     """Trees without values, flattened (``gpuboost.kernels.prediction.flatten``); s is the number of features used."""
 
     features: NDArray[np.int32]  # (s,) increasing
@@ -43,7 +43,7 @@ class Programme:
     most_sets: int
 
     @classmethod
-    def of(cls, trees: Sequence[Nodes], cuts: Cuts) -> Programme:
+    def of(cls, trees: Sequence[Nodes], cuts: Cuts) -> FlatForest:
         def all_of(name: str) -> Array:
             return np.concatenate([getattr(_NO_NODES, name)] + [getattr(nodes, name) for nodes in trees])
 
@@ -99,23 +99,30 @@ class Programme:
         return np.empty((blocks, s, width), np.uint8)
 
     def _arguments(self, codes: Array) -> tuple[Array, ...]:
-        """The trees, and room to work in."""
+        """Arguments of the kernels: the trees, and scratch memory."""
         width = codes.shape[2]
-        found = np.empty(len(_CONSTANTS) + self.slots * width, np.uint8)
-        found[: len(_CONSTANTS)] = _CONSTANTS
-        room = found, np.empty((self.most_sets, width), np.uint8), np.empty(width, np.int32), np.empty(8, np.uint64)
-        return self.starts, self.ops, self.sets, self.set_slot, self.nodes, self.leaf_of, *room
+        results = np.empty(len(_CONSTANTS) + self.slots * width, np.uint8)
+        results[: len(_CONSTANTS)] = _CONSTANTS
+        scratch = (
+            results,
+            np.empty((self.most_sets, width), np.uint8),
+            np.empty(width, np.int32),
+            np.empty(8, np.uint64),
+        )
+        return self.starts, self.ops, self.sets, self.set_slot, self.nodes, self.leaf_of, *scratch
 
-    def find_leaves(self, codes: Array, n: int, out: Array, at: int) -> None:
-        """out[at : at + n] (rows, trees) = node ids for n coded rows."""
-        kernels.find_leaves(codes, n, 0, self.n_trees, *self._arguments(codes), self.leaf_node, out, at)
+    def find_leaves(self, codes: Array, n: int, out: Array, first_row: int) -> None:
+        """out[first_row : first_row + n] (rows, trees) = leaf ids for n coded rows."""
+        kernels.find_leaves(codes, n, 0, self.n_trees, *self._arguments(codes), self.leaf_node, out, first_row)
 
-    def add(self, codes: Array, n: int, trees: range, values: Array, output: Array, scores: Array, at: int) -> None:
-        """scores[output, at : at + n] += values, tree after tree, for n coded rows."""
-        kernels.add_trees(codes, n, trees.start, trees.stop, *self._arguments(codes), values, output, scores, at)
+    def add(
+        self, codes: Array, n: int, trees: range, values: Array, output: Array, scores: Array, first_row: int
+    ) -> None:
+        """scores[output, first_row : first_row + n] += values, tree after tree, for n coded rows."""
+        kernels.add_trees(codes, n, trees.start, trees.stop, *self._arguments(codes), values, output, scores, first_row)
 
     def route(self, bins: Bins, start: int, stop: int, out: Array) -> None:
-        """out[start:stop] = node in which each row of the one tree comes to rest. out: (n,) int32."""
+        """out[start:stop] = leaf of each row in the one tree. out: (n,) int32."""
         self.route_and_sum(bins, out, NO_PAIRS, start, stop, NO_SUMS)
 
     def route_and_sum(self, bins: Bins, out: Array, pairs: Pairs, start: int, stop: int, sums: Array) -> None:
@@ -137,14 +144,14 @@ class Programme:
 
 
 def _bins_of(features: Array, cuts: Cuts) -> tuple[Array, Array]:
-    """How many value bins each of the features has, and whether it is categorical."""
+    """Number of value bins of each feature, and whether it is categorical."""
     listed = [cuts.categories[f] for f in features]
     counts = [len(cuts.thresholds[f]) + 1 if c is None else len(c) for f, c in zip(features, listed, strict=True)]
     return np.array(counts, dtype=np.int32), np.array([c is not None for c in listed], dtype=np.bool_)
 
 
 def _numbered(chosen: Array, node_start: Array) -> tuple[Array, Array]:
-    """Where the chosen nodes of each tree start among all chosen ones, and each one's number within its tree or -1."""
+    """Start of each tree among all chosen nodes, and each node's number within its tree, -1 if not chosen."""
     before = np.concatenate([[0], np.cumsum(chosen)])
     start = before[node_start]
     number = before[:-1] - np.repeat(start[:-1], np.diff(node_start))
@@ -155,9 +162,9 @@ def _words(left_set: Array, missing: Array, missing_left: Array) -> Array:
     """(q, 4) uint64: the codes that go left, that of missing values among them."""
     halves = left_set.astype(np.uint64).reshape(-1, 4, 2)
     words = halves[:, :, 0] | (halves[:, :, 1] << np.uint64(32))
-    at = np.arange(len(words)), missing >> 6
+    index = np.arange(len(words)), missing >> 6
     bit = np.uint64(1) << (missing & 63).astype(np.uint64)
-    words[at] = np.where(missing_left, words[at] | bit, words[at] & ~bit)
+    words[index] = np.where(missing_left, words[index] | bit, words[index] & ~bit)
     return words
 
 
