@@ -9,11 +9,11 @@ RUN = """
 import sys
 from dataclasses import replace
 import numpy as np
-from builders import random_case
+from support.builders import random_case
 from emulator import emulated_runtime
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.odds import Heaviest, Proportional, TopAndOthers
+from gpuboost.backends.numerics.probabilities import Heaviest, Proportional, TopAndOthers
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key

@@ -304,10 +304,10 @@ def test_trees_that_win_now_and_then_outlive_their_places() -> None:
 
 SANITIZED = """
 import numpy as np
-from builders import random_case, random_gradients
+from support.builders import random_case, random_gradients
 from emulator import emulated_runtime
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.components import Grid
 
 data, rng = random_case(1, 2_100, 3, most_cuts=30).data, np.random.default_rng(0)

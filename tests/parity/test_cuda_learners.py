@@ -242,11 +242,11 @@ def test_a_round_that_searches_is_one_graph(loss: Loss, per: str) -> None:
 
 UNDER_A_SANITIZER = """
 import sys
-from builders import random_case
+from support.builders import random_case
 from emulator import FakeCupy, Schedule
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, SignStump
 from gpuboost.learners import RandomByNode

@@ -237,8 +237,11 @@ FIT = """
 import sys
 import numpy as np
 import gpuboost as gb
-from gpuboost.backends.cpu_first_fit import HELPER
-from gpuboost.kernels import finished, fixed_point, histogram, levels, partition, split
+from gpuboost.backends.cpu.warm_up import HELPER
+from gpuboost.kernels.common import fixed_point
+from gpuboost.kernels.growth import finished, partition, small_trees as levels
+from gpuboost.kernels.histograms import histogram
+from gpuboost.kernels.splits import split
 
 n, categorical = int(sys.argv[1]), sys.argv[2] == "categorical"
 random = np.random.default_rng(0)
