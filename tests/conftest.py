@@ -5,6 +5,7 @@ Hypothesis draws the same examples in every run; ``pytest --hypothesis-profile=e
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -15,6 +16,19 @@ from hypothesis import settings
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("steady")
+
+
+def pytest_configure() -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from support.numba_cache import save_one_at_a_time
+
+        save_one_at_a_time()
+
+
+def pytest_collection_finish() -> None:
+    """What was imported lives to the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -81,7 +81,9 @@ def test_rules_of_a_simulation(given: dict[str, Any], message: str) -> None:
         gb.SimulatedWorkers(3, **given)
 
 
-@pytest.mark.parametrize("engine", ["mpi", "", None, 3, object(), gb.SimulatedWorkers], ids=repr)
+@pytest.mark.parametrize(
+    "engine", ["mpi", "", None, 3, pytest.param(object(), id="object"), gb.SimulatedWorkers], ids=repr
+)
 def test_an_engine_is_a_known_one(engine: Any) -> None:
     with pytest.raises(RecipeError, match=r"^engine: must be 'threads', .*or an object with check\(\) and start\(\)"):
         gb.Asynchronous(2, engine=engine)

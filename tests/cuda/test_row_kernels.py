@@ -9,7 +9,7 @@ RUN = """
 import sys
 from dataclasses import replace
 import numpy as np
-from builders import random_case
+from support.builders import random_case
 from emulator import emulated_runtime
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda

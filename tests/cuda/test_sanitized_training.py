@@ -8,13 +8,13 @@ from emulator.sanitizer import sanitized
 TRAIN = """
 import sys
 import numpy as np
-from builders import model_bytes, random_case
+from support.builders import model_bytes, random_case
 from emulator import emulated_runtime
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.collective import Alone
+from gpuboost.backends.cuda.device.collective import Alone
 from gpuboost.backends.cuda.shares import Share
-from gpuboost.backends.reference import Reference
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.recipe import Recipe

@@ -116,6 +116,24 @@ def _translated(text: str) -> str:
     return f'{body}\n#line 1 "entry points"\n{entries}\nCUDA_EMULATOR_KERNELS("{table}")\n'
 
 
+@cache
+def _precompiled(command: tuple[str, ...]) -> Path:
+    """A header that stands for cuda_emulator.h, with what the compiler makes of it beside it: a third of its work.
+
+    Where that does not fit (another compiler, other macros), the compiler reads the header itself.
+    """
+    key = hashlib.sha256("\0".join((*command, _machinery())).encode()).hexdigest()[:32]
+    header, made = cache_folder() / f"{key}.h", cache_folder() / f"{key}.h.gch"
+    if not made.exists():
+        with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+            text, binary = Path(folder) / "emulator.h", Path(folder) / "emulator.gch"
+            text.write_text('#include "cuda_emulator.h"\n')
+            _run([*command, "-x", "c++-header", "-I", str(HERE), "-o", str(binary), str(text)])
+            text.replace(header)
+            binary.replace(made)
+    return header
+
+
 def compiled(source: str, options: tuple[str, ...] = (), build: str = "plain") -> Path:
     """The shared library of a module, from the cache if it was made before.
 
@@ -135,8 +153,8 @@ def compiled(source: str, options: tuple[str, ...] = (), build: str = "plain") -
             unit, made = Path(folder) / "module.o", Path(folder) / "module.so"
             only = [compiler, "-E", "-x", "c++", "-std=c++17", "-D__CUDA_EMULATOR__=1", *options, "-"]
             text = _run(only, f'#line 1 "module.cu"\n{source}\n')
-            header = str(HERE / "cuda_emulator.h")
-            _run([compiler, *flags, "-x", "c++", "-include", header, "-c", "-o", str(unit), "-"], _translated(text))
+            language = ("-x", "c++", "-I", str(HERE), "-include", str(_precompiled((compiler, *flags))))
+            _run([compiler, *flags, *language, "-c", "-o", str(unit), "-"], _translated(text))
             libraries = () if build == "counts" else tuple(flag for flag in flags if flag.startswith("-fsanitize"))
             _run([compiler, "-shared", *libraries, "-o", str(made), str(unit)])
             made.replace(library)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from math import inf, nan
 from typing import Any
 
 import numpy as np
 import pytest
-from emulator import emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from support.training import device
 
 from gpuboost import elementary, losses
 from gpuboost.backends.cuda.codegen.formulas import formulas
 from gpuboost.backends.cuda.codegen.functions import Library
-from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.errors import DeviceError
 
 Array = np.ndarray
@@ -30,11 +28,6 @@ extern "C" __global__ void run(const double *x, const double *y, int n, double *
         out[i] = (double)FUNCTION(ARGUMENTS);
 }
 """
-
-
-@cache
-def device() -> CupyRuntime:
-    return emulated_runtime()
 
 
 def emulated(function: Callable[..., Any], x: Array, y: Array | None = None) -> Array:

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulator import emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, random_case, random_gradients
 from support.strategies import probing_rows, random_cuts, random_ensemble
+from support.training import device
 
 from gpuboost import losses
 from gpuboost.backends.cuda import target as cuda_target
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.bins import DeviceBins
-from gpuboost.backends.cuda.device.runtime import CupyRuntime, source
+from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.backends.cuda.store import HEAD
 from gpuboost.backends.cuda.tree import NODE, STATE, as_records
 from gpuboost.backends.numerics.exact_sums import extent
@@ -30,11 +30,6 @@ from gpuboost.keys import Key
 from gpuboost.types import Cuts, Ensemble, Gradients, Noise
 
 Array = np.ndarray
-
-
-@cache
-def device() -> CupyRuntime:
-    return emulated_runtime()
 
 
 @cache

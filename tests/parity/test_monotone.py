@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from emulator.nccl import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import (
@@ -20,28 +21,40 @@ from support.builders import (
     node_bytes,
     random_case,
     random_gradients,
-    sparse,
 )
 from support.cpu_shards import even, place
+from support.gpu_shards import place as gpu_place
+from support.gpu_shards import whole_stretches
+from support.training import MACHINES, assert_parity, trained
 
 from gpuboost import losses
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise
+from gpuboost.langevin import Langevin
 from gpuboost.learners import AllLearners, RandomByNode, RandomGroups, RandomLearners, Selection
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampling, UniformSampling
-from gpuboost.steps import automatic
+from gpuboost.steps import GradientStep, LineSearchStep, NewtonStep, QuantileStep, Step, automatic
 from gpuboost.types import Gradients, Limits, Nodes
 
 seeds = st.integers(0, 2**32 - 1)
+ROWS = 13_000  # four stretches, the last of which is not whole
 limits = st.builds(
     Limits,
     max_leaves=st.sampled_from([2, 5, 31, 500]),
     max_depth=st.sampled_from([1, 2, 4, 9]),
     min_samples_leaf=st.sampled_from([1, 1, 3]),
     min_child_weight=st.sampled_from([0.0, 1e-3, 1.0]),
+    reg_lambda=st.sampled_from([0.0, 1.0, 10.0]),
+    min_split_gain=st.sampled_from([0.0, 0.01]),
+)
+few_limits = st.builds(
+    Limits,
+    max_leaves=st.sampled_from([2, 9, 40]),
+    max_depth=st.sampled_from([1, 2, 4, 7]),
+    min_samples_leaf=st.sampled_from([1, 1, 3]),
     reg_lambda=st.sampled_from([0.0, 1.0, 10.0]),
     min_split_gain=st.sampled_from([0.0, 0.01]),
 )
@@ -69,6 +82,7 @@ def test_every_backend_grows_the_same_tree(
         assert_same_tree(data, constrained(growth, data.cuts, seed), gradients, rows, features)
 
 
+@pytest.mark.parametrize("machine", [*MACHINES, "shards"])
 @pytest.mark.parametrize("sampling", [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3)])
 @pytest.mark.parametrize(
     ("learners", "growth"),
@@ -79,18 +93,75 @@ def test_every_backend_grows_the_same_tree(
         (RandomLearners(6), DepthWise(Limits(2, 1))),
     ],
 )
-def test_every_machine_makes_the_same_model(sampling: Sampling, learners: Selection, growth: Growth) -> None:
+def test_every_machine_makes_the_same_model(
+    sampling: Sampling, learners: Selection, growth: Growth, machine: str
+) -> None:
     case = random_case(5, 400, 6, categorical=0.0, weights="real")
     growth = constrained(growth, case.data.cuts, 5)
     loss = losses.Quantile(0.3) if isinstance(growth, LeafWise) else losses.SquaredError()
     recipe = Recipe(loss, 5, 0.4, growth, sampling, learners, automatic(loss))
-    expected = model_bytes(boost(recipe, case.data, Reference(), seed=3))
-    for team in TEAMS.values():
-        assert model_bytes(boost(recipe, case.data, team, seed=3)) == expected
-    assert model_bytes(boost(recipe, sparse(case.data), TEAMS[2], seed=3)) == expected
+    if machine != "shards":
+        assert_parity(recipe, case.data, machine, seed=3, order="random", threads=(1, 2, 3, 4))
+        return
+    expected = model_bytes(boost(recipe, case.data, TEAMS[1], seed=3))
     for ends in ([400], even(400, 3)):
         backend, data = place(case, ends)
         assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    seeds, st.sampled_from([2, 100, 700]), st.sampled_from([1, 4, 9]), st.sampled_from([0.0, 0.3]),
+    st.sampled_from(["none", "real", "whole"]),
+    st.one_of(st.builds(DepthWise, few_limits), st.builds(LeafWise, few_limits)),
+    st.sampled_from([EveryRow(), UniformSampling(0.5), ImportanceSampling(0.3)]),
+    st.sampled_from(["forward", "random"]),
+)  # fmt: skip
+def test_every_tree_and_value_on_a_device(
+    seed: int, n: int, d: int, categorical: float, weights: str, growth: Growth, sampling: Sampling, order: str
+) -> None:
+    data = random_case(seed, n, d, categorical=categorical, weights=weights).data
+    recipe = Recipe(losses.SquaredError(), 3, 0.7, constrained(growth, data.cuts, seed), sampling)
+    assert_parity(recipe, data, "cuda", order=order)
+
+
+@pytest.mark.parametrize(
+    ("loss", "step"),
+    [
+        (losses.Quantile(0.3), QuantileStep()),
+        (losses.Huber(), LineSearchStep("leaf")),
+        (losses.Huber(), LineSearchStep("tree")),
+        (losses.Quantile(0.3), LineSearchStep("leaf")),
+        (losses.Poisson(), NewtonStep()),
+    ],
+)
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("growth", [DepthWise(Limits(16, 5)), LeafWise(Limits(9, 6, 3))])
+def test_values_that_take_steps_of_their_own(loss: losses.Loss, step: Step, growth: Growth, machine: str) -> None:
+    data = random_case(3, 400, 5, categorical=0.0, target="positive").data
+    assert_parity(Recipe(loss, 4, 0.6, constrained(growth, data.cuts, 1), step=step), data, machine)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_noise_is_held_to_the_order(machine: str) -> None:
+    data = random_case(5, 300, 4, categorical=0.0).data
+    growth = constrained(DepthWise(Limits(16, 4, reg_lambda=0.0)), data.cuts, 3)
+    noisy = Langevin(allow_unproven=True)
+    assert_parity(Recipe(losses.SquaredError(), 4, 0.3, growth, step=GradientStep(), langevin=noisy), data, machine)
+
+
+@pytest.mark.parametrize("growth", [DepthWise(Limits(16, 5)), LeafWise(Limits(9, 6, 40))])
+def test_several_gpus(growth: Growth) -> None:
+    case = random_case(2, ROWS, 5, categorical=0.0, missing=0.05)
+    loss = losses.Quantile(0.3) if isinstance(growth, LeafWise) else losses.SquaredError()
+    step = QuantileStep() if isinstance(growth, LeafWise) else NewtonStep()
+    recipe = Recipe(loss, 3, 0.5, constrained(growth, case.data.cuts, 4), step=step)
+    expected, scores = trained(recipe, case.data, TEAMS[1])
+    for size in (1, 4):
+        backend, data = gpu_place(case, whole_stretches(ROWS, size), World())
+        found, running = trained(recipe, data, backend)
+        assert model_bytes(found) == model_bytes(expected)
+        assert running == scores
 
 
 @pytest.mark.parametrize("growth", [DepthWise(Limits(32, 5)), LeafWise(Limits(20, 8, min_samples_leaf=3))])

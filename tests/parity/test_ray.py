@@ -23,6 +23,7 @@ from gpuboost.execution.messages import Failure, Push
 from gpuboost.execution.ray_engine import RayEngine
 
 ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.xdist_group("ray")  # a second cluster beside it would be in its way
 
 Array = np.ndarray
 Data = tuple[Array, Array]

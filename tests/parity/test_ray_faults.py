@@ -23,7 +23,7 @@ from gpuboost.execution.ray_engine import RayEngine
 from gpuboost.types import Gradients, Sample, Target
 
 ray = pytest.importorskip("ray")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
 BUILD = 0.1  # seconds that a tree takes below
 NOTHING: Any = dict  # what makes the machine of a fit that computes nothing

@@ -21,7 +21,7 @@ from gpuboost.errors import DeviceError, WorkerError
 from gpuboost.execution import ray_worker_group
 
 ray = pytest.importorskip("ray")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
 TESTS = str(Path(__file__).resolve().parents[1])
 PATIENCE = 12.0  # a fresh worker has kernels to load, on a machine that may be busy

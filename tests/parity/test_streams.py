@@ -45,9 +45,14 @@ ORDERS: dict[str, Callable[[int], bool] | bool] = {
 """Whether a stream puts its work off: 0 is the legacy stream, 1 the server's, and then come the workers'."""
 
 
-def device(order: str = "as late as possible", **given: Any) -> Cuda:
+def device_and_cupy(order: str = "as late as possible", **given: Any) -> tuple[Cuda, FakeCupy]:
     require_compiler()
-    return Cuda(CupyRuntime(FakeCupy(Schedule(), deferred=ORDERS[order], **given), name="emulated"))
+    cupy = FakeCupy(Schedule(), deferred=ORDERS[order], **given)
+    return Cuda(CupyRuntime(cupy, name="emulated")), cupy
+
+
+def device(order: str = "as late as possible", **given: Any) -> Cuda:
+    return device_and_cupy(order, **given)[0]
 
 
 def logged(
@@ -92,10 +97,9 @@ def assert_same_on_the_cpu(recipe: Recipe, data: TrainingSet, order: str = "as l
 @pytest.mark.parametrize("order", ORDERS)
 def test_one_worker_is_serial_to_the_last_bit(order: str) -> None:
     data = random_case(5, 900, 5, weights="whole").data
-    machine = device(order)
+    machine, cupy = device_and_cupy(order)
     assert logged(by(Asynchronous(1)), data, machine)[0] == logged(by(Serial()), data, Cpu(1))[0]
-    counts = machine._runtime._runtime.cp.counts  # type: ignore[attr-defined]
-    assert counts["graph"] == 9 - 2, "a worker's trees are one graph from the third on"
+    assert cupy.counts["graph"] == 9 - 2, "a worker's trees are one graph from the third on"
 
 
 @pytest.mark.parametrize("sampling", [EveryRow(), UniformSampling(0.6)], ids=repr)
@@ -103,9 +107,9 @@ def test_of_a_round_only_the_worker_waits(sampling: Any) -> None:
     """Once, and for a graph; the server launches what it has to, and waits for nothing."""
     data, spent = random_case(5, 900, 5).data, []
     for rounds in (10, 20):
-        machine = device()
+        machine, cupy = device_and_cupy()
         boost(by(Asynchronous(1), rounds=rounds, sampling=sampling), data, machine)
-        spent.append(machine._runtime._runtime.cp.counts.copy())  # type: ignore[attr-defined]
+        spent.append(cupy.counts.copy())
     more = spent[1] - spent[0]
     assert (more["sync"], more["graph"]) == (10, 10)
     assert not any(kind.startswith("kernel") and "histogram" in kind for kind in more), "trees are in the graph"

@@ -25,6 +25,7 @@ from emulator.compiler import cache_folder
 from gpuboost.backends.cuda.device.sources import OPTIONS
 
 ARCHITECTURES = (75, 80, 90, 100)
+PTX_OF = 80  # one compilation for it gives what ptxas says, and the PTX
 CUPY_ADDS = ("-ftz=true",)  # and cannot be told not to
 
 
@@ -44,27 +45,26 @@ class CompilerError(RuntimeError):
 
 def resources(source: str, architecture: int) -> dict[str, Resources]:
     """What each kernel of a module takes on sm_<architecture>; kept between runs. Skips the test without a compiler."""
-    compiler = device_compiler()
-    kept = _kept(compiler, source, str(architecture), ".json")
-    if not kept.exists():
-        found = _parsed(compiler.cubin_log(source, architecture))
-        _keep(kept, json.dumps({kernel: asdict(one) for kernel, one in found.items()}))
-    return {kernel: Resources(**one) for kernel, one in json.loads(kept.read_text()).items()}
+    kept = _made(source, architecture, OPTIONS)[".json"]
+    return {kernel: Resources(**taken) for kernel, taken in json.loads(kept.read_text()).items()}
 
 
 def ptx(source: str, options: tuple[str, ...] = OPTIONS) -> str:
     """The PTX of a module; kept between runs. Skips the test without a compiler."""
+    return _made(source, PTX_OF, options)[".ptx"].read_text()
+
+
+def _made(source: str, architecture: int, options: tuple[str, ...]) -> dict[str, Path]:
+    """The files of what one compilation says: resources (.json) and PTX (.ptx); compiled where they are not kept."""
     compiler = device_compiler()
-    kept = _kept(compiler, source, " ".join(options), ".ptx")
-    if not kept.exists():
-        _keep(kept, compiler.ptx(source, options))
-    return kept.read_text()
-
-
-def _kept(compiler: Any, *what: str) -> Path:
-    *parts, suffix = what
-    text = "\0".join((compiler.version, *OPTIONS, *CUPY_ADDS, *parts, Path(__file__).read_text()))
-    return cache_folder() / (hashlib.sha256(text.encode()).hexdigest()[:32] + suffix)
+    parts = (compiler.version, *options, *CUPY_ADDS, source, str(architecture), Path(__file__).read_text())
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    files = {suffix: cache_folder() / f"{key}{suffix}" for suffix in (".json", ".ptx")}
+    if not all(path.exists() for path in files.values()):
+        log, text = compiler.compiled(source, architecture, options)
+        _keep(files[".json"], json.dumps({kernel: asdict(taken) for kernel, taken in _parsed(log).items()}))
+        _keep(files[".ptx"], text)
+    return files
 
 
 def _keep(path: Path, text: str) -> None:
@@ -117,23 +117,24 @@ class Nvrtc:
         self._check(self._library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
         self.version = f"NVRTC {major.value}.{minor.value}"
 
-    def cubin_log(self, source: str, architecture: int) -> str:
-        """What ptxas says of a module on sm_<architecture>."""
-        return self._compile(source, (f"-arch=sm_{architecture}", "-Xptxas=-v", *OPTIONS), "ProgramLog")
-
-    def ptx(self, source: str, options: tuple[str, ...]) -> str:
-        return self._compile(source, ("-arch=compute_80", *options), "PTX")
-
-    def _compile(self, source: str, options: tuple[str, ...], what: str) -> str:
+    def compiled(self, source: str, architecture: int, options: tuple[str, ...]) -> tuple[str, str]:
+        """The text of ptxas about a module on sm_<architecture>, and its PTX."""
         program = ctypes.c_void_p()
         create = self._library.nvrtcCreateProgram
         self._check(create(ctypes.byref(program), source.encode(), b"module.cu", 0, None, None))
         try:
-            every = [option.encode() for option in (*options, *CUPY_ADDS, "--device-as-default-execution-space")]
-            status = self._library.nvrtcCompileProgram(program, len(every), (ctypes.c_char_p * len(every))(*every))
+            every = (
+                f"-arch=sm_{architecture}",
+                "-Xptxas=-v",
+                *options,
+                *CUPY_ADDS,
+                "--device-as-default-execution-space",
+            )
+            words = (ctypes.c_char_p * len(every))(*(option.encode() for option in every))
+            status = self._library.nvrtcCompileProgram(program, len(every), words)
             if status:
                 raise CompilerError(self._text(program, "ProgramLog"))
-            return self._text(program, what)
+            return self._text(program, "ProgramLog"), self._text(program, "PTX")
         finally:
             self._library.nvrtcDestroyProgram(ctypes.byref(program))
 
@@ -157,12 +158,10 @@ class Nvcc:
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
         self.version = f"nvcc {said.split('release ')[-1].split(',')[0]}"
 
-    def cubin_log(self, source: str, architecture: int) -> str:
-        """What ptxas says of a module on sm_<architecture>."""
-        return self._compile(source, (f"-arch=sm_{architecture}", "-cubin", "-Xptxas", "-v", *OPTIONS))[1]
-
-    def ptx(self, source: str, options: tuple[str, ...]) -> str:
-        return self._compile(source, ("-arch=compute_80", "-ptx", *options))[0]
+    def compiled(self, source: str, architecture: int, options: tuple[str, ...]) -> tuple[str, str]:
+        """The text of ptxas about a module on sm_<architecture>, and its PTX."""
+        log = self._compile(source, (f"-arch=sm_{architecture}", "-cubin", "-Xptxas", "-v", *options))[1]
+        return log, self._compile(source, (f"-arch=compute_{architecture}", "-ptx", *options))[0]
 
     def _compile(self, source: str, options: tuple[str, ...]) -> tuple[str, str]:
         with tempfile.TemporaryDirectory() as folder:

@@ -239,8 +239,7 @@ import numpy as np
 import gpuboost as gb
 from gpuboost.backends.cpu.warm_up import HELPER
 from gpuboost.kernels.common import fixed_point
-from gpuboost.kernels.growth import finished, partition
-from gpuboost.kernels.growth import small_trees as levels
+from gpuboost.kernels.growth import finished, partition, small_trees as levels
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import split
 

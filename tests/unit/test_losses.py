@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import pickle
 from dataclasses import dataclass
@@ -38,8 +37,6 @@ BINARY = [Logistic(), Logistic(ridge=0.5), Exponential(), LogitBoost()]
 SCALAR = ANY + POSITIVE + BINARY
 MULTI = [Softmax(n_classes=2), Softmax(n_classes=5)]
 EVERY = SCALAR + MULTI
-SMOOTH = [loss for loss in EVERY if loss.smoothness is not None]
-CONVEX = [loss for loss in EVERY if loss.convex]
 
 
 def targets(loss, n=200, seed=3):
@@ -71,44 +68,7 @@ def row_derivatives(loss, y, f):
     return g, h
 
 
-def total(loss, y, weight, f):
-    return math.fsum(w * value(loss, t, f) for t, w in zip(y.tolist(), weight.tolist(), strict=True))
-
-
 # derivatives
-
-
-@pytest.mark.parametrize("loss", SCALAR, ids=repr)
-@given(row=st.integers(0, 199), f=st.floats(-12.0, 12.0))
-def test_derivatives_are_those_of_the_value(loss, row, f):
-    y, a, step = float(targets(loss)[row]), loss.parameter, 2.0**-17
-    kinks = {"huber": (y - a, y + a), "absolute_error": (y,), "quantile": (y,)}.get(loss.name, ())
-    if any(abs(f - kink) < 4 * step for kink in kinks):
-        return
-    g, h = loss.derivatives(y, f, a)
-    slope = (loss.value(y, f + step, a) - loss.value(y, f - step, a)) / (2 * step)
-    bend = (loss.derivatives(y, f + step, a)[0] - loss.derivatives(y, f - step, a)[0]) / (2 * step)
-    scale = 1.0 + abs(g) + abs(loss.value(y, f, a))
-    assert slope == pytest.approx(g, rel=1e-6, abs=1e-9 * scale)
-    assert bend == pytest.approx(h, rel=1e-6, abs=1e-9 * scale)
-
-
-@pytest.mark.parametrize("loss", MULTI, ids=repr)
-@given(y=st.integers(0, 1), seed=st.integers(0, 10_000))
-def test_softmax_gradient_is_that_of_the_value(loss, y, seed):
-    f, step = np.random.default_rng(seed).normal(size=loss.n_classes) * 4.0, 2.0**-17
-    g, h = row_derivatives(loss, float(y), f)
-    for c in range(loss.n_classes):
-        above, below = f.copy(), f.copy()
-        above[c] += step
-        below[c] -= step
-        slope = (loss.row_value(float(y), above, 0.0) - loss.row_value(float(y), below, 0.0)) / (2 * step)
-        bend = (row_derivatives(loss, float(y), above)[0][c] - row_derivatives(loss, float(y), below)[0][c]) / (
-            2 * step
-        )
-        factor = loss.n_classes / (loss.n_classes - 1)
-        assert slope == pytest.approx(g[c], rel=1e-6, abs=1e-8)
-        assert factor * bend == pytest.approx(h[c], rel=1e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize("loss", SCALAR, ids=repr)
@@ -149,17 +109,6 @@ def test_beyond_40_a_loss_goes_on_as_its_tangent(loss, bend):
     beyond = bend * 1.5
     assert loss.value(y, beyond, a) == pytest.approx(at + g * (beyond - bend), rel=1e-12)
     assert loss.derivatives(y, beyond, a) == loss.derivatives(y, bend, a)
-
-
-@pytest.mark.parametrize("loss", SMOOTH, ids=repr)
-def test_curvature_never_exceeds_the_smoothness_constant(loss):
-    y, scores = np.unique(targets(loss)), np.linspace(-20.0, 20.0, 4001)
-    if loss.n_outputs == 1:
-        curvature = [loss.derivatives(t, f, loss.parameter)[1] for t in y[:2].tolist() for f in scores.tolist()]
-    else:
-        curvature = [row_derivatives(loss, 0.0, np.append(f, np.zeros(loss.n_classes - 1)))[1].max() for f in scores]
-    assert max(curvature) <= loss.smoothness
-    assert min(curvature) >= loss.strong_convexity
 
 
 def test_smoothness_of_the_logistic_loss_is_attained_at_zero():
@@ -225,13 +174,6 @@ def test_subgradients_at_the_kink_are_zero():
     assert Huber(1.5).derivatives(0.0, 1.5, 1.5) == (1.5, 1.0)
 
 
-@pytest.mark.parametrize("loss", EVERY, ids=repr)
-def test_the_pair_a_loss_does_not_have_says_so(loss):
-    wrong = loss.value if loss.n_outputs > 1 else loss.row_value
-    with pytest.raises(TypeError, match="a loss of one output has value and derivatives"):
-        wrong(1.0, 0.0, 0.0)
-
-
 # compiled
 
 
@@ -248,78 +190,11 @@ def compiled_derivatives(loss):
     return run
 
 
-@pytest.mark.parametrize("loss", SCALAR, ids=repr)
-def test_numba_compiles_the_same_derivatives_to_the_same_bits(loss):
-    y, f = targets(loss, n=3000), np.random.default_rng(1).normal(size=3000) * 20.0
-    g, h = np.empty(3000), np.empty(3000)
-    compiled_derivatives(loss)(y, f, loss.parameter, g, h)
-    interpreted = [loss.derivatives(t, s, loss.parameter) for t, s in zip(y.tolist(), f.tolist(), strict=True)]
-    np.testing.assert_array_equal(np.array(interpreted).T.view(np.int64), np.array([g, h]).view(np.int64))
-
-
-def test_numba_compiles_softmax_to_the_same_bits():
-    for function in elementary.SCALAR_FUNCTIONS:
-        register_jitable(function)
-    derivatives, cost = numba.njit(Softmax.row_derivatives), numba.njit(Softmax.row_value)
-    for f in np.random.default_rng(1).normal(size=(200, 5)) * 10.0:
-        g, h = np.empty(5), np.empty(5)
-        derivatives(3.0, f, g, h, 0.0)
-        np.testing.assert_array_equal(np.array(row_derivatives(Softmax(5), 3.0, f)), np.array([g, h]))
-        assert cost(3.0, f, 0.0) == Softmax.row_value(3.0, f, 0.0)
-
-
 # the start
-
-
-@pytest.mark.parametrize("loss", [loss for loss in SCALAR if loss.name != "huber"], ids=repr)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_start_is_the_constant_of_least_loss(loss, weighted):
-    y = targets(loss)
-    weight = np.random.default_rng(5).gamma(1.0, 1.0, len(y)) if weighted else np.ones(len(y))
-    (found,) = loss.start(y, weight).tolist()
-    least = total(loss, y, weight, found)
-    for step in (1e-3, 1e-2, 0.1, 1.0):
-        assert least <= total(loss, y, weight, found + step)
-        assert least <= total(loss, y, weight, found - step)
-
-
-@pytest.mark.parametrize("loss", MULTI, ids=repr)
-def test_start_of_softmax_is_the_constant_of_least_loss(loss):
-    y, rng = targets(loss), np.random.default_rng(5)
-    weight = rng.gamma(1.0, 1.0, len(y))
-    found = loss.start(y, weight)
-    assert found.shape == (loss.n_classes,)
-    least = total(loss, y, weight, found)
-    for _ in range(20):
-        assert least <= total(loss, y, weight, found + 0.05 * rng.normal(size=loss.n_classes))
-    assert np.exp(found).sum() == pytest.approx(1.0, rel=1e-6)
 
 
 def test_start_of_huber_is_the_lower_median():
     assert Huber().start(np.array([5.0, 1.0, 100.0, 2.0]), np.ones(4)) == [2.0]
-
-
-@pytest.mark.parametrize("loss", EVERY, ids=repr)
-def test_a_weight_of_three_is_a_row_repeated_three_times(loss):
-    rng = np.random.default_rng(8)
-    for seed in range(20):
-        y = targets(loss, n=37, seed=seed)
-        weight = rng.integers(1, 7, len(y))
-        repeated = np.repeat(y, weight)
-        np.testing.assert_array_equal(
-            loss.start(y, weight.astype(np.float64)), loss.start(repeated, np.ones(len(repeated)))
-        )
-
-
-@pytest.mark.parametrize("loss", EVERY, ids=repr)
-def test_start_does_not_depend_on_the_order_of_rows_and_is_float32(loss):
-    y = targets(loss)
-    weight = np.random.default_rng(2).integers(1, 5, len(y)).astype(np.float64)
-    order = np.random.default_rng(3).permutation(len(y))
-    found = loss.start(y, weight)
-    np.testing.assert_array_equal(found, loss.start(y[order], weight[order]))
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, found.astype(np.float32))
 
 
 def test_start_is_finite_where_a_class_is_absent():
@@ -442,11 +317,6 @@ def test_targets_outside_the_domain_are_refused(loss, y, words):
         assert word in str(error.value)
 
 
-@pytest.mark.parametrize("loss", EVERY, ids=repr)
-def test_targets_inside_the_domain_are_accepted(loss):
-    loss.check_target(targets(loss))
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -499,19 +369,6 @@ def test_probabilities():
 
 
 # as objects
-
-
-@pytest.mark.parametrize("loss", EVERY, ids=repr)
-def test_losses_are_values(loss):
-    for other in (pickle.loads(pickle.dumps(loss)), copy.deepcopy(loss), losses.from_json(losses.to_json(loss))):
-        assert other == loss
-        assert hash(other) == hash(loss)
-        assert type(other) is type(loss)
-    assert json.loads(json.dumps(losses.to_json(loss))) == losses.to_json(loss)
-    assert "\n" not in repr(loss)
-    assert eval(repr(loss), vars(losses)) == loss
-    with pytest.raises((AttributeError, TypeError)):
-        loss.parameter = 3.0
 
 
 def test_losses_that_differ_are_not_equal():

@@ -1,0 +1,245 @@
+"""Every built-in loss passes the suite that a loss of one's own is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from gpuboost import losses
+from gpuboost.losses import (
+    AbsoluteError,
+    Exponential,
+    Gamma,
+    GaussianNLL,
+    Huber,
+    LambdaMART,
+    Logistic,
+    LogitBoost,
+    PairwiseLogistic,
+    Poisson,
+    Quantile,
+    SmoothedZeroOne,
+    Softmax,
+    SquaredError,
+    Tweedie,
+)
+from gpuboost.testing.losses import ListLossContract, LossContract
+
+Array = np.ndarray
+
+
+class Real(LossContract):
+    outside = ([1.0, 1e31],)
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.normal(size=n) * 3.0 + 1.0
+
+
+class Count(LossContract):
+    outside = ([1.0, -1.0], [1e18, 1.0], [0.0, 0.0])
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.poisson(2.0, n).astype(np.float64)
+
+
+class Positive(LossContract):
+    outside = ([1.0, -1.0], [1e18, 1.0], [1.0, 0.0], [1.0, 1e-20])
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.gamma(2.0, 3.0, n)
+
+
+class Binary(LossContract):
+    outside = ([0.0, 2.0], [-1.0, 1.0], [0.0, 0.5])
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return (rng.random(n) < 0.3).astype(np.float64)
+
+
+class Classes(LossContract):
+    loss: Softmax
+    outside = ([0.0, -1.0], [0.0, 1.5])
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.integers(0, self.loss.n_classes, n).astype(np.float64)
+
+    def curvature(self, y: float, f: Array, bend: Array) -> Array:
+        """That of Friedman's step: k / (k - 1) times the second derivative."""
+        return bend * self.loss.n_classes / (self.loss.n_classes - 1)
+
+
+class TestSquaredError(Real):
+    loss = SquaredError()
+
+
+class TestHuber(Real):
+    loss = Huber()
+    starts_at_least = False  # it starts at the median
+
+    def kinks(self, y: float) -> Sequence[float]:
+        return y - self.loss.parameter, y + self.loss.parameter
+
+
+class TestHuberOfSmallDelta(TestHuber):
+    loss = Huber(delta=0.3)
+
+
+class Kinked(Real):
+    def kinks(self, y: float) -> Sequence[float]:
+        return (y,)
+
+
+class TestAbsoluteError(Kinked):
+    loss = AbsoluteError()
+
+
+class TestQuantile(Kinked):
+    loss = Quantile()
+
+
+class TestQuantileNearOne(Kinked):
+    loss = Quantile(alpha=0.9)
+
+
+class TestPoisson(Count):
+    loss = Poisson()
+
+
+class TestGamma(Positive):
+    loss = Gamma()
+
+
+class TestTweedie(Count):
+    loss = Tweedie()
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.gamma(2.0, 3.0, n) * (rng.random(n) < 0.5)
+
+
+class TestTweedieNearPoisson(TestTweedie):
+    loss = Tweedie(power=1.1)
+
+
+class TestTweedieNearGamma(TestTweedie):
+    loss = Tweedie(power=1.9)
+
+
+class TestLogistic(Binary):
+    loss = Logistic()
+
+
+class TestLogisticWithRidge(Binary):
+    loss = Logistic(ridge=0.5)
+
+
+class TestExponential(Binary):
+    loss = Exponential()
+
+
+class TestLogitBoost(Binary):
+    loss = LogitBoost()
+
+
+class TestSmoothedZeroOne(Binary):
+    loss = SmoothedZeroOne(0.4)
+    starts_at_least = False  # it is not convex, and starts at 0
+
+    def curvature(self, y: float, f: Array, bend: Array) -> Array:
+        """A bound on it, as it may be negative."""
+        return np.full(1, self.loss.smoothness)
+
+
+class TestGaussianNLL(Real):
+    loss = GaussianNLL()
+    outside = ([1.0, 1e10],)
+
+    def curvature(self, y: float, f: Array, bend: Array) -> Array:
+        """The Fisher information."""
+        return np.array([bend[0], 2.0])
+
+
+class TestSoftmaxOfTwoClasses(Classes):
+    loss = Softmax(2)
+
+
+class TestSoftmaxOfFiveClasses(Classes):
+    loss = Softmax(5)
+
+
+class TestLambdaMART(ListLossContract):
+    loss = LambdaMART()
+    outside = ([0.0, 32.0], [1.0, 0.5], [-1.0, 1.0])
+
+
+class TestLambdaMARTOfGivenGains(ListLossContract):
+    loss = LambdaMART(sigma=3.0, truncation=3, gain=(0.0, 1.0, 1.0, 7.0, 20.0), normalise=False)
+    outside = ([0.0, 5.0],)
+
+
+class TestPairwiseLogistic(ListLossContract):
+    loss = PairwiseLogistic()
+    outside = ([1.0, 0.5], [-1.0, 1.0])
+
+
+class TestPairwiseLogisticOfFirstPlaces(ListLossContract):
+    loss = PairwiseLogistic(truncation=20, normalise=False)
+
+
+SUITES = [one for name, one in list(globals().items()) if name.startswith("Test")]
+
+
+def test_every_built_in_loss_has_a_suite() -> None:
+    assert {one.loss.name for one in SUITES} == set(losses.NAMES)
+
+
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.__name__)
+def test_a_loss_is_written_as_it_is_made(suite: type[LossContract]) -> None:
+    assert eval(repr(suite.loss), vars(losses)) == suite.loss
+
+
+# The suite finds what is wrong.
+
+
+class Tilted:
+    """A squared error with one defect. What is not said here is the squared error's."""
+
+    def __init__(self, defect: str) -> None:
+        self.defect = defect
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__") or name == "defect":
+            raise AttributeError(name)
+        return getattr(SquaredError(), name)
+
+    def derivatives(self, y: float, f: float, a: float) -> tuple[float, float]:
+        tilt = 1e-3 if self.defect == "gradient" else 0.0
+        return f - y + tilt, 1.0 + (1e-3 if self.defect == "hessian" else 0.0)
+
+    def check_target(self, y: Array) -> None:
+        if self.defect != "domain":
+            SquaredError().check_target(y)
+
+    def start(self, y: Array, weight: Array) -> Array:
+        shift = 0.25 if self.defect == "start" else 0.0
+        return SquaredError().start(y, weight) + shift
+
+
+@pytest.mark.parametrize(
+    ("defect", "test"),
+    [
+        ("gradient", "test_derivatives_are_those_of_the_value"),
+        ("hessian", "test_derivatives_are_those_of_the_value"),
+        ("hessian", "test_curvature_lies_between_the_constants_of_the_loss"),
+        ("start", "test_the_start_is_the_constant_of_least_loss"),
+        ("domain", "test_targets_outside_the_domain_are_refused"),
+        ("value", "test_it_is_a_value"),
+    ],
+)
+def test_a_defect_is_found(defect: str, test: str) -> None:
+    suite = type("Suite", (Real,), {"loss": Tilted(defect)})()
+    with pytest.raises(AssertionError):
+        getattr(suite, test)()
+    if defect != "value":
+        suite.test_the_start_does_not_depend_on_the_order_of_rows()

@@ -1,0 +1,95 @@
+"""Docstrings are noun phrases or imperatives, and a public class name means one thing.
+
+What was there before the rule is listed in ``naming_debt.txt``, which only shrinks: an entry that offends no longer is
+refused as well. ``python tests/unit/test_naming.py`` removes those entries, and adds none.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEBT = Path(__file__).with_name("naming_debt.txt")
+REFUSED = {"What", "How", "Whether", "Where", "Which", "Who", "Of"}
+FOLDERS = ("gpuboost", "kernels")
+
+
+def modules(root: Path = ROOT) -> Iterator[tuple[str, ast.Module]]:
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.py")):
+            yield path.relative_to(root).as_posix(), ast.parse(path.read_text())
+
+
+def docstrings(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, str]]:
+    """Qualified name and text of the docstrings of a module, of its classes and functions, and of what it assigns."""
+    body = getattr(tree, "body", [])
+    assigned = inside or "the module"
+    for node in body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield assigned, node.value.value
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            assigned = f"{inside}.{ast.unparse(target)}".lstrip(".")
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from docstrings(node, f"{inside}.{node.name}".lstrip("."))
+
+
+def odd_beginnings(root: Path = ROOT) -> set[str]:
+    """One line for each docstring that begins with a refused word."""
+    return {
+        f"docstring {path} {name}"
+        for path, tree in modules(root)
+        for name, text in docstrings(tree)
+        if text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].strip(",.:;") in REFUSED
+    }
+
+
+def shared_names(root: Path = ROOT) -> set[str]:
+    """One line for each name that several public classes bear."""
+    homes: dict[str, set[str]] = defaultdict(set)
+    for path, tree in modules(root):
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].add(path)
+    return {f"class {name}" for name, paths in homes.items() if len(paths) > 1}
+
+
+def listed(kind: str) -> set[str]:
+    return {line for line in DEBT.read_text().splitlines() if line.startswith(f"{kind} ")}
+
+
+@pytest.mark.parametrize(("kind", "offenders"), [("docstring", odd_beginnings), ("class", shared_names)])
+def test_names_and_docstrings_offend_no_more_than_they_did(kind: str, offenders: Callable[[], set[str]]) -> None:
+    found, known = offenders(), listed(kind)
+    assert not found - known, "new: begin with a noun or a verb; or find another name"
+    assert not known - found, "mended: run python tests/unit/test_naming.py, which removes these lines from the list"
+
+
+def test_offenders_are_found(tmp_path: Path) -> None:
+    for folder in FOLDERS:
+        (tmp_path / folder).mkdir()
+    (tmp_path / "gpuboost" / "a.py").write_text(
+        '"""How it is done."""\nclass Plan:\n    """A plan."""\n    x: int = 1\n    """Of a row."""\n'
+        '    def f(self):\n        """Whether: yes."""\nWhatever = 1\n"""Whatever follows."""\n'
+    )
+    (tmp_path / "kernels" / "b.py").write_text("class Plan:\n    pass\nclass _Own:\n    pass\ndef f():\n    ''\n")
+    assert odd_beginnings(tmp_path) == {
+        "docstring gpuboost/a.py the module", "docstring gpuboost/a.py Plan.x", "docstring gpuboost/a.py Plan.f"
+    }  # fmt: skip
+    assert shared_names(tmp_path) == {"class Plan"}
+
+
+def test_every_line_of_the_list_is_read() -> None:
+    lines = DEBT.read_text().splitlines()
+    assert set(lines) == listed("docstring") | listed("class")
+    assert lines == sorted(set(lines))
+
+
+if __name__ == "__main__":
+    left = (odd_beginnings() | shared_names()) & set(DEBT.read_text().splitlines())
+    DEBT.write_text("".join(f"{line}\n" for line in sorted(left)))
