@@ -35,7 +35,7 @@ from gpuboost.sampling import UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
 from gpuboost.types import Cuts, Limits, Progress, TrainingSet
 
-TABLE = Path(__file__).resolve().parents[1] / "kernels" / "RESOURCES.md"
+TABLE = Path(__file__).resolve().parents[2] / "kernels" / "RESOURCES.md"
 
 
 @cache
