@@ -1,5 +1,5 @@
-"""The suites behind ``gpuboost bench``: one file per suite, shipped as ``gpuboost.benchmarks``.
+"""Benchmarks against other libraries, shipped as ``gpuboost.benchmarks`` and run by ``gpuboost bench``.
 
-``quality.py`` and ``cpu_speed.py`` are suites; the other files are what suites share. A suite is a module with a
-``SUITE``; its file name, with ``-`` for ``_``, is the name on the command line.
+A suite is a module of ``suites`` with a ``SUITE`` or an ``EXPERIMENT``. Its file name, with ``-`` for ``_``, is its
+name on the command line.
 """

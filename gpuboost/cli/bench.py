@@ -12,8 +12,8 @@ from gpuboost.errors import InputError
 
 def run(options: argparse.Namespace) -> int:
     """Run a suite and show, write and draw what came of it."""
-    from gpuboost.benchmarks.cases import suites
-    from gpuboost.benchmarks.experiments import experiments
+    from gpuboost.benchmarks.harness.cases import suites
+    from gpuboost.benchmarks.harness.experiments import experiments
 
     known: dict[str, Any] = {**suites(), **experiments()}
     if options.list:
@@ -44,7 +44,7 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
     """Every chosen part makes its table; numbers are written after each, so that an interrupted run keeps some."""
     from rich.console import Console
 
-    from gpuboost.benchmarks import experiments, machine
+    from gpuboost.benchmarks.harness import experiments, machine
 
     if options.plot and experiment.draw is None:
         raise InputError(f"--plot: {experiment.name} has tables and no picture; leave it out.")
@@ -72,7 +72,7 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
 def _run(suite: Any, options: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from gpuboost.benchmarks import report, results, runner
+    from gpuboost.benchmarks.harness import report, results, runner
 
     plan = runner.Plan(
         suite,
@@ -105,7 +105,7 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
 
 
 def _peers(options: argparse.Namespace) -> tuple[str, ...]:
-    from gpuboost.benchmarks.peers import NAMES
+    from gpuboost.benchmarks.harness.peers import NAMES
 
     for name in options.peer:
         if name not in NAMES:

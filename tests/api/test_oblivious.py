@@ -89,8 +89,8 @@ def test_a_limit_is_needed(regression_data: Data) -> None:
 def test_as_good_as_catboost_on_real_data(name: str, data_dir: Path) -> None:
     """Equal depth, rate and rounds. CatBoost's own seeds move its score by about 1 %."""
     catboost = pytest.importorskip("catboost")
-    from gpuboost.benchmarks import real
-    from gpuboost.benchmarks.scores import score
+    from gpuboost.benchmarks.data import real
+    from gpuboost.benchmarks.harness.scores import score
 
     data = getattr(real, name)()
     ours = {"n_estimators": 200, "growth": "oblivious", "max_depth": 6}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuboost.benchmarks import async_shapes, async_threads
-from gpuboost.benchmarks.experiments import Options
+from gpuboost.benchmarks.harness.experiments import Options
+from gpuboost.benchmarks.suites import async_shapes, async_threads
 from gpuboost.cli import main
 
 

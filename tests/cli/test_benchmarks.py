@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuboost.benchmarks import real, results, synthetic
-from gpuboost.benchmarks.cases import Case, Setting, Suite, suites
-from gpuboost.benchmarks.measure import Clock
-from gpuboost.benchmarks.report import verdict
-from gpuboost.benchmarks.scores import by_row, score
-from gpuboost.benchmarks.store import Data, load, prepared
+from gpuboost.benchmarks.data import real, synthetic
+from gpuboost.benchmarks.harness import results
+from gpuboost.benchmarks.harness.cases import Case, Setting, Suite, suites
+from gpuboost.benchmarks.harness.measure import Clock
+from gpuboost.benchmarks.harness.report import verdict
+from gpuboost.benchmarks.harness.scores import by_row, score
+from gpuboost.benchmarks.harness.store import Data, load, prepared
 from gpuboost.cli import main
 from gpuboost.errors import InputError
 

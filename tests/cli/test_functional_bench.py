@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuboost.benchmarks import functional
-from gpuboost.benchmarks.experiments import Options
-from gpuboost.benchmarks.store import Data
+from gpuboost.benchmarks.harness.experiments import Options
+from gpuboost.benchmarks.harness.store import Data
+from gpuboost.benchmarks.suites import functional
 from gpuboost.cli import main
 
 pd = pytest.importorskip("pandas")

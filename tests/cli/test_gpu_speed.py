@@ -15,8 +15,14 @@ from support.cuda_compiler import ptx
 
 from gpuboost.backends.cuda.device.gpus import use
 from gpuboost.backends.cuda.device.runtime import source
-from gpuboost.benchmarks import gpu_counted, gpu_kernels, gpu_micro, gpu_model, gpu_peers, gpu_speed, gpu_workers
-from gpuboost.benchmarks.experiments import Options, drawn
+from gpuboost.benchmarks.gpu import budget as gpu_model
+from gpuboost.benchmarks.gpu import counted as gpu_counted
+from gpuboost.benchmarks.gpu import kernels as gpu_kernels
+from gpuboost.benchmarks.gpu import micro as gpu_micro
+from gpuboost.benchmarks.gpu import peers as gpu_peers
+from gpuboost.benchmarks.gpu import workers as gpu_workers
+from gpuboost.benchmarks.harness.experiments import Options, drawn
+from gpuboost.benchmarks.suites import gpu_speed
 from gpuboost.cli import main
 
 QUIET = Options(small=False, peers=(), threads=1, repeats=1, tell=lambda line: None)

@@ -12,10 +12,11 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 import gpuboost as gb
-from gpuboost.benchmarks import ranking_sets, results
-from gpuboost.benchmarks.cases import Case, Setting, suites
-from gpuboost.benchmarks.scores import by_query, score
-from gpuboost.benchmarks.store import Data, load, prepared
+from gpuboost.benchmarks.data import ranking_sets
+from gpuboost.benchmarks.harness import results
+from gpuboost.benchmarks.harness.cases import Case, Setting, suites
+from gpuboost.benchmarks.harness.scores import by_query, score
+from gpuboost.benchmarks.harness.store import Data, load, prepared
 from gpuboost.cli import main
 
 pd = pytest.importorskip("pandas")

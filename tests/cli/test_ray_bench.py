@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboost.benchmarks import cluster
+from gpuboost.benchmarks.suites import cluster
 from gpuboost.cli import main
 from gpuboost.errors import InputError
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.benchmarks import rgbm_runs
-from gpuboost.benchmarks.experiments import Options
-from gpuboost.benchmarks.store import Data
+from gpuboost.benchmarks.harness.experiments import Options
+from gpuboost.benchmarks.harness.store import Data
+from gpuboost.benchmarks.suites import rgbm_runs
 from gpuboost.cli import main
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.benchmarks import experiments, sampling, smart
-from gpuboost.benchmarks.synthetic import higgs_like
+from gpuboost.benchmarks.data.synthetic import higgs_like
+from gpuboost.benchmarks.harness import experiments
+from gpuboost.benchmarks.suites import sampling, smart
 from gpuboost.cli import main
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.benchmarks import sglb
-from gpuboost.benchmarks.borders import binned, greedy_log_sum
+from gpuboost.benchmarks.data.borders import binned, greedy_log_sum
+from gpuboost.benchmarks.suites import sglb
 from gpuboost.cli import main
 
 
@@ -72,8 +72,8 @@ def test_a_small_run_prints_tables_and_keeps_numbers(
 def test_a_real_set_is_split_searched_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from gpuboost.benchmarks import sglb_real
-    from gpuboost.benchmarks.store import Data
+    from gpuboost.benchmarks.harness.store import Data
+    from gpuboost.benchmarks.suites import sglb_real
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1000, 3))
@@ -111,8 +111,8 @@ def test_the_posterior_tells_rows_of_another_kind_and_its_intervals_nest(tmp_pat
 def test_rows_of_another_kind_are_told_beside_catboost(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Around a hole in the training data; what either library makes of it is not judged here."""
     pytest.importorskip("catboost")
-    from gpuboost.benchmarks import sglb_ood
-    from gpuboost.benchmarks.experiments import Options
+    from gpuboost.benchmarks.harness.experiments import Options
+    from gpuboost.benchmarks.suites import sglb_ood
 
     monkeypatch.setattr(sglb_ood, "RATES", {task: sglb_ood.RATES[task]})
     monkeypatch.setattr(gb, "fit_posterior", partial(gb.fit_posterior, temperatures=[4.0], prior_variances=[4.0, 1.0]))
@@ -135,7 +135,7 @@ def test_rows_of_another_kind_are_told_beside_catboost(task: str, monkeypatch: p
 
 
 def test_a_class_that_is_asked_about_is_not_learned_from() -> None:
-    from gpuboost.benchmarks import sglb_ood
+    from gpuboost.benchmarks.suites import sglb_ood
 
     x, y = np.arange(60.0)[:, None], np.repeat([0, 1, 2], 20)
     for seed in range(3):

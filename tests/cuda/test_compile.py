@@ -71,7 +71,7 @@ def test_every_file_is_reached():
 
 
 def test_the_table_names_every_kernel():
-    """``PYTHONPATH=tests python tests/support/cuda_modules.py`` writes it anew."""
+    """``cd tests && python -m support.cuda_modules`` writes it anew."""
     device_compiler()
     written = re.findall(r"^\| (\S+\.cu) \| (.*?) ?\| `(\w+)` \|", TABLE.read_text(), re.MULTILINE)
     assert {(file, variant.strip(), kernel) for file, variant, kernel in written} == set(rows())

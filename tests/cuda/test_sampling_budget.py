@@ -19,7 +19,7 @@ from support.builders import random_case
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.numerics.threshold import STEPS
-from gpuboost.benchmarks.gpu_model import sampled_bytes_per_row
+from gpuboost.benchmarks.gpu.budget import sampled_bytes_per_row
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.recipe import Recipe

@@ -25,8 +25,9 @@ from gpuboost.backends.numerics.probabilities import Odds, Proportional, TopAndO
 from gpuboost.backends.numerics.random_numbers import uniform_bits
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.reference.sampling import probabilities, scores_of
-from gpuboost.benchmarks import real, smart
-from gpuboost.benchmarks.store import Data
+from gpuboost.benchmarks.data import real
+from gpuboost.benchmarks.harness.store import Data
+from gpuboost.benchmarks.suites import smart
 from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.growth import DepthWise

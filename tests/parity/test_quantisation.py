@@ -108,7 +108,7 @@ SETS: dict[str, tuple[Loss, Any]] = {
 
 
 def assert_nothing_is_lost(name: str, rows: int, rounds: int, depth: int) -> None:
-    from gpuboost.benchmarks import real
+    from gpuboost.benchmarks.data import real
 
     (loss, measure), held = SETS[name], getattr(real, name)(rows)
     learned = gb.Dataset(held.X, np.asarray(held.y, np.float64))

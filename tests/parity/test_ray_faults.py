@@ -15,7 +15,7 @@ import pytest
 from support.ray_workers import actors, all_gone, ray_here
 
 import gpuboost as gb
-from gpuboost.benchmarks.cluster import Pretended
+from gpuboost.benchmarks.suites.cluster import Pretended
 from gpuboost.errors import DeviceError
 from gpuboost.execution import ray_engine
 from gpuboost.execution.messages import Failure, Pull, Push

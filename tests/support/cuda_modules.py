@@ -1,6 +1,6 @@
 """Every CUDA C module that the drivers ask for, found by asking: small trainings on the emulator.
 
-``PYTHONPATH=tests python tests/support/cuda_modules.py`` writes the table kernels/RESOURCES.md.
+``cd tests && python -m support.cuda_modules`` writes kernels/RESOURCES.md, the table of what each kernel takes.
 """
 
 from __future__ import annotations
@@ -157,8 +157,7 @@ def table() -> str:
         "",
         f"By {device_compiler().version} with `{' '.join((*OPTIONS, *CUPY_ADDS))}`: registers of a thread, and bytes",
         "spilled from them where there are any; bytes of shared memory of a block, without those asked for at launch.",
-        "Written by `PYTHONPATH=tests python tests/support/cuda_modules.py`.",
-        "`tests/cuda/test_compile.py` has the bounds.",
+        "Written by `cd tests && python -m support.cuda_modules`; `tests/cuda/test_compile.py` holds the bounds.",
         "",
         f"| module | variant | kernel | shared | {' | '.join(f'sm_{one}' for one in ARCHITECTURES)} |",
         f"|---|---|---|--:|{'--:|' * len(ARCHITECTURES)}",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuboost as gb
-from gpuboost.benchmarks.borders import greedy_log_sum
+from gpuboost.benchmarks.data.borders import greedy_log_sum
 from gpuboost.errors import InputError
 
 Array = np.ndarray

@@ -83,7 +83,7 @@ def test_bytes_do_not_depend_on_the_process() -> None:
     ensemble = "random_ensemble(9, rounds=3, categorical=0.5)"
     code = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
-        f"from strategies import random_ensemble\nfrom gpuboost.model import file\n"
+        f"from support.strategies import random_ensemble\nfrom gpuboost.model import file\n"
         f"sys.stdout.write(file.to_json({ensemble}, {{}}, {{'b': 1, 'a': 2}}, {{}}, {{}}))"
     )
     outputs = {

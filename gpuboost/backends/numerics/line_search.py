@@ -12,16 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import ceil, frexp
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.protocol import Backend
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.leaves import group_sums
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, TrainingSet, Tree
+
+if TYPE_CHECKING:
+    from gpuboost.backends.protocol import Backend
 
 MOST = 20  # evaluations
 TOLERANCE = 1e-6  # relative change of the length at which it is good enough

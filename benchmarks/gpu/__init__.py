@@ -1,0 +1,1 @@
+"""Measurements of a GPU and of its kernels, and operation counts on the emulator."""

@@ -1,0 +1,146 @@
+"""What a round launches, moves and adds up atomically, counted on the emulator of the tests: no GPU, and no seconds.
+
+It needs a clone, whose tests/ hold the emulator, a C++ compiler, and pytest.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+
+import gpuboost as gb
+from gpuboost.benchmarks.gpu.budget import (
+    bytes_per_row,
+    noisy_bytes_per_row,
+    sampled_bytes_per_row,
+    searched_bytes_per_row,
+    skipped,
+)
+from gpuboost.benchmarks.harness.experiments import Finding, Options
+
+FEATURES, DEPTH, ROUNDS, MORE, RATE = 28, 8, 4, 3, 0.1
+FEW, MANY = 6_000, 18_000
+PASSES = 3  # of a line search: at 0, at 1, and where it ends
+COLUMNS = ("kernel", "bytes per row and tree", "shared atomics per row and tree", "launches per tree", "note")
+OF_NODES = (
+    "partials",
+    "sums",
+    "candidates",
+    "nodes",
+    "counts",
+)  # parameters whose size is that of histograms, not of rows
+ONCE = ("bin", "start", "lay_rows", "lay_defaults", "lay_entries")  # kernels of a training, not of a round
+
+
+def counted(options: Options) -> Finding:
+    """The table. Bytes are those of 32-byte sectors, each counted once a launch, of arrays that grow with the rows."""
+    title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error"
+    return _table(title, options, {}, bytes_per_row(FEATURES, DEPTH))
+
+
+def counted_sample(options: Options) -> Finding:
+    """The same where a tenth of the rows is drawn by importance."""
+    title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error, MVS({RATE})"
+    return _table(title, options, {"sampling": gb.MVS(RATE)}, sampled_bytes_per_row(FEATURES, DEPTH, RATE))
+
+
+def counted_noise(options: Options) -> Finding:
+    """The same with noise on the gradient, for the shape of a tree and for its leaves."""
+    title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error, Langevin()"
+    return _table(title, options, {"langevin": gb.Langevin()}, noisy_bytes_per_row(FEATURES, DEPTH))
+
+
+def counted_search(options: Options) -> Finding:
+    """The same with a line search along every tree: a parabola, of which Newton's method finds the end at once."""
+    title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error, line search"
+    return _table(title, options, {"step": "line_search"}, searched_bytes_per_row(FEATURES, DEPTH, PASSES))
+
+
+def _table(title: str, options: Options, params: dict[str, Any], budget: float) -> Finding:
+    if reason := _why_not():
+        return skipped(title, COLUMNS, reason)
+    few, many, longer = (
+        _spent(n, rounds, options, params) for n, rounds in ((FEW, ROUNDS), (MANY, ROUNDS), (FEW, ROUNDS + MORE))
+    )
+    rows = (MANY - FEW) * ROUNDS
+    moved = {kernel: (many["bytes"][kernel] - few["bytes"][kernel]) / rows for kernel in many["bytes"]}
+    adds = {kernel: (many["atomics"][kernel] - few["atomics"][kernel]) / rows for kernel in many["bytes"]}
+    replayed = {kernel: (longer["runs"][kernel] - few["runs"][kernel]) / MORE for kernel in many["bytes"]}
+    nodes = (longer["counts"]["graph nodes"] - few["counts"]["graph nodes"]) / MORE
+    numbers = {
+        "bytes per row and tree": moved, "budget": budget, "shared atomics": adds,
+        "launches per tree": replayed, "graph nodes": nodes,
+        "graphs per tree": (longer["counts"]["graph"] - few["counts"]["graph"]) / MORE,
+        "waits per tree": (longer["counts"]["sync"] - few["counts"]["sync"]) / MORE,
+    }  # fmt: skip
+    lines = [
+        (kernel, f"{moved[kernel]:.1f}", f"{adds[kernel]:.1f}", f"{replayed[kernel]:.0f}", "")
+        for kernel in sorted(moved, key=lambda kernel: -moved[kernel])
+    ]
+    total = sum(moved.values())
+    within = "within the budget" if total <= numbers["budget"] else "above the budget"
+    lines.append(
+        ("all", f"{total:.1f}", f"{sum(adds.values()):.1f}", f"{nodes:.0f}", f"{within}: {numbers['budget']:.0f} bytes")
+    )
+    notes = (
+        f"one graph of {nodes:.0f} nodes and {numbers['waits per tree']:.0f} waits per tree; between {FEW:,} and "
+        f"{MANY:,} rows, {ROUNDS} trees",
+    )
+    return Finding(title, COLUMNS, tuple(lines), notes, numbers)
+
+
+def _tests() -> Path:
+    """Of the clone that this file lies in."""
+    return Path(__file__).resolve().parents[2] / "tests"
+
+
+def _why_not() -> str:
+    if not (_tests() / "emulator").is_dir():
+        return "the emulator is not there: it lies in tests/ of a clone of the project"
+    if find_spec("pytest") is None:
+        return "the emulator needs pytest: pip install pytest"
+    with _on_the_path():
+        found: str = import_module("emulator.compiler").why_not()
+    return found
+
+
+@contextmanager
+def _on_the_path() -> Iterator[None]:
+    sys.path.insert(0, str(_tests()))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(_tests()))
+
+
+def _spent(n: int, rounds: int, options: Options, params: dict[str, Any]) -> dict[str, Counter[str]]:
+    """By kernel: bytes, atomic operations in shared memory, and runs; and what was submitted, by kind."""
+    options.tell(f"counted: {n:,} rows, {rounds} trees")
+    with _on_the_path():
+        emulator: Any = import_module("emulator")
+    rng = np.random.default_rng(1)
+    x = np.stack([rng.permutation(n) for _ in range(FEATURES)], axis=1).astype(np.float32)
+    y = np.sin(6.0 * x[:, 0] / n) + x[:, 1] / n * (x[:, 2] > n // 2) + 0.1 * rng.normal(size=n)
+    with emulator.emulated_gpu(build="counts") as cupy:
+        given = {"n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5, "random_state": 0}
+        with catch_warnings():
+            simplefilter("ignore", gb.OutsideTheoryWarning)  # of the squared error's gradient with noise
+            gb.GradientBoostingRegressor(device="cuda", **given, **params).fit(x, y)
+        traffic, atomics = cupy.traffic(), cupy.shared_atomics()
+    moved: Counter[str] = Counter()
+    runs: Counter[str] = Counter()
+    for kernel, parameters in traffic.items():
+        if kernel not in ONCE:
+            moved[kernel] = sum(one.fetched + one.stored for name, one in parameters.items() if name not in OF_NODES)
+    for kernel in cupy.kernels:
+        runs[kernel.name] += kernel.runs
+    return {"bytes": moved, "atomics": atomics, "counts": cupy.counts, "runs": runs}

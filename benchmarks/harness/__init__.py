@@ -1,0 +1,1 @@
+"""The machinery of a suite: cases, adapters of the libraries, timed processes, results, reports."""

@@ -1,0 +1,132 @@
+"""Suites that ask what a method does, not how fast a library is: each part makes a table of its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from gpuboost.benchmarks.harness import machine
+from gpuboost.benchmarks.harness.peers import installed
+from gpuboost.errors import InputError
+
+_TIGHT = (",", ":")  # no blanks in lines of numbers
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    small: bool
+    peers: tuple[str, ...]  # libraries to run beside, by their names in ``peers``
+    threads: int
+    repeats: int  # 0: the part's own number
+    tell: Callable[[str], None]
+    scale: float = 1.0  # of the rounds, in parts whose length is a matter of patience
+
+    def beside(self, library: str) -> bool:
+        """Whether this one is asked for, and there."""
+        return library in self.peers and installed(library)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A table, and the numbers behind it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    numbers: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    title: str
+    run: Callable[[Options], Finding]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named group of parts."""
+
+    name: str
+    title: str
+    parts: Mapping[str, Part]
+    draw: Callable[[dict[str, Finding], str], None] | None = None  # a picture of what was found
+
+    def chosen(self, names: Sequence[str]) -> dict[str, Part]:
+        """The named parts, all of them if none is named. An unknown name is an InputError."""
+        for name in names:
+            if name not in self.parts:
+                raise InputError(f"--case: {self.name} has no case {name!r}; it has {', '.join(self.parts)}.")
+        return {name: part for name, part in self.parts.items() if not names or name in names}
+
+
+def experiments() -> dict[str, Experiment]:
+    """Every experiment of this folder, by name."""
+    here = import_module("gpuboost.benchmarks.suites")
+    modules = (import_module(f"{here.__name__}.{info.name}") for info in iter_modules(here.__path__))
+    found = [module.EXPERIMENT for module in modules if hasattr(module, "EXPERIMENT")]
+    return {one.name: one for one in found}
+
+
+def drawn(finding: Finding) -> Any:
+    """A rich table."""
+    from rich.table import Table
+
+    table = Table(*finding.columns, title=finding.title, title_justify="left", caption_justify="left")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in finding.rows:
+        table.add_row(*row)
+    table.caption = "\n".join(finding.notes) or None
+    return table
+
+
+def destination(where: str, experiment: Experiment) -> Path:
+    """A file as it is named; in a folder, <device>/<experiment>.json."""
+    path = Path(where)
+    if path.is_dir() or where.endswith("/"):
+        return path / machine.slug(machine.describe()) / f"{experiment.name.replace('-', '_')}.json"
+    return path
+
+
+def write(path: Path, experiment: Experiment, command: str, options: Options, findings: Mapping[str, Finding]) -> None:
+    """One JSON object, one part a line; parts that were not run again stay."""
+    about = {"suite": experiment.name, "machine": machine.describe()}
+    parts: dict[str, Any] = json.loads(path.read_text())["parts"] if path.exists() else {}
+    size = "small" if options.small else "full"
+    stamp = {"date": time.strftime("%Y-%m-%d"), "command": command}
+    stamp |= {"size": size, "threads": options.threads, "repeats": options.repeats}
+    parts |= {name: {**stamp, **_plain(finding)} for name, finding in findings.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (
+        f"  {json.dumps(name)}: {json.dumps(parts[name], separators=_TIGHT)}"
+        for name in experiment.parts
+        if name in parts
+    )
+    head = json.dumps(about, indent=1).removesuffix("\n}")
+    path.write_text(f'{head},\n "parts": {{\n' + ",\n".join(lines) + "\n }\n}\n")
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    """What a file keeps: cells without their colours."""
+    from rich.text import Text
+
+    rows = [[Text.from_markup(cell).plain for cell in row] for row in finding.rows]
+    return {**asdict(finding), "rows": rows, "numbers": _short(finding.numbers)}
+
+
+def _short(found: Any) -> Any:
+    """The same with six digits for each number: what is measured has no more, and files of curves are long."""
+    if isinstance(found, float):
+        return float(f"{found:.6g}")
+    if isinstance(found, Mapping):
+        return {key: _short(value) for key, value in found.items()}
+    return [_short(value) for value in found] if isinstance(found, list | tuple) else found
