@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.records import declared
 from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
 from gpuboost.types import Array, Gradients, Sample, Target, Tree
+
+Draw: TypeAlias = Callable[[Backend, Gradients, Losses, Key], Sample]
 
 
 class Targets(Protocol):
@@ -37,9 +40,13 @@ class FromSample:
     rule: Sampling
     own_leaves: bool = False
     lag: int = field(default=0, init=False)
+    draw: Draw = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.draw = _draw_of(self.rule)
 
     def sample(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
-        return _drawn(self.rule, backend, gradients, losses, key)
+        return self.draw(backend, gradients, losses, key)
 
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
         return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=self.own_leaves)
@@ -68,9 +75,13 @@ class Controlled:
     eta: float
     past: deque[_Past] = field(default_factory=deque)
     kept: Gradients | None = None  # of this round
+    draw: Draw = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.draw = _draw_of(self.rule)
 
     def sample(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
-        return _drawn(self.rule, backend, gradients, losses, key)
+        return self.draw(backend, gradients, losses, key)
 
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
         made = self._target(backend, version, gradients, sample)
@@ -108,9 +119,8 @@ def targets_of(rule: Sampling, *, own_leaves: bool = False) -> Targets:
     return FromSample(rule, own_leaves)
 
 
-def _drawn(rule: Any, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
+def _draw_of(rule: Any) -> Draw:
+    """The rule's ``draw``, which gets the losses if the rule weighs them."""
     if declared(SamplingTraits, rule).weighs_losses:
-        drawn: Sample = rule.draw(backend, gradients, key, losses)
-    else:
-        drawn = rule.draw(backend, gradients, key)
-    return drawn
+        return lambda backend, gradients, losses, key: rule.draw(backend, gradients, key, losses)
+    return lambda backend, gradients, losses, key: rule.draw(backend, gradients, key)
