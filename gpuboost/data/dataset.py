@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
 from gpuboost.data.given_cuts import check_cuts, replaced
+from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import as_table
@@ -141,9 +142,23 @@ class Dataset:
         InputError
             If files cannot be read or differ in their columns, or a column is not there or not of numbers.
         """
-        from gpuboost.data.parquet import from_parquet
+        parts = read_parquet(paths, target, weight, group, features, max_bins, cuts)
+        dataset = object.__new__(cls)
+        dataset._set(parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, int(max_bins))
+        return dataset
 
-        return from_parquet(paths, target, weight, group, features, max_bins, cuts)
+    @property
+    def in_files(self) -> bool:
+        """True if the features are in Parquet files and not in memory."""
+        return isinstance(self.x, ParquetRows)
+
+    def loaded(self) -> Dataset:
+        """The same Dataset with all rows in memory; itself if they are there already."""
+        if not self.in_files:
+            return self
+        dataset = object.__new__(Dataset)
+        dataset._set(self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins)
+        return dataset
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -158,7 +173,10 @@ class Dataset:
         parts = [f"{self.shape[0]:,} rows", f"{self.shape[1]:,} features"]
         parts += [f"{categorical} of them categorical"] if categorical else []
         parts += ["on a device"] if isinstance(self.x, DeviceMatrix) else []
-        parts += ["sparse"] if not isinstance(self.x, np.ndarray | DeviceMatrix) else []
+        if self.in_files:
+            parts += [f"in {len(self.x.files)} files"]
+        elif not isinstance(self.x, np.ndarray | DeviceMatrix):
+            parts += ["sparse"]
         held = [name for name in ("y", "weight", "group") if getattr(self, name) is not None]
         parts += [f"with {', '.join(held)}"] if held else []
         return f"Dataset({', '.join(parts)}, max_bins={self.max_bins})"
@@ -166,7 +184,7 @@ class Dataset:
     def binned(self, quantise: Callable[[Any, Cuts], Bins], where: str = "host") -> Bins:
         """The bins of all rows, made at the first call; ``where`` tells apart the memories they may lie in."""
         if where not in self._bins:
-            self._bins[where] = quantise(self.x, self.cuts)
+            self._bins[where] = quantise(self.x[:] if self.in_files else self.x, self.cuts)
         return self._bins[where]
 
     def training_set(

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
 from gpuboost.data.cuts import check_max_bins, choose_cuts
-from gpuboost.data.dataset import Dataset
 from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
-from gpuboost.types import Bins
+from gpuboost.types import Cuts
 
 FilePaths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -74,24 +73,16 @@ class ParquetRows:
         return np.ascontiguousarray(np.concatenate(parts)) if parts else np.empty((0, self.shape[1]))
 
 
-class ParquetDataset(Dataset):
-    """See ``Dataset.from_parquet``, which makes it."""
+@dataclass(frozen=True, slots=True)
+class ParquetParts:
+    """The parts of a Dataset whose features stay in Parquet files. y, weight, group: (n,) in memory, or None."""
 
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return super().__repr__().replace("sparse", f"in {len(self.x.files)} files")
-
-    def loaded(self) -> Dataset:
-        """The same with all rows in memory."""
-        dataset = object.__new__(Dataset)
-        dataset._set(self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins)
-        return dataset
-
-    def binned(self, quantise: Any, where: str = "host") -> Bins:
-        if where not in self._bins:
-            self._bins[where] = quantise(self.x[:], self.cuts)
-        return self._bins[where]
+    columns: Columns
+    cuts: Cuts
+    x: ParquetRows
+    y: NDArray[Any] | None
+    weight: NDArray[np.float64] | None
+    group: NDArray[Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +112,11 @@ class _Sampled:
         """None: infinite values are refused where they are read."""
 
 
-def from_parquet(
+def read_parquet(
     paths: FilePaths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
     max_bins: int, given: Any = None,
-) -> ParquetDataset:  # fmt: skip
-    """See ``Dataset.from_parquet``."""
+) -> ParquetParts:  # fmt: skip
+    """Read all but the features of the files, which only a sample is read of; see ``Dataset.from_parquet``."""
     check_max_bins(max_bins)
     files = files_of(paths)
     special = {role: name for role, name in (("target", target), ("weight", weight), ("group", group)) if name}
@@ -151,9 +142,7 @@ def from_parquet(
     queries = check_group(held.get("group"), x.shape[0])
     weights = check_weight(weight_of_rows(held.get("weight"), queries), x.shape[0], "weight")
     cuts = replaced(choose_cuts(_Sampled(x), weights, max_bins), thresholds)
-    dataset = object.__new__(ParquetDataset)
-    dataset._set(columns, cuts, x, y, weights, queries, int(max_bins))
-    return dataset
+    return ParquetParts(columns, cuts, x, y, weights, queries)
 
 
 def files_of(paths: FilePaths) -> tuple[str, ...]:

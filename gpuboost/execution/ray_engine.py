@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from gpuboost._version import __version__
 from gpuboost.errors import DeviceError
 from gpuboost.execution.machines import BackendFactory
 from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
-from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
+from gpuboost.execution.ray_connection import Connection, lent, no_room, plain
 from gpuboost.execution.timeout import timeout_message
 from gpuboost.types import Structure, Target
+
+if TYPE_CHECKING:
+    from gpuboost.execution.ray_cluster import Ray
 
 TICK = 1.0  # seconds after which it is looked whether workers that are waited for have started at all
 NO_ROOM = no_room("engine", "the data once a node, and a target for each worker")

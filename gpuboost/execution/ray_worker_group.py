@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from gpuboost._version import __version__
 from gpuboost.backends.sharded.shard_data import ShardData, ShardSource
 from gpuboost.backends.sharded.worker_group import MakeShard, Message
 from gpuboost.errors import DeviceError, GpuBoostError, WorkerError
-from gpuboost.execution.ray_cluster import Connection, Ray, lent, no_room, plain
+from gpuboost.execution.ray_connection import Connection, lent, no_room, plain
 from gpuboost.execution.ray_rendezvous import RayRendezvous, RendezvousActor
+
+if TYPE_CHECKING:
+    from gpuboost.execution.ray_cluster import Ray
 
 KEPT = ("y", "weight", "multiplicity", "query_start")  # of ShardData
 NO_ROOM = no_room("execution", "each shard's rows until they are binned, and histograms")

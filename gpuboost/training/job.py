@@ -18,7 +18,6 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.parquet import ParquetDataset
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table, as_table
@@ -168,7 +167,7 @@ def features(
         If the data cannot be learned from, or a parameter contradicts the Dataset.
     """
     check_max_bins(params["max_bins"])
-    if isinstance(rows, ParquetDataset) and not isinstance(params.get("execution"), DataParallel):
+    if isinstance(rows, Dataset) and not isinstance(params.get("execution"), DataParallel):
         rows = rows.loaded()
     if start is not None:
         x = _named("init_model", lambda: numbers(rows, start.columns, read=False))
@@ -208,7 +207,7 @@ def split(
     RecipeError, InputError
         If it is not a share, or too few rows are there to be shared out.
     """
-    if isinstance(found.dataset, ParquetDataset):
+    if found.dataset is not None and found.dataset.in_files:
         raise InputError("validation_fraction: rows of Parquet files stay where they are; pass others as eval_set.")
     from sklearn.model_selection import train_test_split  # slow to import, and few need it
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from gpuboost.backends.cuda.device.dry_run import DryRun
-from gpuboost.backends.cuda.device.plan import Plan, tile_width
+from gpuboost.backends.cuda.plan import Plan, tile_width
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import BuildFunction, WorkerSlot
 from gpuboost.keys import Key

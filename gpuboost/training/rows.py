@@ -13,7 +13,6 @@ from sklearn.utils.validation import column_or_1d
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.parquet import ParquetDataset
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import check_target
@@ -78,7 +77,7 @@ def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> 
             f"{name}: a Dataset must have the features, and the categories, of the training data; this one has "
             f"{seen.n_features} features, the training data {known.n_features}. Pass the data itself."
         )
-    return x.x[:] if read and isinstance(x, ParquetDataset) else x.x
+    return x.x[:] if read and x.in_files else x.x
 
 
 def bin_rows(backend: Backend, x: Any, cuts: Cuts, y: NDArray[np.float64], rows: RowMetadata) -> TrainingSet:

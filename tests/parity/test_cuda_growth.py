@@ -18,8 +18,8 @@ from support.builders import GRADIENT_KINDS, TEAMS, grow, random_case, random_gr
 from support.growing_on_device import Device, scales_of
 
 from gpuboost.backends.cuda import grower, tree
-from gpuboost.backends.cuda.device.plan import Plan, Tuning
 from gpuboost.backends.cuda.device.runtime import Runtime, source
+from gpuboost.backends.cuda.plan import Plan, Tuning
 from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
@@ -275,7 +275,7 @@ import numpy as np
 from emulator import FakeCupy, Schedule
 from support.builders import grow, random_case, random_gradients
 from support.growing_on_device import Device
-from gpuboost.backends.cuda.device.plan import Tuning
+from gpuboost.backends.cuda.plan import Tuning
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.types import Limits

@@ -20,7 +20,7 @@ from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
-from gpuboost.backends.cuda.device.streams import CudaBench
+from gpuboost.backends.cuda.streams import CudaBench
 from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import DeviceError, InputError

@@ -17,12 +17,12 @@ from emulator import emulated_runtime
 from support.builders import Case, random_case
 from support.cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_compiler, resources
 
+from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.device.arena import Arena
 from gpuboost.backends.cuda.device.collective import Alone
-from gpuboost.backends.cuda.device.plan import Plan
 from gpuboost.backends.cuda.device.sources import OPTIONS
 from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.shares import Share
 from gpuboost.base_learners.competition import Competition
 from gpuboost.boosting import boost

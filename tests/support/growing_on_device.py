@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.device.arena import Arena
-from gpuboost.backends.cuda.device.plan import Plan, Tuning, tile_width
+from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
+from gpuboost.backends.cuda.plan import Plan, Tuning, tile_width
 from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
 from gpuboost.backends.numerics.exact_sums import extent
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale

@@ -19,27 +19,27 @@ from typing import Any, cast
 import numpy as np
 
 from gpuboost.backends.capabilities import Capabilities
+from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
-from gpuboost.backends.cuda.device.arena import Arena
 from gpuboost.backends.cuda.device.inputs import RoundKey
-from gpuboost.backends.cuda.device.plan import Plan
 from gpuboost.backends.cuda.device.recorder import Recorder
-from gpuboost.backends.cuda.device.resident import Copies, Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.device.streams import CudaSlot, Side
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
+from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.ranking import RankingGradients
+from gpuboost.backends.cuda.resident import Copies, Resident
 from gpuboost.backends.cuda.shares import Share, Shares
 from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
+from gpuboost.backends.cuda.streams import CudaSlot, Side
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.host.threads import ThreadPool

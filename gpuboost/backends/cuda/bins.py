@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
-from gpuboost.backends.cuda.device.plan import tile_width
 from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.plan import tile_width
 from gpuboost.errors import DeviceError
 from gpuboost.kernels.binning import binning_sparse
 from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import Grown
+from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.store import check_error
 from gpuboost.backends.cuda.target import DeviceGradients
 from gpuboost.backends.cuda.tree import NODE, STATE, as_records

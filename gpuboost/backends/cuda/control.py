@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.importance import THRESHOLD_BYTES
+from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.cuda.tree import STATE, empty_records
 from gpuboost.types import Array, Sample

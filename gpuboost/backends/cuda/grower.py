@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.device.arena import Arena
+from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.subsets import Chosen
 from gpuboost.backends.cuda.tree import STATE, as_records
 from gpuboost.types import Array, Limits

@@ -8,10 +8,10 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.inputs import Input
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import draw_log
+from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.target import (
     CHUNK,
     DRAW_THREADS,

@@ -10,11 +10,11 @@ import numpy as np
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.random_shape import RandomShapes
+from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.shares import Shares
 from gpuboost.backends.cuda.store import DeviceTree, TreeStore, host_nodes
 from gpuboost.backends.cuda.target import DeviceGradients

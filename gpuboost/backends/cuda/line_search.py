@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.codegen.formulas import formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import LeafOfRow, Leaves
+from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.store import TreeStore
 from gpuboost.backends.cuda.target import ROOM_BYTES
 from gpuboost.backends.numerics.line_search import MOST, TOLERANCE

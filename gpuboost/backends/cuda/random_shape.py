@@ -9,9 +9,9 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round
 from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.tree import NODE, STATE, empty_records
 from gpuboost.backends.numerics.random_trees import splits_of, usable_features
 from gpuboost.keys import Key, Stream

@@ -9,9 +9,9 @@ import numpy as np
 
 from gpuboost.backends.cuda.codegen.formulas import list_formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
 from gpuboost.backends.reference.ranking import discounts_of, document_gains, gains_of
 from gpuboost.kernels.gradients import ranking

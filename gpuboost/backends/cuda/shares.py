@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.plan import Plan
 from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.plan import Plan
 from gpuboost.types import Array
 
 if TYPE_CHECKING:
-    from gpuboost.backends.cuda.device.arena import Arena
+    from gpuboost.backends.cuda.arena import Arena
 
 SHARDED = "#define SHARDED 1\n"
 HEAD = 2  # SHARED_HEAD of tree.cuh

@@ -12,10 +12,10 @@ from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.codegen.formulas import formulas
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.resident import Resident
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import DrawLog, draw_log
+from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.shares import SHARDED, Shares
 from gpuboost.backends.cuda.tree import STATE, empty_records
 from gpuboost.kernels.common.normal_table import TABLE

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.device.plan import Plan
 from gpuboost.backends.cuda.device.runtime import Runtime, source
+from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.shares import SHARDED, Share, SharedTree
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.monotone import of_features
