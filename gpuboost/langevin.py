@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import isfinite, log2, sqrt
 from numbers import Integral, Real
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -104,11 +104,16 @@ class Chain:
 def _drawn(
     limits: Limits, key: Key, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
 ) -> Structure:
-    return backend.random_structure(data, target, output, candidates, limits, key)
+    return backend.grow(data, target, output, candidates, limits, key)
 
 
 class Dynamics(Protocol):
     """What moves the model beside the gradient."""
+
+    @property
+    def random_from(self) -> int | None: ...  # the first round whose shapes are drawn at random; None: there is none
+    @property
+    def allow_unproven(self) -> bool: ...  # whether compositions run that no theorem covers
 
     def check(self, rate: float, curvature: float | None, rounds: int) -> None: ...  # raises RecipeError
 
@@ -120,6 +125,9 @@ class Dynamics(Protocol):
 @dataclass(frozen=True, slots=True)
 class NoNoise:
     """Nothing does: plain gradient descent."""
+
+    random_from: ClassVar[int | None] = None
+    allow_unproven: ClassVar[bool] = False
 
     def check(self, rate: float, curvature: float | None, rounds: int) -> None:
         """There is nothing to refuse."""

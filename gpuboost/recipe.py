@@ -14,10 +14,12 @@ from gpuboost.composition.monotone import monotone_findings
 from gpuboost.composition.sampling import sampling_findings
 from gpuboost.errors import RecipeError, UnprovenError
 from gpuboost.execution import Execution, Serial
+from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learners import AllLearners, Selection, prepared
 from gpuboost.losses.protocol import Loss
+from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling
 from gpuboost.steps import NewtonStep, Step
 from gpuboost.types import Ensemble, Limits, TrainingSet
@@ -52,12 +54,16 @@ class Recipe:
         for finding in self.findings:
             if finding.kind == "refused":
                 raise RecipeError(finding.why)
+        of_execution = declared(ExecutionTraits, self.execution).allow_unproven
         asked = (  # those of a sample are asked for by name
-            (self.langevin_findings + self.monotone_findings, self.langevin, "gb.Langevin(allow_unproven=True)"),
-            (self.execution_findings, self.execution, "gb.Asynchronous(..., allow_unproven=True)"),
-        )
-        for findings, piece, how in asked:
-            if not getattr(piece, "allow_unproven", False):
+            (
+                self.langevin_findings + self.monotone_findings, self.langevin.allow_unproven,
+                "gb.Langevin(allow_unproven=True)",
+            ),
+            (self.execution_findings, of_execution, "gb.Asynchronous(..., allow_unproven=True)"),
+        )  # fmt: skip
+        for findings, allowed, how in asked:
+            if not allowed:
                 _refuse_unproven(findings, how)
 
     @property
@@ -100,7 +106,7 @@ class Recipe:
     @property
     def stale_leaves(self) -> bool:
         """Whether leaf values are those that a worker found, at the scores it pulled."""
-        return getattr(self.execution, "leaf_values", "server") == "worker"
+        return declared(ExecutionTraits, self.execution).leaf_values == "worker"
 
     @property
     def langevin_findings(self) -> tuple[Finding, ...]:

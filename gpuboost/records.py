@@ -1,4 +1,4 @@
-"""Records of which every round makes a dozen: frozen dataclasses whose ``__init__`` takes half the time."""
+"""Records: those of which every round makes a dozen, with a quick ``__init__``, and those of what policies declare."""
 
 from __future__ import annotations
 
@@ -34,3 +34,11 @@ def swift(record: type[C]) -> type[C]:
     made.__annotations__ = before.__annotations__
     record.__init__ = made  # type: ignore[method-assign]  # that is what it is for
     return record
+
+
+def declared(traits: type[C], policy: object) -> C:
+    """The traits that a policy declares: its attributes of these names, and the defaults of those that it lacks.
+
+    traits: a dataclass with a default for every field.
+    """
+    return traits(**{one.name: getattr(policy, one.name, one.default) for one in fields(traits)})  # type: ignore[arg-type]

@@ -12,11 +12,23 @@ from typing import ClassVar, Protocol
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.records import declared
 from gpuboost.types import Array, TrainingSet, Tree
 
 
+@dataclass(frozen=True, slots=True)
+class StepTraits:
+    """Attributes that a step rule may have, and the values that stand for those that it does not have."""
+
+    searches: bool = False  # for the best length: leaf values are found by the loss itself
+    per: str = "leaf"  # of what a search finds lengths: "leaf", or "tree"
+
+
 class Step(Protocol):
-    """``curvature`` says what stands for h; ``refine`` may replace the leaf values of a finished tree."""
+    """A step rule. ``curvature`` says what stands for h; ``refine`` may replace the leaf values of a finished tree.
+
+    It may have any of the ``StepTraits`` as attributes.
+    """
 
     def curvature(self, loss: Loss) -> float | None:
         """None for the loss's own second derivative, or the constant that takes its place."""
@@ -25,6 +37,11 @@ class Step(Protocol):
     def refine(
         self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> Tree: ...
+
+
+def searches(step: Step) -> bool:
+    """Whether the rule finds leaf values by a search of the loss."""
+    return declared(StepTraits, step).searches
 
 
 class _AsItIs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,6 +187,11 @@ class Target:
     noisy: bool = False  # noise was added, so their sums are not those that leaf values are made of
     own_leaves: bool = False  # leaf values are made of their sums, even if they are of a sample
 
+    @property
+    def gives_leaf_sums(self) -> bool:
+        """Whether leaf values may be made of the sums of these gradients."""
+        return not self.noisy and (self.rows is None or self.own_leaves)
+
 
 @swift
 @dataclass(frozen=True, slots=True)
@@ -228,9 +233,13 @@ class Candidates:
         return None if self.noise is None else replace(self.noise, key=self.noise.key / output)
 
 
+GrowthName: TypeAlias = Literal["depthwise", "leafwise", "oblivious", "sign_stump"]
+"""The order in which nodes are split: see ``gpuboost.growth``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a split and a leaf must satisfy. ``reg_lambda`` is the L2 term in -G / (H + lambda)."""
+    """Order of growth, and what a split and a leaf must satisfy. ``reg_lambda`` is the L2 term in -G / (H + lambda)."""
 
     max_leaves: int
     max_depth: int = 6
@@ -238,10 +247,19 @@ class Limits:
     min_child_weight: float = 1e-3
     reg_lambda: float = 1.0
     min_split_gain: float = 0.0
-    symmetric: bool = False  # oblivious trees: all nodes of a level share one split
+    growth: GrowthName = "depthwise"
     random_strength: float = 0.0  # of the noise on the gains of the features, for the choice between them
-    signed: bool = False  # stumps of one value: it is taken on one side, and its negative on the other
     directions: tuple[int, ...] | None = None  # (columns,) 1 rising, -1 falling, 0 free; None: all are free
+
+    @property
+    def symmetric(self) -> bool:
+        """Oblivious trees: all nodes of a level share one split."""
+        return self.growth == "oblivious"
+
+    @property
+    def signed(self) -> bool:
+        """Stumps of one value: it is taken on one side, and its negative on the other."""
+        return self.growth == "sign_stump"
 
 
 @swift

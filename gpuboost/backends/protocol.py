@@ -1,11 +1,16 @@
-"""What a machine must be able to do. ``Reference`` is the definition; the others are held to it bit for bit."""
+"""Protocols of a machine: ``Session``, ``Trainer``, ``Predictor`` and ``ControlVariates`` make up a ``Backend``.
+
+``Reference`` is the definition; the others are held to it bit for bit. A machine that has only some of the verbs says
+so in its ``offers``, and is never given a recipe that asks for the others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.numerics.probabilities import Odds
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
@@ -26,21 +31,13 @@ from gpuboost.types import (
     Tree,
 )
 
-Frontier: TypeAlias = Any
-"""A tree while it grows: where its rows are, and the nodes that may still be split. Private to a backend."""
 
-
-class Backend(Protocol):
-    """The verbs. Arrays that a verb returns belong to the backend; callers pass them on and do not look inside."""
+class Session(Protocol):
+    """A machine, and the arrays that it holds. Those that a verb returns are passed on, and not looked into."""
 
     name: str
+    offers: Capabilities
 
-    # the data, once
-    def quantise(self, x: Any, cuts: Cuts) -> Bins:
-        """The bin of every value. x: (n, d) float32 or float64, or scipy CSR/CSC (absent entries are 0)."""
-        ...
-
-    # the round
     def recorded(self, step: int) -> AbstractContextManager[None]:
         """Encloses the verbs of one round, which are the same in every round.
 
@@ -58,6 +55,15 @@ class Backend(Protocol):
 
     def to_host(self, found: Array) -> Array:
         """A numpy array of what a verb returned: itself if it is one. A device is waited for."""
+        ...
+
+
+class Trainer(Protocol):
+    """The verbs of a round."""
+
+    # the data, once
+    def quantise(self, x: Any, cuts: Cuts) -> Bins:
+        """The bin of every value. x: (n, d) float32 or float64, or scipy CSR/CSC (absent entries are 0)."""
         ...
 
     # the target, once a round
@@ -88,28 +94,6 @@ class Backend(Protocol):
         """(n,) float64: the loss of each row, times its weight."""
         ...
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
-        """The g of all rows for a verb of the round that comes ``rounds`` later, as its ``before``.
-
-        In every round up to that one, since a device has room for as many as are under way.
-        """
-        ...
-
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        """Of every row: q / p (g - g') + eta g' and q / p h, g' being those ``before``."""
-        ...
-
-    def leaf_control(
-        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
-        sizes: tuple[int, ...],
-    ) -> Gradients:  # fmt: skip
-        """Of the drawn rows: (g - g' + eta m) / p and h / p, m being the mean of g' over the row's leaf.
-
-        ``leaves`` are the (n,) leaf of every row, of one tree per output, and ``sizes`` how many nodes it has
-        at most. ``before`` of both controls: see ``keep``.
-        """
-        ...
-
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         """The gradients of the drawn rows, times 1 / p."""
         ...
@@ -123,31 +107,19 @@ class Backend(Protocol):
         ...
 
     # the tree
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Frontier:
-        """All rows of the target in the root, gradients turned to integers."""
-        ...
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        """A tree's shape, fitted to the target's gradients in the order of ``limits.growth``.
 
-    def histograms(self, frontier: Frontier) -> None:
-        """Exact integer sums per bin for every new node: the smaller child built, its sibling by subtraction."""
-        ...
+        With a ``key`` the shape is drawn from stream ``key / output``, whatever the gradients are
+        (``backends.numerics.random_trees``). ``backends.reference.growth`` is the definition. Ties between splits:
+        lowest feature, then lowest bin, then missing values right; between nodes: the older one.
 
-    def best_splits(self, frontier: Frontier) -> None:
-        """The best split of every new node. Ties: lowest feature, then lowest bin, then missing values right."""
-        ...
-
-    def partition(self, frontier: Frontier, most: int | None = None) -> bool:
-        """Split the open nodes that gain, ``most`` of them (those that gain most), and send their rows on.
-
-        Of one frontier, either always with ``most`` or always without. Returns False if there was nothing to split.
+        Raises:
+            InputError: if a gradient is not a finite number; on a device, from ``collect``.
         """
-        ...
-
-    def harvest(self, frontier: Frontier, data: TrainingSet, target: Target) -> Structure: ...
-
-    def random_structure(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
-    ) -> Structure:
-        """A tree whose shape is drawn from stream ``key / output``, whatever the gradients are (``random_shape``)."""
         ...
 
     def leaf_values(
@@ -162,7 +134,7 @@ class Backend(Protocol):
         """Exact -G / (H + lambda) of each leaf over all rows, and the (n,) int32 leaf of every row.
 
         ``gradients`` are those of all rows at ``version``, which may be newer than what the structure was fitted to.
-        Of a blind structure, cover and count of the nodes are found here too.
+        Of a structure drawn at random (``blind``), cover and count of the nodes are found here too.
         With ``noise`` a leaf has deviation / sqrt(H + lambda) z more, z being number v of ``noise.key / output`` for
         node v: in law the same as noise on the gradient of every row (section 2.3 of docs/theory/langevin.md).
         """
@@ -209,6 +181,36 @@ class Backend(Protocol):
         """Weighted mean of the loss, summed in a fixed order."""
         ...
 
+
+class ControlVariates(Protocol):
+    """The verbs for gradients of an earlier round, beside those of this one: see ``gpuboost.sampling.target``."""
+
+    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+        """The g of all rows for a verb of the round that comes ``rounds`` later, as its ``before``.
+
+        In every round up to that one, since a device has room for as many as are under way.
+        """
+        ...
+
+    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        """Of every row: q / p (g - g') + eta g' and q / p h, g' being those ``before``."""
+        ...
+
+    def leaf_control(
+        self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
+        sizes: tuple[int, ...],
+    ) -> Gradients:  # fmt: skip
+        """Of the drawn rows: (g - g' + eta m) / p and h / p, m being the mean of g' over the row's leaf.
+
+        ``leaves`` are the (n,) leaf of every row, of one tree per output, and ``sizes`` how many nodes it has
+        at most. ``before`` of both controls: see ``keep``.
+        """
+        ...
+
+
+class Predictor(Protocol):
+    """The verbs of a finished model, on raw values."""
+
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         """(k, n) float64 scores of raw values: the same decisions, and the same bits, as by bins."""
         ...
@@ -221,13 +223,17 @@ class Backend(Protocol):
         """(n, number of trees) int32: the node each row comes to rest in."""
         ...
 
-    def smoothing(self) -> Smoothing:
-        """The verbs for components. Raises DeviceError if this machine has none."""
-        ...
-
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
         """(n, k, columns + 1) float64: contribution of each column to each score, and the mean score.
 
         Definition: ``backends.prediction.tree_shap``.
         """
+        ...
+
+
+class Backend(Session, Trainer, Predictor, ControlVariates, Protocol):
+    """A machine with all its verbs."""
+
+    def smoothing(self) -> Smoothing:
+        """The verbs for components."""
         ...

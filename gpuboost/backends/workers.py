@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.types import Sample, Structure, Target
@@ -36,6 +36,14 @@ class Bench(Protocol):
         ...
 
 
+class WorkerStreams(Protocol):
+    """A machine whose ``offers`` have ``worker_streams``."""
+
+    def benches(self) -> Callable[[], Bench]:
+        """A function that makes a place for one more worker, beside this machine."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HostBench:
     """See ``Bench``. Of a machine that any number of threads may use at once."""
@@ -57,8 +65,7 @@ class HostBench:
 
 def benches_of(server: Backend, machine: Callable[[], Backend]) -> Callable[[], Bench]:
     """What makes a bench with a machine of its own, beside the server's; hosts have one for all, ``machine()``."""
-    own: Callable[[], Callable[[], Bench]] | None = getattr(server, "benches", None)
-    if own is not None:
-        return own()
+    if server.offers.worker_streams:
+        return cast(WorkerStreams, server).benches()
     shared = HostBench(machine())
     return lambda: shared

@@ -23,6 +23,7 @@ from gpuboost.keys import Key
 from gpuboost.langevin import Grow
 from gpuboost.learners.families import Family, LinearTree, Tree
 from gpuboost.losses.averages import exact_sum
+from gpuboost.steps import searches
 from gpuboost.types import Array, Candidates, Component, Limits, Nodes, Structure, Target, TrainingSet
 
 
@@ -144,7 +145,7 @@ class Competition:
 
     def _length(self, backend: Backend, structure: Smoothed, found: Smooth, now: Now) -> float:
         """By the sums of cells where they say it all; those of the worker, if they are of these very gradients."""
-        if getattr(now.step, "searches", False):
+        if searches(now.step):
             return line.length(backend, now, found.output, _by_row(backend, now, found))
         slope, curvature = structure.slope, structure.curvature
         if not (structure.of_all_rows and structure.version == now.version):
@@ -169,7 +170,7 @@ class Competition:
             structure, now.gradients, now.data, leaf_of_row, features, self.centres, *weights
         )
         found = Leaves(replace(tree, value=value), tree.output, tree.version, features, slopes, self.centres)
-        if getattr(now.step, "searches", False):
+        if searches(now.step):
             rho = line.length(backend, now, found.output, _by_row(backend, now, found))
             if rho == 0.0:
                 return Nothing(found.output, found.version)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners.protocol import Now
 from gpuboost.losses.averages import exact_sum
+from gpuboost.steps import searches
 from gpuboost.types import Gradients, TrainingSet
 
 LEAST_EDGE = 1e-7
@@ -48,7 +49,7 @@ def length(backend: Backend, now: Now, output: int, f: Vector) -> float:
         return 0.0
     slope, curvature = -exact_sum(g * f), exact_sum(h * f * f)
     rho = slope / curvature if curvature > 0.0 else 0.0
-    if not getattr(now.step, "searches", False):
+    if not searches(now.step):
         return rho
     return backend.length_along(now.loss, now.running.scores, output, rho * f, now.data) * rho
 

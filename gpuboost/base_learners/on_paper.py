@@ -16,6 +16,7 @@ from gpuboost.components import Grid, Smooth, Space
 from gpuboost.keys import Key
 from gpuboost.langevin import Grow
 from gpuboost.learners.families import LinearTree, Tree
+from gpuboost.steps import searches
 from gpuboost.types import Candidates, Component, Target, TrainingSet
 
 
@@ -57,7 +58,7 @@ class OnPaper(Competition):
         return joined[0]
 
     def _length(self, backend: Backend, structure: Smoothed, found: Smooth, now: Now) -> float:
-        if getattr(now.step, "searches", False):
+        if searches(now.step):
             backend.start(now.data, np.zeros(now.loss.n_outputs))
             along = np.zeros(now.data.n_rows)
             backend.length_along(now.loss, now.running.scores, found.output, along, now.data)

@@ -14,10 +14,13 @@ from gpuboost.base_learners import BaseLearner
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.composition.findings import Finding
 from gpuboost.execution import DataParallel, Execution
+from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import AllLearners, Selection
 from gpuboost.losses.protocol import Loss
+from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling, WeightTrimming
+from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import NewtonStep, Step
 
 
@@ -42,7 +45,7 @@ def base_learner_findings(
 
 
 def _of_trees_only(sampling: Any, langevin: Dynamics, execution: Any) -> Iterator[Finding]:
-    if isinstance(execution, DataParallel):
+    if isinstance(execution, DataParallel) and not execution.offers.base_learners:
         why = "shards of DataParallel grow trees, and no other base learners. Use execution=None."
         yield Finding("refused", f"base_learner: {why}")
     if isinstance(langevin, Langevin):
@@ -51,14 +54,14 @@ def _of_trees_only(sampling: Any, langevin: Dynamics, execution: Any) -> Iterato
             "langevin: its noise is that of leaves which average over their rows, so it is for trees. Use "
             "base_learner=None, or langevin=None.",
         )
-    control = getattr(sampling, "variance_control", "leaf_refit")
+    control = declared(SamplingTraits, sampling).variance_control
     if control != "leaf_refit":
         yield Finding(
             "refused",
             f"variance_control: {control!r} says where the leaf values of trees come from; other base learners have "
             "their step searched on all rows. Use variance_control='leaf_refit'.",
         )
-    if getattr(execution, "leaf_values", "server") == "worker":
+    if declared(ExecutionTraits, execution).leaf_values == "worker":
         yield Finding(
             "refused",
             "execution: leaf_values='worker' is for trees; the step of another base learner is searched by the server, "

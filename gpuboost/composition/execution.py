@@ -7,16 +7,17 @@ of boosting by one worker then holds for any number of them. It is otherwise whe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from gpuboost.composition.findings import Finding
 from gpuboost.execution import DataParallel, Execution
+from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.execution.stability import stability_limit
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import AllLearners, Selection
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling
-from gpuboost.steps import LineSearchStep, Step
+from gpuboost.steps import LineSearchStep, Step, searches
 
 
 def execution_findings(
@@ -25,18 +26,17 @@ def execution_findings(
 ) -> tuple[Finding, ...]:  # fmt: skip
     """Nothing if one worker builds every tree on the newest gradients."""
     if isinstance(execution, DataParallel):
-        return tuple(_of_shards(step))
-    how: Any = execution
-    workers = int(getattr(how, "workers", 1))
-    leaves = getattr(how, "leaf_values", "server")
+        return () if execution.offers.line_search else tuple(_of_shards(step))
+    how = declared(ExecutionTraits, execution)
+    workers = int(how.workers)
     found: list[Finding] = []
-    if leaves == "worker":
+    if how.leaf_values == "worker":
         found += _of_old_leaves(workers, loss, step, rate, sampling, langevin)
     elif workers > 1:
         why = "only the shapes of trees are stale, as their leaf values are found at the newest scores."
         found.append(Finding("sound", f"execution: {why}"))
     if workers > 1:
-        found += _of_several(getattr(how, "sample_at", "pull"), workers, loss, sampling, learners, langevin)
+        found += _of_several(how.sample_at, workers, loss, sampling, learners, langevin)
     return tuple(found)
 
 
@@ -56,7 +56,7 @@ def _of_old_leaves(
         why = "the noise of leaf values is drawn where they are found, at the server, and so are their sums."
         yield Finding("refused", f"leaf_values: {why} With langevin use leaf_values='server'.")
         return
-    if getattr(step, "searches", False):
+    if searches(step):
         why = f"a line search at scores that are old, as with {step!r}, finds the best step from another place."
         yield Finding("refused", f"leaf_values: {why} Use leaf_values='server'.")
         return

@@ -14,8 +14,10 @@ from typing import Literal
 from gpuboost.execution import Execution, Serial
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
+from gpuboost.records import declared
 from gpuboost.sampling import Sampling
-from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, Step
+from gpuboost.sampling.protocol import SamplingTraits
+from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, Step, searches
 from gpuboost.types import Limits
 
 Kind = Literal["sound", "heuristic", "unproven", "refused"]
@@ -61,7 +63,7 @@ def langevin_findings(
 def _of_step(step: Step, loss: Loss) -> Iterator[Finding]:
     if isinstance(step, (GradientStep, ConstantStep)):
         return
-    if getattr(step, "searches", False):
+    if searches(step):
         yield Finding(
             "refused",
             f"step: Langevin boosting needs leaves whose noise does not choose their length; {step!r} searches the "
@@ -76,7 +78,8 @@ def _of_step(step: Step, loss: Loss) -> Iterator[Finding]:
 
 
 def _of_sampling(sampling: Sampling) -> Iterator[Finding]:
-    unbiased, bounded = getattr(sampling, "unbiased", None), getattr(sampling, "bounded", None)
+    traits = declared(SamplingTraits, sampling)
+    unbiased, bounded = traits.unbiased, traits.bounded
     if bounded is False:
         yield Finding(
             "refused",

@@ -13,7 +13,9 @@ from typing import Any
 from gpuboost.composition.findings import Finding
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import CyclicGroups, RandomByNode, RandomLearners, Selection, WeightedGroups
-from gpuboost.steps import Step
+from gpuboost.learners.selection import SelectionTraits
+from gpuboost.records import declared
+from gpuboost.steps import Step, StepTraits, searches
 from gpuboost.types import Limits
 
 MOST_PAIRS_PER_FEATURE = 4
@@ -69,7 +71,9 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
 
 def _is_of_nodes(selection: Any) -> bool:
     """Whether it draws cuts, or features of one node: ``Candidates.root`` or ``by_node``."""
-    return isinstance(selection, (RandomLearners, RandomByNode)) or getattr(selection, "groups", None) == "root"
+    return (
+        isinstance(selection, (RandomLearners, RandomByNode)) or declared(SelectionTraits, selection).groups == "root"
+    )
 
 
 def _rates(selection: Any, limits: Limits) -> Iterator[Finding]:
@@ -80,7 +84,7 @@ def _rates(selection: Any, limits: Limits) -> Iterator[Finding]:
 
 
 def _of_sign_stumps(limits: Limits, step: Step, langevin: Dynamics) -> Iterator[Finding]:
-    if limits.signed and getattr(step, "searches", False) and getattr(step, "per", "leaf") == "leaf":
+    if limits.signed and searches(step) and declared(StepTraits, step).per == "leaf":
         why = f"growth: 'sign_stump' has one value, and {step!r} looks for one in each leaf. "
         yield Finding("refused", f"{why}Use max_depth=1, or step='line_search'.")
     if limits.signed and isinstance(langevin, Langevin):
@@ -89,6 +93,6 @@ def _of_sign_stumps(limits: Limits, step: Step, langevin: Dynamics) -> Iterator[
 
 
 def _of_random_shapes(selection: Any, langevin: Dynamics) -> Iterator[Finding]:
-    if getattr(langevin, "random_from", None) is not None and _is_of_nodes(selection):
+    if langevin.random_from is not None and _is_of_nodes(selection):
         why = "draws cuts or features of nodes, and random shapes take any cut of a tree's features at every node. "
         yield Finding("refused", f"random_from: {selection!r} {why}Leave it out, or use RandomGroups(t).")

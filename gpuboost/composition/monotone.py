@@ -7,7 +7,6 @@ values of their own at its leaves, whose splits were sought with these bounds in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from gpuboost.composition.findings import Finding
 from gpuboost.langevin import Dynamics, Langevin
@@ -22,7 +21,7 @@ def monotone_findings(limits: Limits, loss: Loss, langevin: Dynamics, *, trees: 
     return tuple(_refused(limits, loss, langevin, trees)) + tuple(_held(langevin))
 
 
-def _refused(limits: Limits, loss: Loss, langevin: Any, trees: bool) -> Iterator[Finding]:
+def _refused(limits: Limits, loss: Loss, langevin: Dynamics, trees: bool) -> Iterator[Finding]:
     why = ""
     if not trees:
         why = "constraints are on the leaf values of trees, and base_learner is none. Use base_learner=None."
@@ -41,7 +40,7 @@ def _refused(limits: Limits, loss: Loss, langevin: Any, trees: bool) -> Iterator
             "growth='sign_stump' takes one value with both signs, which no bounds are for. Use max_depth=1 with "
             "growth='depthwise'."
         )
-    elif getattr(langevin, "random_from", None) is not None:
+    elif langevin.random_from is not None:
         why = "shapes drawn at random (random_from) do not look at the order of values. Use random_from=None."
     if why:
         yield Finding("refused", f"monotonic_cst: {why}")

@@ -14,8 +14,10 @@ from gpuboost.composition.findings import Finding
 from gpuboost.execution import Execution, Serial
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.records import declared
 from gpuboost.sampling import ImportanceSampling, Sampling, WeightTrimming
-from gpuboost.steps import Step
+from gpuboost.sampling.protocol import SamplingTraits
+from gpuboost.steps import Step, searches
 from gpuboost.types import Limits
 
 FEW_ROWS = 5  # sampled rows that a leaf should have, where its value is made of them
@@ -35,7 +37,7 @@ def sampling_findings(
 
 
 def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
-    score = getattr(sampling, "score", None)
+    score = declared(SamplingTraits, sampling).score
     alike = "leaves no row out" if isinstance(sampling, WeightTrimming) else "is uniform sampling"
     if score == "hessian" and not loss.has_curvature:
         yield Finding(
@@ -61,13 +63,13 @@ def _by_gradient(loss: Loss) -> str:
 
 
 def _of_leaves(sampling: Any, step: Step, limits: Limits) -> Iterator[Finding]:
-    control = getattr(sampling, "variance_control", "leaf_refit")
+    control = declared(SamplingTraits, sampling).variance_control
     if control == "node":
         why = "sums of a given node are unbiased, but the tree's shape is chosen by the same sample."
         yield Finding("heuristic", f"variance_control: {why}")
     if control != "none":
         return
-    if getattr(step, "searches", False):
+    if searches(step):
         why = "a line search on a sample is biased, so leaf values are searched on all rows."
         yield Finding("heuristic", f"variance_control: {why}")
         return
@@ -98,7 +100,7 @@ def _explodes(sampling: Any) -> bool:
 
 
 def _of_control(sampling: Any, step: Step, execution: Execution) -> Iterator[Finding]:
-    control = getattr(sampling, "variance_control", "leaf_refit")
+    control = declared(SamplingTraits, sampling).variance_control
     if control not in ("node", "previous_leaf"):
         return
     if not isinstance(execution, Serial):
@@ -107,7 +109,7 @@ def _of_control(sampling: Any, step: Step, execution: Execution) -> Iterator[Fin
             f"variance_control: {control!r} needs a sequential anchor; with execution={execution!r} the previous "
             "hypothesis is not defined. Use variance_control='leaf_refit'.",
         )
-    if control == "previous_leaf" and getattr(step, "searches", False):
+    if control == "previous_leaf" and searches(step):
         why = f"variance_control: 'previous_leaf' is made of gradients, and {step!r} searches the value of each leaf. "
         yield Finding("refused", f"{why}Use variance_control='leaf_refit'.")
     elif control == "previous_leaf":
@@ -117,13 +119,13 @@ def _of_control(sampling: Any, step: Step, execution: Execution) -> Iterator[Fin
             "partition (exactly so for squared error). It is kept for reproduction only.",
             warns=True,
         )
-    if getattr(sampling, "eta", 1.0) < 1.0:
+    if declared(SamplingTraits, sampling).eta < 1.0:
         why = f"sums are unbiased for eta = 1 only; {sampling.eta:g} gives back that share of the earlier gradients."
         yield Finding("heuristic", f"eta: {why}")
 
 
 def _of_langevin(sampling: Any, langevin: Dynamics) -> Iterator[Finding]:
-    control = getattr(sampling, "variance_control", "leaf_refit")
+    control = declared(SamplingTraits, sampling).variance_control
     if isinstance(langevin, Langevin) and control != "leaf_refit":
         yield Finding(
             "refused",

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from gpuboost.backends.capabilities import CPU_SHARDS, Capabilities
 from gpuboost.errors import RecipeError
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.rules import count
@@ -44,6 +45,8 @@ class DataParallel(Serial):
     RecipeError
         If a parameter is out of its range, or Ray is needed and not installed.
     """
+
+    offers: ClassVar[Capabilities] = CPU_SHARDS  # of the machine, wherever its shards compute
 
     shards: int
     engine: Any = "threads"

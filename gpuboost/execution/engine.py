@@ -52,8 +52,7 @@ class Engine(Protocol):
 class EngineKind(Protocol):
     """An engine before it runs: its options.
 
-    Where its workers are threads of the server's process and build on ``machine.benches()``, an attribute
-    ``in_process`` says so; without it there are none on GPUs.
+    It may have any of the ``EngineTraits`` as attributes. Without ``in_process`` there are no workers on GPUs.
     """
 
     def check(self, fit: Fit) -> None:

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 from gpuboost.execution.asynchronous import Asynchronous
 from gpuboost.execution.machines import Machine
 from gpuboost.execution.messages import Fit, Pull, Push
-from gpuboost.execution.protocol import Execution
+from gpuboost.execution.protocol import Execution, ExecutionTraits
 from gpuboost.execution.rules import Rules
+from gpuboost.records import declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class InTurnEngine:
 def in_turn(execution: Execution) -> Execution:
     """The same with as many trees under way, on as many machines, in one thread; itself if it has no workers."""
     how: Any = execution
-    if not hasattr(how, "leaf_values"):
+    if not declared(ExecutionTraits, how).has_workers:
         return execution
     if isinstance(how, Asynchronous):
         return replace(how, engine=InTurn(), address=None, timeout="auto")

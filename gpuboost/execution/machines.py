@@ -11,6 +11,7 @@ from gpuboost import backends
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import Bench, benches_of
 from gpuboost.errors import DeviceError
+from gpuboost.records import declared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +45,13 @@ def refuse_gpu(server: Backend, kind: Any) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class EngineTraits:
+    """Attributes that a kind of engine may have, and the values that stand for those that it does not have."""
+
+    in_process: bool = False  # its workers are threads of the server's process, and build on ``Machine.benches``
+
+
 def in_process(kind: Any) -> bool:
     """Whether workers of this kind of engine live where the server does, and build on ``Machine.benches``."""
-    return bool(getattr(kind, "in_process", False))
+    return declared(EngineTraits, kind).in_process

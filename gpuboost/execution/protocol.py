@@ -36,8 +36,23 @@ class Workers(Protocol):
     def receive(self) -> Arrival: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ExecutionTraits:
+    """Attributes that an execution may have, and the values that stand for those that it does not have."""
+
+    workers: int = 1
+    leaf_values: str | None = None  # "server" or "worker", as of ``Asynchronous``; None: it has no workers
+    sample_at: str = "pull"
+    allow_unproven: bool = False
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether trees are built beside the server, and may be fitted to old gradients."""
+        return self.leaf_values is not None
+
+
 class Execution(Protocol):
-    """A way to run ``fit``."""
+    """A way to run ``fit``. It may have any of the ``ExecutionTraits`` as attributes."""
 
     def open(self, fit: Fit, backend: Backend, past: Past, /) -> AbstractContextManager[Workers]:
         """``backend`` is the server's machine; a worker that runs beside it needs one of its own."""

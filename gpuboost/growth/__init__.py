@@ -1,4 +1,8 @@
-"""How a tree finds its shape."""
+"""Growth policies: the order in which the nodes of a tree are split.
+
+A policy names an order in its ``Limits`` and calls ``Backend.grow``. The algorithms, written to be read, are in
+``gpuboost.backends.reference.growth``.
+"""
 
 from gpuboost.growth.depthwise import DepthWise
 from gpuboost.growth.leafwise import LeafWise

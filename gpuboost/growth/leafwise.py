@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.types import Candidates, Limits, Structure, Target, TrainingSet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class LeafWise:
     """One leaf at a time, to ``limits.max_leaves``. Equal gains: the older node first."""
 
     limits: Limits
 
+    def __init__(self, limits: Limits) -> None:
+        self.limits = replace(limits, growth="leafwise")
+
     def structure(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
     ) -> Structure:
-        frontier = backend.plant(data, target, output, candidates, self.limits)
-        for _ in range(self.limits.max_leaves - 1):
-            backend.histograms(frontier)
-            backend.best_splits(frontier)
-            if not backend.partition(frontier, most=1):
-                break
-        return backend.harvest(frontier, data, target)
+        return backend.grow(data, target, output, candidates, self.limits)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.growth.depthwise import DepthWise
 from gpuboost.types import Candidates, Limits, Structure, Target, TrainingSet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class Oblivious:
     """Level by level, to ``limits.max_depth``: all open nodes of a level get the split that gains most in sum.
 
@@ -18,10 +17,10 @@ class Oblivious:
 
     limits: Limits
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "limits", replace(self.limits, symmetric=True))
+    def __init__(self, limits: Limits) -> None:
+        self.limits = replace(limits, growth="oblivious")
 
     def structure(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
     ) -> Structure:
-        return DepthWise(self.limits).structure(backend, data, target, output, candidates)
+        return backend.grow(data, target, output, candidates, self.limits)

@@ -1,4 +1,4 @@
-"""What a growth policy must do: turn a target into a structure with the verbs of a backend."""
+"""Protocol of the growth policies, which turn a target into a structure."""
 
 from __future__ import annotations
 

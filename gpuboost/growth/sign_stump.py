@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.growth.depthwise import DepthWise
 from gpuboost.types import Candidates, Limits, Structure, Target, TrainingSet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class SignStump:
     """One split, one number: its leaves are -(G_L - G_R) / (H + lambda) and the negative of that.
 
@@ -19,10 +18,10 @@ class SignStump:
 
     limits: Limits
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "limits", replace(self.limits, max_depth=1, max_leaves=2, signed=True))
+    def __init__(self, limits: Limits) -> None:
+        self.limits = replace(limits, growth="sign_stump", max_depth=1, max_leaves=2)
 
     def structure(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
     ) -> Structure:
-        return DepthWise(self.limits).structure(backend, data, target, output, candidates)
+        return backend.grow(data, target, output, candidates, self.limits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -13,14 +14,26 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
+from gpuboost.records import declared
 from gpuboost.types import Candidates, Cuts
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionTraits:
+    """Attributes that a selection rule may have, and the values that stand for those that it does not have.
+
+    A rule that depends on more than the number of groups has a method ``prepared(cuts, n_groups)``. It is called once a
+    fit and returns the rule that is drawn from: there is the place for what can be worked out once.
+    """
+
+    groups: Any = "feature"  # which groups there are, as of ``RandomGroups``
+    prepared: Callable[[Cuts, int], Any] | None = None
 
 
 class Selection(Protocol):
     """A rule for what competes in one tree.
 
-    A rule that depends on more than the number of groups has a method ``prepared(cuts, n_groups)`` too. It is called
-    once a fit and returns the rule that is drawn from: there is the place for what can be worked out once.
+    It may have any of the ``SelectionTraits`` as attributes.
     """
 
     def draw(self, n_groups: int, key: Key) -> Candidates:
@@ -30,7 +43,7 @@ class Selection(Protocol):
 
 def prepared(rule: Selection, cuts: Cuts, n_groups: int) -> Selection:
     """The rule, ready for these data. Raises RecipeError if it does not suit them."""
-    prepare = getattr(rule, "prepared", None)
+    prepare = declared(SelectionTraits, rule).prepared
     made: Selection = rule if prepare is None else prepare(cuts, n_groups)
     return made
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.recipe import Recipe
+from gpuboost.steps import searches
 from gpuboost.types import Progress, TrainingSet
 
 
@@ -59,7 +60,7 @@ class EdgeRecord:
         if drawn.sample.rows is not None or progress.scale != 1.0 or len(drawn.leaves) != len(progress.trees):
             return
         self.lengths.append(self._length(drawn.gradients))
-        if getattr(self.recipe.step, "searches", False):
+        if searches(self.recipe.step):
             pairs = zip(progress.trees, drawn.leaves, strict=True)
             self.rounds.append([self._searched(drawn.gradients, tree, leaves) for tree, leaves in pairs])
         else:

@@ -10,9 +10,11 @@ from gpuboost.langevin import Langevin
 from gpuboost.learners import AllLearners, RandomGroup, RandomGroups, RandomLearners
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.recipe import Recipe
+from gpuboost.records import declared
 from gpuboost.reports.report import LAW, verdict
 from gpuboost.sampling import EveryRow
-from gpuboost.steps import LineSearchStep
+from gpuboost.sampling.protocol import SamplingTraits
+from gpuboost.steps import LineSearchStep, searches
 from gpuboost.theory import Guarantee
 
 THEOREMS = (AllLearners, RandomLearners, RandomGroup, RandomGroups)
@@ -61,9 +63,9 @@ def _step(recipe: Recipe) -> float | None:
         return None
     if recipe.growth.limits.directions is not None:
         return None
-    if getattr(recipe.sampling, "variance_control", "leaf_refit") != "leaf_refit" or recipe.stale_leaves:
+    if declared(SamplingTraits, recipe.sampling).variance_control != "leaf_refit" or recipe.stale_leaves:
         return None
-    if getattr(recipe.step, "searches", False) and loss.convex:
+    if searches(recipe.step) and loss.convex:
         return rate if rate <= 1.0 else None
     curvature = recipe.step.curvature(loss)
     if curvature is None and loss.smoothness is not None and loss.smoothness == loss.strong_convexity:

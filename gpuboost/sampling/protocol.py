@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
 from typing import Any, Protocol, TypeAlias
@@ -16,13 +17,21 @@ Losses: TypeAlias = Callable[[], Array]
 """() -> (n,) float64, the loss of each row as the model stands; computed only if somebody asks"""
 
 
-class Sampling(Protocol):
-    """A row-sampling rule.
+@dataclass(frozen=True, slots=True)
+class SamplingTraits:
+    """Attributes that a row-sampling rule may have, and the values that stand for those that it does not have."""
 
-    It may say of itself that sums over the sample are ``unbiased``, and that its weights 1 / p are ``bounded``:
-    Langevin boosting asks for both. It may also have ``variance_control``, ``lag`` and ``eta``, see
-    ``ImportanceSampling``; and if it ``weighs_losses``, ``draw`` gets a ``Losses`` as its last argument.
-    """
+    unbiased: bool | None = None  # of sums over the sample; None: it is not known. Langevin boosting asks for it,
+    bounded: bool | None = None  # and for this, of the weights 1 / p
+    score: Any = None  # by which rows are drawn, this and the next three as of ``ImportanceSampling``
+    variance_control: str = "leaf_refit"
+    lag: int = 1
+    eta: float = 1.0
+    weighs_losses: bool = False  # if so, ``draw`` gets a ``Losses`` as its last argument
+
+
+class Sampling(Protocol):
+    """A row-sampling rule. It may have any of the ``SamplingTraits`` as attributes."""
 
     def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample: ...
 

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
-from gpuboost.sampling.protocol import Losses, Sampling
+from gpuboost.records import declared
+from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
 from gpuboost.types import Array, Gradients, Sample, Target, Tree
 
 
@@ -96,19 +97,19 @@ class Controlled:
 
 def targets_of(rule: Sampling, *, own_leaves: bool = False) -> Targets:
     """As the rule's ``variance_control`` asks; exact leaf values if it asks for none, or those of ``own_leaves``."""
-    asked: Any = rule
-    match getattr(rule, "variance_control", "leaf_refit"):
+    traits = declared(SamplingTraits, rule)
+    match traits.variance_control:
         case "none":
             return FromSample(rule, own_leaves=True)
         case "node":
-            return Controlled(rule, True, asked.lag, asked.eta)
+            return Controlled(rule, True, traits.lag, traits.eta)
         case "previous_leaf":
-            return Controlled(rule, False, asked.lag, asked.eta)
+            return Controlled(rule, False, traits.lag, traits.eta)
     return FromSample(rule, own_leaves)
 
 
 def _drawn(rule: Any, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
-    if getattr(rule, "weighs_losses", False):
+    if declared(SamplingTraits, rule).weighs_losses:
         drawn: Sample = rule.draw(backend, gradients, key, losses)
     else:
         drawn = rule.draw(backend, gradients, key)

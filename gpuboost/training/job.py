@@ -25,7 +25,9 @@ from gpuboost.data.weights import check_weight
 from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError
 from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
+from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.recipe import Recipe
+from gpuboost.records import declared
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus, with_numbers
 from gpuboost.training.callbacks import Following, Watched
@@ -127,7 +129,7 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
     if isinstance(params.get("execution"), DataParallel):
         return shards_choice(params, place)
     asked, execution = params["device"], params.get("execution")
-    several, learner = hasattr(execution, "leaf_values"), not_on_gpus(params.get("base_learner"))
+    several, learner = declared(ExecutionTraits, execution).has_workers, not_on_gpus(params.get("base_learner"))
     if learner is not None:
         what, instead = f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
     elif several and params.get("base_learner") is not None:

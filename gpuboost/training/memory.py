@@ -19,7 +19,9 @@ from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
 from gpuboost.errors import DeviceError
 from gpuboost.execution.in_turn import in_turn
+from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.recipe import Recipe
+from gpuboost.records import declared
 from gpuboost.training.memory_breakdown import OF_ROWS, PURPOSES, Labelled
 from gpuboost.types import (
     Array,
@@ -71,7 +73,7 @@ def check_room(
     if kept is not None and weight is not None:
         n, weight, group = len(kept), weight[kept], None if group is None else group[kept]
     lists = None if group is None else query_start(group)
-    fewer = "with fewer workers, " if hasattr(recipe.execution, "leaf_values") else ""
+    fewer = "with fewer workers, " if declared(ExecutionTraits, recipe.execution).has_workers else ""
     needed, free = rehearsed(recipe, n, cuts, runtime.sm_count, weight, eval_rows, lists), runtime.free_memory
     if needed.total > free:
         raise DeviceError(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gpuboost.backends.cuda.device.dry_run import Rehearsal
 from gpuboost.backends.cuda.device.plan import Plan, tile_width
-from gpuboost.backends.protocol import Backend, Frontier
+from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import Bench, Work
+from gpuboost.keys import Key
 from gpuboost.types import Candidates, DenseBins, Limits, Sample, Structure, Target, TrainingSet
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
@@ -50,7 +51,7 @@ class Labelled:
     """A backend whose allocations are told apart by the verb that asks for them."""
 
     def __init__(self, machine: Cuda, runtime: Rehearsal) -> None:
-        self._machine, self._runtime, self.name = machine, runtime, machine.name
+        self._machine, self._runtime, self.name, self.offers = machine, runtime, machine.name, machine.offers
         self._plan: Plan | None = None
         self._drawn = 0  # rows that are gathered for a tree
         self._workers: list[Labelled] = []
@@ -64,12 +65,18 @@ class Labelled:
 
         return labelled
 
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Frontier:
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        if key is not None:
+            with self._runtime.purpose("other"):
+                return self._machine.grow(data, target, output, candidates, limits, key)
         room = target.gradients.g.shape[1]
         self._drawn = 0 if target.rows is None else room
         self._plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(candidates.features))
         with self._runtime.purpose("arena"):
-            return self._machine.plant(data, target, output, candidates, limits)
+            return self._machine.grow(data, target, output, candidates, limits)
 
     def benches(self) -> Callable[[], Bench]:
         """Each worker's machine has its allocations told apart, too."""

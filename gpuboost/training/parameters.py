@@ -17,8 +17,10 @@ from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Dynamics, Langevin, NoNoise
 from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection
 from gpuboost.learners.partition import partition
+from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
+from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
 from gpuboost.training.base_learners import base_learner
@@ -230,7 +232,7 @@ def recipe(
 
 def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bins: Any) -> None:
     """Refuse what could only be refused when the data are binned, and with numbers that are not known later on."""
-    groups = getattr(selection, "groups", "feature")
+    groups = declared(SelectionTraits, selection).groups
     if isinstance(groups, tuple):
         partition(groups, n_columns)
     if not isinstance(selection, RandomLearners):

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.capabilities import GPU_SHARDS
 from gpuboost.backends.devices import Choice
+from gpuboost.backends.protocol import Backend
 from gpuboost.data.parquet import ParquetRows
 from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
@@ -125,7 +127,7 @@ def on_its_machine(job: Job) -> Iterator[Job]:
         check_for_gpus(job.recipe)
     with execution.machine(job.threads, on_gpus=on_gpus) as backend:
         choice = Choice(GPUS, f"{job.choice.why}; {backend.why}.") if on_gpus else job.choice
-        yield replace(job, backend=backend, choice=choice)
+        yield replace(job, backend=cast(Backend, backend), choice=choice)
 
 
 def check_for_gpus(recipe: Recipe) -> None:
@@ -140,13 +142,13 @@ def check_for_gpus(recipe: Recipe) -> None:
     """
     from gpuboost.backends.cuda.codegen.formulas import formulas
 
-    refused = {
-        "sampling": "sampled rows" if not isinstance(recipe.sampling, EveryRow) else "",
-        "langevin": "Langevin boosting" if isinstance(recipe.langevin, Langevin) else "",
-        "loss": f"lists of queries ({recipe.loss.name})" if is_list_loss(recipe.loss) else "",
-    }
-    for name, what in refused.items():
-        if what:
+    asked = (
+        ("sampling", GPU_SHARDS.sampling, not isinstance(recipe.sampling, EveryRow), "sampled rows"),
+        ("langevin", GPU_SHARDS.langevin, isinstance(recipe.langevin, Langevin), "Langevin boosting"),
+        ("loss", GPU_SHARDS.list_losses, is_list_loss(recipe.loss), f"lists of queries ({recipe.loss.name})"),
+    )
+    for name, offered, needed, what in asked:
+        if needed and not offered:
             raise RecipeError(
                 f"{name}: {ON_GPUS}; {what} only with device='cpu'. Use that, or execution=None, where one GPU does it."
             )

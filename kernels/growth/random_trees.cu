@@ -1,4 +1,4 @@
-// random_structure: a tree whose shape is drawn, and what is counted in it afterwards; as backends/numerics/random_trees.py. In
+// grow with a key: a tree whose shape is drawn, and what is counted in it afterwards; as backends/numerics/random_trees.py. In
 // front: common.cuh, philox.cuh, tree.cuh.
 
 // Evenly from 0 to bound - 1.

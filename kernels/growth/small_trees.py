@@ -7,7 +7,7 @@ no step is worth sharing among threads.
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
-from gpuboost.kernels.common.nodes import BEGIN, END, LEFT, OPEN, RIGHT, STATE
+from gpuboost.kernels.common.nodes import BEGIN, END
 from gpuboost.kernels.growth import partition
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import split
@@ -21,7 +21,7 @@ def grow(
     features, starts, row_start, cells, packed, rows, narrow_rows, scratch, histograms, spare, counts, n_bins, kinds,
     kinds_of_some, defaults, units, rule, root, by_node, slots, columns, default, column_start, row, column_bin, buffer,
     drawn, n_bins_of_all, kinds_of_all, scratch_rows, chosen, max_leaves, max_depth, least_rows, most_summed,
-    most_searched, ends, left,
+    most_searched, left,
 ):  # fmt: skip
     """From one step of a level until another one, or ON level by level, until nothing is left or a step is large.
 
@@ -31,14 +31,13 @@ def grow(
     SEARCH until SPLIT: features [first, last) of ``split.search``, the case ``general=None``.
     Otherwise ``part`` is 0; ``gains``, ``found`` and ``left_sets`` are read only if the first step is to split.
     kinds_of_some: ``kinds``, or None if none is categorical. most_summed, most_searched: the rows and the nodes from
-    which on a step is large. ends: how many nodes there were before each level's children; left (.., 3) int64: the
-    fresh pairs that are left to search; both long enough for all.
+    which on a step is large. left (.., 3) int64: the fresh pairs that are left to search, long enough for all.
 
-    Returns the number of nodes, how many such pairs there are, and how many levels were split. If there are none, there
-    may be open nodes left for which there was no room in the tables. No array is returned: the Python code that numba
-    runs to make one is where an interrupt would be lost, and end in a SystemError.
+    Returns the number of nodes, and how many such pairs there are. If there are none, there may be open nodes left for
+    which there was no room in the tables. No array is returned: the Python code that numba runs to make one is where an
+    interrupt would be lost, and end in a SystemError.
     """
-    levels, leaves, t = 0, (n_nodes + 1) // 2, features.shape[0]
+    leaves, t = (n_nodes + 1) // 2, features.shape[0]
     while True:
         if step == BUILD:
             at = histogram.build(
@@ -46,7 +45,7 @@ def grow(
                 scratch[part], histograms, spare[part],
             )  # fmt: skip
             if until == SEARCH:
-                return at, 0, levels
+                return at, 0
             shared = np.empty((fresh.shape[0], 0), np.int64)
         if step <= SEARCH:
             if until != SPLIT:
@@ -58,21 +57,20 @@ def grow(
                 narrow_rows, first, last, None, root, by_node, gains, found, left_sets,
             )  # fmt: skip
             if until == SPLIT:
-                return n_nodes, 0, levels
+                return n_nodes, 0
         split.pick(fresh, node, gain, left_set, features, kinds, gains, found, left_sets, slots)
         count = partition.choose(node, n_nodes, gain, max_leaves - leaves, chosen)
         here = chosen[:count]
         deeper = partition.count_above(node, here, max_depth - 1)
         if count == 0 or deeper > slots[0] or n_nodes + 2 * count > node.shape[0]:
-            return n_nodes, 0, levels
-        ends[levels] = n_nodes
+            return n_nodes, 0
         fresh = np.empty((count, 3), np.int64)
         n_nodes, pairs = partition.split_alone(
             columns, default, column_start, row, column_bin, buffer, drawn, here, node, left_set, n_bins_of_all,
             kinds_of_all, rows, scratch_rows, n_nodes, slots, max_depth, least_rows, rule[1], units[1],
             np.empty((1, count), np.int64), fresh,
         )  # fmt: skip
-        fresh, levels, leaves = fresh[:pairs], levels + 1, leaves + count
+        fresh, leaves = fresh[:pairs], leaves + count
         step, first, last = BUILD, 0, rows.shape[0]
         smaller = 0
         for i in range(pairs):
@@ -80,13 +78,4 @@ def grow(
         if pairs == 0 or smaller >= most_summed or 2 * pairs >= most_searched:
             for i in range(pairs):  # of a whole slice numba would compile the error message as well, for seconds
                 left[i, 0], left[i, 1], left[i, 2] = fresh[i, 0], fresh[i, 1], fresh[i, 2]
-            return n_nodes, pairs, levels
-
-
-@kernel
-def cut_back(node, end):
-    """Nodes [0, end) as they were before those from ``end`` on were made."""
-    for v in range(end):
-        if node[v, LEFT] >= end:
-            node[v, STATE] = OPEN
-            node[v, LEFT] = node[v, RIGHT] = 0
+            return n_nodes, pairs

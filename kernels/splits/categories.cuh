@@ -1,4 +1,4 @@
-// best_splits for a categorical feature: which set of its bins goes left. By one warp, in scratch of its own.
+// Split search for a categorical feature: which set of its bins goes left. By one warp, in scratch of its own.
 
 struct Ends {
     f64 ratio[CELLS];                  // NaN where a bin takes no part

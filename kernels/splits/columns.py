@@ -1,4 +1,4 @@
-"""best_splits for wide sparse data: every column is read once for all nodes of a level, and no histogram is kept.
+"""Split search for wide sparse data: every column is read once for all nodes of a level, and no histogram is kept.
 
 Where there are about as many cells as stored entries, most cells of a small node are empty, and clearing, subtracting
 and searching them costs more than the entries themselves. So the entries of a column, sorted by bin, are passed in

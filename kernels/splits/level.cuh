@@ -1,4 +1,4 @@
-// best_splits for symmetric trees: the histogram that the nodes of a level have together, and what candidates gain at one
+// Split search for symmetric trees: the histogram that the nodes of a level have together, and what candidates gain at one
 // node of it. Candidates are numbered in the order in which they compete: 2 * bin + side for cuts, the bin for one against
 // the rest, 32 * end + i for sets of sorted categories.
 

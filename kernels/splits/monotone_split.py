@@ -1,4 +1,4 @@
-"""best_splits under monotonic constraints. Definition: ``reference_splits.best_split`` with ``bounds.Within``.
+"""Split search under monotonic constraints. Definition: ``reference_splits.best_split`` with ``bounds.Within``.
 
 A kernel of its own, so that trees without constraints neither pass bounds around nor wait for what reads them.
 """

@@ -1,4 +1,4 @@
-// best_splits: complete the histograms of the last level's children and find the best split of each. A team of warps to
+// Split search: complete the histograms of the last level's children and find the best split of each. A team of warps to
 // a line and feature (teams.cuh), of which one searches the child's cells and one its sibling's; the last warp of a node
 // takes the best feature, the last block of all chooses which nodes are split.
 //

@@ -1,4 +1,4 @@
-"""best_splits: the split of each node that gains most. Definition: Reference.best_splits.
+"""Split search: the split of each node that gains most. Definition: ``reference.splits.best_split``.
 
 Sums are integers; a gain is formed from them in float64 by one fixed sequence of operations, so it has one value on
 every machine. Ties: the lowest feature, then the lowest bin, then missing values right.

@@ -7,14 +7,14 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from scipy import sparse as scipy_sparse
-from support.builders import grow, random_case, random_gradients, sparse
+from support.builders import grow, node_bytes, random_case, random_gradients, sparse
 
 from gpuboost import losses
 from gpuboost.backends import get
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
-from gpuboost.growth import DepthWise
+from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.keys import Key
 from gpuboost.losses import Loss
 from gpuboost.types import Candidates, Cuts, Gradients, Limits, Nodes, Sample, Target, TrainingSet
@@ -135,24 +135,31 @@ def test_weighing_takes_the_rows_of_the_sample(backend: Backend, k: int, whole: 
 # the tree
 
 
-def test_growing_verb_by_verb(backend: Backend) -> None:
-    """``partition`` says whether there was anything to split; each call needs the two verbs before it."""
+@pytest.mark.parametrize("growth", [DepthWise, LeafWise, Oblivious])
+def test_a_tree_has_the_leaves_that_it_may(backend: Backend, growth: type[DepthWise]) -> None:
+    """It says for what output it was grown, and at what version; its rows are in the leaves that it sends them to."""
     data = random_case(3, 200, 4, full=True, categorical=0.0).data
     gradients = random_gradients(np.random.default_rng(3), 200, "plain")
-    frontier = backend.plant(data, Target(5, None, gradients), 0, all_features(data), Limits(4, 5))
-    assert frontier.n_leaves == 1
-    for leaves in (2, 3, 4):
-        backend.histograms(frontier)
-        backend.best_splits(frontier)
-        assert backend.partition(frontier, most=1)
-        assert frontier.n_leaves == leaves
-    backend.histograms(frontier)
-    backend.best_splits(frontier)
-    assert not backend.partition(frontier, most=1)
-    found = backend.harvest(frontier, data, Target(5, None, gradients))
-    assert (found.output, found.version) == (0, 5)
-    assert found.nodes.is_leaf.sum() == 4
-    assert found.leaf_of_row.dtype == np.int32
+    target = Target(5, None, Gradients(np.repeat(gradients.g, 2, 0), np.repeat(gradients.h, 2, 0)))
+    for leaves in (1, 2, 4):
+        found = growth(Limits(leaves, 5)).structure(backend, data, target, 1, all_features(data))
+        assert (found.output, found.version) == (1, 5)
+        assert found.nodes.is_leaf.sum() == leaves
+        assert found.leaf_of_row.dtype == np.int32
+        assert np.array_equal(np.bincount(found.leaf_of_row, minlength=2 * leaves - 1) > 0, found.nodes.is_leaf)
+
+
+def test_with_a_key_the_gradients_are_not_looked_at(backend: Backend) -> None:
+    data, rng = random_case(3, 200, 4).data, np.random.default_rng(3)
+    found = [
+        backend.grow(
+            data, Target(5, None, random_gradients(rng, 200, "plain")), 0, all_features(data), Limits(8, 3), Key.root(1)
+        )
+        for _ in range(2)
+    ]
+    assert node_bytes(found[0].nodes) == node_bytes(found[1].nodes)
+    assert found[0].nodes.is_leaf.sum() == 8
+    assert found[0].blind
 
 
 def test_the_arrays_of_a_tree_have_their_dtypes(backend: Backend) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, TEAMS, grow, random_case, random_gradients, structure_bytes, weighted
 from support.growing_on_device import Device, scales_of
 
-from gpuboost.backends.cuda import frontier, tree
+from gpuboost.backends.cuda import grower, tree
 from gpuboost.backends.cuda.device.plan import Plan, Tuning
 from gpuboost.backends.cuda.device.runtime import Runtime, source
 from gpuboost.backends.prediction.routing import dense_rows, route
@@ -170,7 +170,7 @@ def test_what_is_not_finite_leaves_a_single_leaf() -> None:
     state["error"], state["m"], state["weight"] = 1, 60, 60
     g = np.full((1, 60), np.nan, np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("growing_on_device.scales_of", lambda *_: state.copy())
+        patch.setattr("support.growing_on_device.scales_of", lambda *_: state.copy())
         found = grow(on, DepthWise(Limits(8, 3)), data, Gradients(g, np.abs(g)))
     assert found.nodes.feature.tolist() == [-1]
     assert found.sums is not None
@@ -196,13 +196,9 @@ def test_launches_of_a_tree() -> None:
     for kind, growth in (("depthwise", DepthWise(Limits(256, 8))), ("oblivious", Oblivious(Limits(256, 8)))):
         grow(on, growth, data, gradients)  # compiles, and uploads the candidates
         every = Candidates(np.arange(28, dtype=np.int32))
-        frontier = on.plant(data, Target(0, None, gradients), 0, every, growth.limits)
+        tree = on.planted(data, Target(0, None, gradients), 0, every, growth.limits)
         before = runtime.cp.counts.copy()
-        for _ in range(8):
-            frontier.histograms()
-            frontier.best_splits()
-            assert frontier.partition()
-        frontier.harvest()
+        tree.grow()
         counts[kind] = runtime.cp.counts - before
     shared = {"kernel root_histogram": 1, "kernel route": 8, "kernel list_histogram": 7}
     assert counts["depthwise"] == {**shared, "kernel evaluate": 8}
@@ -267,7 +263,7 @@ def test_levels_beyond_the_static_ones_are_asked_for(monkeypatch: pytest.MonkeyP
     """The same tree, whether the host looks or not."""
     data, gradients = shaped(800, 4, 50)
     for looked_at in (1, 3, 12):
-        monkeypatch.setattr(frontier, "STATIC_LEVELS", looked_at)
+        monkeypatch.setattr(grower, "STATIC_LEVELS", looked_at)
         assert_same(device(), DepthWise(Limits(60, 14)), data, gradients, definition=TEAMS[2])
 
 
@@ -276,11 +272,11 @@ def test_levels_beyond_the_static_ones_are_asked_for(monkeypatch: pytest.MonkeyP
 UNDER_A_SANITIZER = """
 import sys
 import numpy as np
-from builders import grow, random_case, random_gradients
 from emulator import FakeCupy, Schedule
-from growing_on_device import Device
-from gpuboost.backends.cuda.plan import Tuning
-from gpuboost.backends.cuda.runtime import CupyRuntime
+from support.builders import grow, random_case, random_gradients
+from support.growing_on_device import Device
+from gpuboost.backends.cuda.device.plan import Tuning
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.types import Limits
 

@@ -1,4 +1,4 @@
-"""Levels that are grown in one call: the same tree, wherever a call ends and whenever growth is stopped."""
+"""Levels that are grown in one call: the same tree, wherever a call ends."""
 
 from __future__ import annotations
 
@@ -7,40 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders import (
-    TEAMS,
-    assert_same_tree,
-    eager_threads,
-    random_case,
-    random_gradients,
-    sparse,
-    structure_bytes,
-)
+from support.builders import TEAMS, assert_same_tree, eager_threads, grow, random_case, random_gradients
 
 import gpuboost as gb
-from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise
 from gpuboost.kernels.growth import small_trees as kernel
-from gpuboost.types import Candidates, Gradients, Limits, Structure, Target, TrainingSet
+from gpuboost.types import Limits
 
 SIZES = st.sampled_from([1, 8, 50, 200, 10**9])
-
-
-def grown(backend: Backend, data: TrainingSet, gradients: Gradients, limits: Limits, asked: int) -> Structure:
-    """The tree after so many levels, whatever its limits are."""
-    features = np.arange(data.cuts.n_features, dtype=np.int32)
-    target = Target(0, None, gradients)
-    frontier = backend.plant(data, target, 0, Candidates(features), limits)
-    for _ in range(asked):
-        backend.histograms(frontier)
-        backend.best_splits(frontier)
-        if not backend.partition(frontier):
-            break
-    leaves = frontier.n_leaves
-    found = backend.harvest(frontier, data, target)
-    assert leaves == found.nodes.is_leaf.sum()
-    return found
 
 
 @settings(max_examples=60)
@@ -56,14 +30,11 @@ def test_a_call_may_end_after_any_step(
         assert_same_tree(data, DepthWise(Limits(leaves, depth)), random_gradients(np.random.default_rng(seed), n, kind))
 
 
-@pytest.mark.parametrize("asked", [0, 1, 2, 3, 4, 5])
-def test_levels_that_nobody_asked_for_are_not_part_of_the_tree(asked: int) -> None:
-    data = random_case(11, 500, 6).data
-    gradients, limits = random_gradients(np.random.default_rng(2), 500, "plain"), Limits(1000, 5)
-    expected = structure_bytes(grown(Reference(), data, gradients, limits, asked))
-    for bins in (data, sparse(data)):
-        for backend in TEAMS.values():
-            assert structure_bytes(grown(backend, bins, gradients, limits, asked)) == expected
+@pytest.mark.parametrize("depth", [0, 1, 2, 3, 4, 5])
+def test_levels_end_with_the_limits(depth: int) -> None:
+    data, gradients = random_case(11, 500, 6).data, random_gradients(np.random.default_rng(2), 500, "plain")
+    found = assert_same_tree(data, DepthWise(Limits(1000, depth)), gradients)
+    assert found.nodes.is_leaf.sum() > depth
 
 
 def test_a_small_tree_is_grown_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +43,7 @@ def test_a_small_tree_is_grown_in_one_call(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(kernel, "grow", lambda *given: calls.append(1) or compiled(*given))
     data = random_case(12, 300, 6).data
     gradients = random_gradients(np.random.default_rng(3), 300, "plain")
-    found = grown(TEAMS[2], data, gradients, Limits(1000, 5), 5)
+    found = grow(TEAMS[2], DepthWise(Limits(1000, 5)), data, gradients)
     assert found.nodes.is_leaf.sum() > 8
     assert len(calls) == 1
 

@@ -140,7 +140,7 @@ DRAWN: list[tuple[Selection, Growth, bool]] = [  # and whether features may be c
 ]
 
 
-PLAIN = {"signed": False, "random_strength": 0.0}
+PLAIN = {"random_strength": 0.0}
 
 
 @pytest.mark.parametrize(("learners", "growth", "categories"), DRAWN, ids=str)
@@ -148,7 +148,7 @@ PLAIN = {"signed": False, "random_strength": 0.0}
 def test_which_splits_compete_is_drawn_by_the_driver(
     learners: Selection, growth: Growth, categories: bool, weights: str
 ) -> None:
-    """``Candidates.root`` and ``by_node``, ``Limits.signed`` and ``random_strength``."""
+    """``Candidates.root`` and ``by_node``, signed stumps, and ``Limits.random_strength``."""
     case = random_case(5, 400, 5, target="binary", weights=weights, categorical=0.4 if categories else 0.0)
     for sampling in (EveryRow(), UniformSampling(0.6), ImportanceSampling(rate=0.5)):
         recipe = Recipe(losses.Logistic(), 4, 0.5, growth, sampling, learners)

@@ -10,7 +10,7 @@ import numpy as np
 from gpuboost.backends.cuda.device.arena import Arena
 from gpuboost.backends.cuda.device.plan import Plan, Tuning, tile_width
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
+from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
 from gpuboost.backends.numerics.exact_sums import extent
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
@@ -22,7 +22,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Layout:
-    """See ``backends.cuda.frontier.Tiles``."""
+    """See ``backends.cuda.grower.Tiles``."""
 
     rows: Any
     columns: Any
@@ -62,7 +62,7 @@ def _padded(x: Array, room: int) -> Array:
 
 @dataclass
 class Device:
-    """The verbs of growth on a runtime. Arenas are kept, as a backend would keep them."""
+    """``Backend.grow`` on a runtime. Arenas are kept, as a backend would keep them."""
 
     runtime: Runtime
     tuning: Tuning = field(default_factory=Tuning)
@@ -71,9 +71,10 @@ class Device:
     name: str = "device"
     arenas: dict[Any, Arena] = field(default_factory=dict)
 
-    def plant(
+    def planted(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
-    ) -> CudaFrontier:
+    ) -> TreeOnDevice:
+        """A tree before it is grown."""
         runtime, codes = self.runtime, dense_rows(data.bins)
         codes = codes if target.rows is None else codes[target.rows]
         m, room = len(codes), len(codes) + self.spare
@@ -92,27 +93,20 @@ class Device:
             runtime.upload(as_bytes(state)),
             target.rows is not None,
         )
-        return CudaFrontier(self.arenas[key], rows, output, candidates.features)
+        self.arenas[key].compete(candidates.features)
+        return TreeOnDevice(self.arenas[key], rows, output)
 
-    def histograms(self, frontier: CudaFrontier) -> None:
-        frontier.histograms()
-
-    def best_splits(self, frontier: CudaFrontier) -> None:
-        frontier.best_splits()
-
-    def partition(self, frontier: CudaFrontier, most: int | None = None) -> bool:
-        return frontier.partition(most)
-
-    def harvest(self, frontier: CudaFrontier, data: TrainingSet, target: Target) -> Structure:
-        frontier.harvest()
-        state = as_records(self.runtime.download(frontier.state), STATE)[0]
-        nodes = as_records(self.runtime.download(frontier.nodes), NODE)[: state["n_nodes"]]
+    def grow(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Structure:
+        tree = self.planted(data, target, output, candidates, limits)
+        tree.grow()
+        state = as_records(self.runtime.download(tree.state), STATE)[0]
+        nodes = as_records(self.runtime.download(tree.nodes), NODE)[: state["n_nodes"]]
         found = as_nodes(nodes, float(state["unit_h"]))
         if target.rows is not None:
-            return Structure(found, frontier.output, target.version, None, None)
-        leaf_of_row = self.runtime.download(frontier.leaf_of_row)[: data.n_rows]
+            return Structure(found, output, target.version, None, None)
+        leaf_of_row = self.runtime.download(tree.leaf_of_row)[: data.n_rows]
         sums = nodes["sum_g"] * float(state["unit_g"]), nodes["sum_h"] * float(state["unit_h"])
-        return Structure(found, frontier.output, target.version, leaf_of_row, sums)
+        return Structure(found, output, target.version, leaf_of_row, sums)
 
 
 def as_nodes(table: Array, unit_h: float) -> Nodes:

@@ -227,7 +227,7 @@ def test_whether_a_tree_is_of_the_usual_kind() -> None:
     assert is_usual(usual, every, None, 1_000)
     assert not is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, 1_000)
     assert is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, NARROW_ROWS + 1)
-    assert not is_usual(Limits(max_leaves=8, symmetric=True), every, None, NARROW_ROWS + 1)
+    assert not is_usual(Limits(max_leaves=8, growth="oblivious"), every, None, NARROW_ROWS + 1)
     assert not is_usual(Limits(max_leaves=8, directions=(1, 0, 0)), every, None, 1_000)
     assert not is_usual(usual, every, columns, 1_000)
     assert not is_usual(usual, Candidates(every.features, np.zeros((3, 8), np.uint32)), None, 1_000)
@@ -237,8 +237,12 @@ FIT = """
 import sys
 import numpy as np
 import gpuboost as gb
-from gpuboost.backends.cpu_first_fit import HELPER
-from gpuboost.kernels import finished, fixed_point, histogram, levels, partition, split
+from gpuboost.backends.cpu.warm_up import HELPER
+from gpuboost.kernels.common import fixed_point
+from gpuboost.kernels.growth import finished, partition
+from gpuboost.kernels.growth import small_trees as levels
+from gpuboost.kernels.histograms import histogram
+from gpuboost.kernels.splits import split
 
 n, categorical = int(sys.argv[1]), sys.argv[2] == "categorical"
 random = np.random.default_rng(0)

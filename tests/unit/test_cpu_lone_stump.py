@@ -15,13 +15,14 @@ from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.layout import laid_out, marks_of
-from gpuboost.backends.cpu.small_stump import CpuLoneStump, LoneStumps
+from gpuboost.backends.cpu.small_stump import SmallStumps
 from gpuboost.backends.cpu.sums import Scales
 from gpuboost.backends.host.threads import Team
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise
 from gpuboost.kernels.common import fixed_point as kernels
+from gpuboost.kernels.growth import small_stump as kernel
 from gpuboost.keys import Key
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Target, TrainingSet
 
@@ -38,7 +39,7 @@ def training_set(n: int, d: int = 4, *, bins: int = 5, categorical: bool = False
 def test_which_stumps_one_thread_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     data, every = training_set(100), Candidates(np.arange(4, dtype=np.int32))
     for threads in (1, 2):
-        stumps, team = LoneStumps(), Team(threads)
+        stumps, team = SmallStumps(), Team(threads)
         assert stumps.suit(data, every, None, team)
         assert not stumps.suit(data, replace(every, by_node=(2, Key(0))), None, team)
         assert not stumps.suit(data, every.disturbed(1.0, Key(0)), None, team)
@@ -50,12 +51,12 @@ def test_which_stumps_one_thread_grows(monkeypatch: pytest.MonkeyPatch) -> None:
         (cpu_search, "CELLS_PER_THREAD", 24),  # 4 features of 5 bins and one for missing values
     ):
         monkeypatch.setattr(module, name, most)
-        assert not LoneStumps().suit(data, every, None, Team(2))
-        assert LoneStumps().suit(data, every, None, Team(1)), "nobody to share it with"
+        assert not SmallStumps().suit(data, every, None, Team(2))
+        assert SmallStumps().suit(data, every, None, Team(1)), "nobody to share it with"
         monkeypatch.setattr(module, name, most + 1)
-        assert LoneStumps().suit(data, every, None, Team(2))
+        assert SmallStumps().suit(data, every, None, Team(2))
     monkeypatch.setattr(cpu_histograms, "NARROW_ROWS", 99)
-    assert not LoneStumps().suit(data, every, None, Team(1)), "sums of packed gradients could overflow"
+    assert not SmallStumps().suit(data, every, None, Team(1)), "sums of packed gradients could overflow"
 
 
 def test_sparse_stumps_go_by_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,13 +65,22 @@ def test_sparse_stumps_go_by_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> 
     marks, every = marks_of(sparse), Candidates(np.arange(4, dtype=np.int32))
     for more, suit in ((0, False), (1, True)):
         monkeypatch.setattr(cpu_stump, "CELLS_SUMMED_PER_THREAD", int(marks.cost.sum()) // 2 + more)
-        assert LoneStumps().suit(replace(data, bins=sparse), every, marks, Team(2)) is suit
+        assert SmallStumps().suit(replace(data, bins=sparse), every, marks, Team(2)) is suit
 
 
-def test_they_are_planted() -> None:
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry for each stump that one call grows."""
+    made: list[int] = []
+    compiled = kernel.grow
+    monkeypatch.setattr(kernel, "grow", lambda *given: made.append(1) or compiled(*given))
+    return made
+
+
+def test_small_data_take_one_call(calls: list[int]) -> None:
     data, gradients = training_set(100), random_gradients(np.random.default_rng(0), 100, "plain")
-    planted = Cpu(2).plant(data, Target(0, None, gradients), 0, Candidates(np.arange(4, dtype=np.int32)), STUMP)
-    assert isinstance(planted, CpuLoneStump)
+    Cpu(2).grow(data, Target(0, None, gradients), 0, Candidates(np.arange(4, dtype=np.int32)), STUMP)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("ridge", [2.0**61, 2.0**63, 1e30])
@@ -82,7 +92,7 @@ def test_a_ridge_that_the_quick_search_cannot_take(ridge: float) -> None:
     assert len(assert_same_tree(data, DepthWise(limits), gradients).nodes.feature) == 3
 
 
-@pytest.mark.parametrize("limits", [STUMP, replace(STUMP, signed=True), replace(STUMP, min_child_weight=1e9)])
+@pytest.mark.parametrize("limits", [STUMP, replace(STUMP, growth="sign_stump"), replace(STUMP, min_child_weight=1e9)])
 @pytest.mark.parametrize("n", [1, 2, 3, 65, 5000])
 def test_few_rows_and_many(n: int, limits: Limits) -> None:
     rng = np.random.default_rng(n)
@@ -92,7 +102,7 @@ def test_few_rows_and_many(n: int, limits: Limits) -> None:
         assert_same_tree(data, DepthWise(limits), random_gradients(rng, n, "plain", times))
 
 
-def test_columns_of_few_entries_are_not_laid_out() -> None:
+def test_columns_of_few_entries_are_not_laid_out(calls: list[int]) -> None:
     rng, n, thresholds = np.random.default_rng(3), 4000, np.array([0.5, 1.5])
     codes = (rng.integers(1, 4, (n, 3)) * (rng.random((n, 3)) < [0.001, 0.004, 0.01])).astype(np.uint8)
     data = TrainingSet(
@@ -101,8 +111,8 @@ def test_columns_of_few_entries_are_not_laid_out() -> None:
     sparse = as_sparse(data.bins, data.cuts.n_bins, 0)
     assert laid_out(sparse) is None
     gradients, some = random_gradients(rng, n, "plain"), np.arange(2, dtype=np.int32)
-    planted = Cpu(1).plant(replace(data, bins=sparse), Target(0, None, gradients), 0, Candidates(some), STUMP)
-    assert isinstance(planted, CpuLoneStump)
+    Cpu(1).grow(replace(data, bins=sparse), Target(0, None, gradients), 0, Candidates(some), STUMP)
+    assert len(calls) == 1
     assert len(assert_same_tree(data, DepthWise(STUMP), gradients, features=some).nodes.feature) == 3
 
 

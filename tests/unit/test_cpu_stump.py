@@ -22,11 +22,11 @@ from gpuboost.types import Candidates, Cuts, DenseBins, Limits, SparseBins, Trai
     ("given", "suits"),
     [
         ({}, True),
-        ({"signed": True}, True),
+        ({"growth": "sign_stump"}, True),
         ({"max_depth": 2}, False),
         ({"max_leaves": 1}, False),
         ({"min_samples_leaf": 2}, False),
-        ({"symmetric": True}, False),
+        ({"growth": "oblivious"}, False),
     ],
 )
 def test_which_trees_are_grown_as_stumps(given: dict[str, object], suits: bool) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders import TEAMS, grow, random_case, random_gradients
+from support.builders import TEAMS, grow, node_bytes, random_case, random_gradients
 
-from gpuboost.backends.protocol import Backend, Frontier
+from gpuboost.backends.numerics.random_trees import random_nodes
+from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
-from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
+from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
+from gpuboost.keys import Key
 from gpuboost.types import Candidates, Gradients, Limits, Nodes, Target
 
 BACKENDS = [Reference(), TEAMS[2]]
@@ -97,52 +101,59 @@ def test_a_tree_stops_where_nothing_is_left_to_gain(backend: Backend, growth: Gr
     assert nodes.bin[0] == 5
 
 
-class Verbs:
-    """A backend that grants so many splits and notes what it is asked."""
+@dataclass
+class Noting:
+    """A backend that notes what it is asked to grow."""
 
-    name = "verbs"
+    limits: list[Limits] = field(default_factory=list)
 
-    def __init__(self, splits: int) -> None:
-        self.splits, self.asked = splits, []
-
-    def plant(self, *_: object) -> Frontier:
-        self.asked.append("plant")
-        return object()
-
-    def histograms(self, _: Frontier) -> None:
-        self.asked.append("histograms")
-
-    def best_splits(self, _: Frontier) -> None:
-        self.asked.append("best_splits")
-
-    def partition(self, _: Frontier, most: int | None = None) -> bool:
-        self.asked.append(f"partition {most}")
-        self.splits -= 1
-        return self.splits >= 0
-
-    def harvest(self, *_: object) -> str:
-        self.asked.append("harvest")
-        return "structure"
+    def grow(self, data: object, target: object, output: int, candidates: object, limits: Limits) -> tuple[object, ...]:
+        self.limits.append(limits)
+        return data, target, output, candidates
 
 
 @pytest.mark.parametrize(
-    ("growth", "splits", "passes", "most"),
+    ("policy", "grown"),
     [
-        (DepthWise(Limits(64, 3)), 99, 3, None),
-        (DepthWise(Limits(64, 3)), 1, 2, None),
-        (DepthWise(Limits(64, 3)), 0, 1, None),
-        (Oblivious(Limits(64, 3)), 99, 3, None),
-        (Oblivious(Limits(64, 3)), 1, 2, None),
-        (LeafWise(Limits(5, 3)), 99, 4, 1),
-        (LeafWise(Limits(5, 3)), 2, 3, 1),
-        (LeafWise(Limits(1, 3)), 99, 0, 1),
+        (DepthWise, Limits(40, 7, growth="depthwise")),
+        (LeafWise, Limits(40, 7, growth="leafwise")),
+        (Oblivious, Limits(40, 7, growth="oblivious")),
+        (SignStump, Limits(2, 1, growth="sign_stump")),
     ],
 )
-def test_the_verbs_are_called_in_order_until_nothing_splits(
-    growth: Growth, splits: int, passes: int, most: int | None
-) -> None:
+def test_a_policy_names_its_order_in_one_call(policy: type[DepthWise], grown: Limits) -> None:
+    """Whatever the limits that it is made of were for."""
     data = random_case(0, 10, 2).data
     target = Target(0, None, random_gradients(np.random.default_rng(0), 10, "plain"))
-    backend = Verbs(splits)
-    assert growth.structure(backend, data, target, 0, Candidates(np.arange(2, dtype=np.int32))) == "structure"
-    assert backend.asked == ["plant"] + ["histograms", "best_splits", f"partition {most}"] * passes + ["harvest"]
+    every = Candidates(np.arange(2, dtype=np.int32))
+    for before in ("depthwise", "leafwise", "oblivious", "sign_stump"):
+        backend, growth = Noting(), policy(Limits(40, 7, growth=before))
+        assert growth.structure(backend, data, target, 0, every) == (data, target, 0, every)
+        assert backend.limits == [growth.limits] == [grown]
+        assert growth == policy(grown)
+        assert hash(growth) == hash(policy(grown))
+
+
+@pytest.mark.parametrize("policy", [DepthWise, LeafWise, Oblivious])
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_a_limit_of_depth_cuts_the_tree_off(policy: type[DepthWise], depth: int) -> None:
+    """Of a tree with room for all leaves, the nodes down to a depth are those of the tree of that depth."""
+    data = random_case(11, 500, 6).data
+    gradients = random_gradients(np.random.default_rng(2), 500, "plain")
+    for backend in (*BACKENDS, TEAMS[1]):
+        whole, cut = (grow(backend, policy(Limits(1000, d)), data, gradients).nodes for d in (5, depth))
+        assert depths(cut).max() == depth
+        above = depths(whole) < depth
+        assert above.sum() == (depths(cut) < depth).sum()
+        assert sorted(whole.gain[above]) == sorted(cut.gain[depths(cut) < depth])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("policy", [DepthWise, LeafWise, Oblivious, SignStump])
+def test_with_a_key_the_shape_is_random(backend: Backend, policy: type[DepthWise]) -> None:
+    data, growth = random_case(3, 90, 4).data, policy(Limits(8, 3))
+    target = Target(4, None, random_gradients(np.random.default_rng(3), 90, "plain"))
+    every, key = Candidates(np.arange(4, dtype=np.int32)), Key.root(7)
+    found = backend.grow(data, target, 2, every, growth.limits, key)
+    assert (found.output, found.version, found.blind, found.sums) == (2, 4, True, None)
+    assert node_bytes(found.nodes) == node_bytes(random_nodes(data.cuts, every, growth.limits, key / 2))

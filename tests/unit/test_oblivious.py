@@ -246,5 +246,5 @@ def test_a_sample_shapes_the_tree_and_all_rows_fill_its_leaves(backend: Backend)
 def test_limits_are_made_symmetric() -> None:
     limit = Limits(8, 3)
     assert not limit.symmetric
-    assert Oblivious(limit).limits == Limits(8, 3, symmetric=True)
+    assert Oblivious(limit).limits == Limits(8, 3, growth="oblivious")
     assert Oblivious(limit) == Oblivious(Oblivious(limit).limits)

@@ -60,7 +60,7 @@ def test_nodes_of_a_tree_are_drawn_apart_unless_their_level_shares_a_split() -> 
 
 
 def symmetric(leaves: int, depth: int) -> Limits:
-    return Limits(leaves, depth, symmetric=True)
+    return Limits(leaves, depth, growth="oblivious")
 
 
 @pytest.mark.parametrize(

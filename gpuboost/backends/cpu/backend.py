@@ -6,24 +6,25 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cpu import binning as cpu_binning
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import ranking as cpu_lists
 from gpuboost.backends.cpu import sampling as cpu_sampling
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.grower import CpuFrontier
+from gpuboost.backends.cpu.grower import TreeGrower
 from gpuboost.backends.cpu.layout import Columns, Layout, Marks, columns_of, laid_out, layout_of, marks_of
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu.sampled_columns import drawn_columns
-from gpuboost.backends.cpu.small_stump import CpuLoneStump, LoneStumps
+from gpuboost.backends.cpu.small_stump import SmallStumps, grow_small_stump
 from gpuboost.backends.cpu.smoothing import CpuSmoothing
-from gpuboost.backends.cpu.stump import CpuStump
+from gpuboost.backends.cpu.stump import StumpGrower
 from gpuboost.backends.cpu.warm_up import HELPER, load_numba
 from gpuboost.backends.cpu.warm_up_tree import is_usual
 from gpuboost.backends.host.threads import Team, share
@@ -32,7 +33,7 @@ from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.leaf_values import leaf_quantiles, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import Odds
-from gpuboost.backends.numerics.random_trees import counted, random_nodes
+from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.prediction import additive, forest
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.backends.prediction.flat_trees import Programme
@@ -62,9 +63,6 @@ from gpuboost.types import (
     Tree,
 )
 
-Growing: TypeAlias = CpuFrontier | CpuStump | CpuLoneStump
-"""A tree while it grows: the protocol's Frontier."""
-
 NO_WEIGHT = np.empty(0, np.float64)
 EVERY_ROW = np.empty(0, np.int32)
 SMALL = 16_384  # rows below which waking another thread costs more than it saves,
@@ -75,6 +73,7 @@ class Cpu:
     """``threads`` is an upper bound; small pieces of work are done by the caller alone."""
 
     name = "cpu"
+    offers = Capabilities()
 
     def __init__(self, threads: int = 1) -> None:
         self._team = Team(threads)
@@ -84,7 +83,7 @@ class Cpu:
         self._columns = Last(partial(columns_of, team=self._team))
         self._full_columns, self._marks = Last(laid_out), Last(marks_of)
         self._last_lists: cpu_lists.Lists | None = None
-        self._scales, self._lone_stumps = cpu_sums.Scales(), LoneStumps()
+        self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._forests, self._explainers, self._additives = Last(forest.Forest.of), Last(Explainer.of), Last(_additive)
 
@@ -177,38 +176,16 @@ class Cpu:
 
     # the tree
 
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Growing:
-        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
-        some_cuts = some_cuts or candidates.noise is not None or limits.directions is not None
-        if target.rows is None and limits.directions is None and cpu_stump.suits(limits):
-            found = self._stump(data, target.gradients, output, candidates, limits, some_cuts=some_cuts)
-            if found is not None:
-                return found
-        return self._tree(data, target, output, candidates, limits, None if some_cuts else self._columns_of(data))
-
-    def histograms(self, frontier: Growing) -> None:
-        frontier.build_histograms()
-
-    def best_splits(self, frontier: Growing) -> None:
-        frontier.seek_splits()
-
-    def partition(self, frontier: Growing, most: int | None = None) -> bool:
-        return frontier.split(most)
-
-    def harvest(self, frontier: Growing, data: TrainingSet, target: Target) -> Structure:
-        every = target.rows is None  # the leaves of others are found later, with those of all rows
-        leaf_of_row = frontier.settle(wanted=every)
-        nodes = frontier.nodes()
-        self._workspaces.append(frontier.workspace)
-        own = not target.noisy and (every or target.own_leaves)
-        sums = frontier.sums() if own else None
-        return Structure(nodes, frontier.output, target.version, leaf_of_row if every else None, sums)
-
-    def random_structure(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
-    ) -> Structure:
-        nodes = random_nodes(data.cuts, candidates, limits, key / output)
-        return Structure(nodes, output, target.version, None, None, blind=True)
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        if key is not None:
+            return random_structure(data, target, output, candidates, limits, key)
+        workspace = self._free_workspace()
+        structure = self._grown(data, target, output, candidates, limits, workspace)
+        self._workspaces.append(workspace)
+        return structure
 
     def leaf_values(
         self,
@@ -310,31 +287,44 @@ class Cpu:
 
     # parts of the above
 
+    def _grown(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        workspace: Workspace,
+    ) -> Structure:  # fmt: skip
+        """The tree, grown in the way that suits it: as a stump, by sorted columns or by histograms."""
+        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
+        some_cuts = some_cuts or candidates.noise is not None or limits.directions is not None
+        if target.rows is None and limits.directions is None and cpu_stump.suits(limits):
+            stump = self._stump(data, target, output, candidates, limits, workspace, some_cuts=some_cuts)
+            if stump is not None:
+                return stump
+        by_column = None if some_cuts else self._columns_of(data)
+        return self._tree(data, target, output, candidates, limits, by_column, workspace)
+
     def _stump(
-        self, data: TrainingSet, gradients: Gradients, output: int, candidates: Candidates, limits: Limits,
-        *, some_cuts: bool,
-    ) -> CpuStump | CpuLoneStump | None:  # fmt: skip
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        workspace: Workspace, *, some_cuts: bool,
+    ) -> Structure | None:  # fmt: skip
         """None where sorted columns are the way to search, which all cuts must compete for."""
-        marks, workspace = self._marks_of(data.bins), self._free_workspace()
+        marks = self._marks_of(data.bins)
         few = cpu_stump.by_columns(data.bins, marks, candidates)
-        if few and self._lone_stumps.suit(data, candidates, marks, self._team):
+        if few and self._small_stumps.suit(data, candidates, marks, self._team):
             known = marks, self._laid_out(data.bins), self._scales, workspace
-            return CpuLoneStump(data, gradients, output, candidates, limits, *known)
+            return grow_small_stump(data, target, output, candidates, limits, *known)
         if not (few or some_cuts or self._columns_of(data) is None):
-            self._workspaces.append(workspace)
             return None
         some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
         by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
-        bins = by_row, marks, self._laid_out(data.bins), self._scales.of(gradients, output, self._team)
-        return CpuStump(data, gradients, output, candidates, limits, *bins, self._team, workspace)
+        bins = by_row, marks, self._laid_out(data.bins), self._scales.of(target.gradients, output, self._team)
+        return StumpGrower(data, target, output, candidates, limits, *bins, self._team, workspace).grow()
 
     def _tree(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
-        by_column: Columns | None,
-    ) -> CpuFrontier:  # fmt: skip
+        by_column: Columns | None, workspace: Workspace,
+    ) -> Structure:  # fmt: skip
         """by_column: the columns to search without histograms, if that is the way."""
         HELPER.meet(usual=is_usual(limits, candidates, by_column, data.n_rows))
-        workspace, in_parts = self._free_workspace(), partial(self._in_parts, times=ROUNDING)
+        in_parts = partial(self._in_parts, times=ROUNDING)
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, in_parts, workspace)
         m = target.gradients.multiplicity
         weight = len(packed) if m is None else int(m.sum())
@@ -347,9 +337,10 @@ class Cpu:
             by_column = drawn_columns(by_column, target.rows, data.n_rows, self._team, workspace)
         layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
         by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._team, workspace)
-        return CpuFrontier(
+        grower = TreeGrower(
             by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
         )
+        return grower.grow(target)
 
     def _free_workspace(self) -> Workspace:
         """One that no other tree, grown by another thread, is using."""

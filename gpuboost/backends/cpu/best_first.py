@@ -9,39 +9,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.kernels.growth import best_first
-from gpuboost.types import Array
 
 SHARE = 8  # one in so many of the splits to come is made ahead of its turn,
 FEW = 8  # but these may always be
 
 
-class Ahead:
-    """The order of a leaf-wise tree's splits, as far as it is known."""
+def next_splits(tree: NodeTable, most: int) -> tuple[NDArray[np.int64], int]:
+    """The nodes to split now, the one whose turn it is first, and how many splits before it are certain.
 
-    def __init__(self, most: int) -> None:
-        """``most``: splits that the finished tree can have."""
-        self._most, self._certain = most, 0
+    most: splits that the finished tree can have. If none is left to split, the tree has as many as are certain.
+    """
+    order, wanted = np.empty(tree.size, np.int64), np.empty(tree.size, np.int64)
+    _, count, certain = best_first.foresee(tree.node, tree.size, tree.gain, most, order, wanted)
+    to_come = most - certain
+    return wanted[: min(count, max(to_come // SHARE, min(most // SHARE, FEW), 1))], certain
 
-    def knows(self, made: int) -> bool:
-        """Whether split number ``made`` has been made already."""
-        return made < self._certain
 
-    def wanted(self, node: NDArray[np.int64], n_nodes: int, gain: Array) -> NDArray[np.int64]:
-        """The nodes to split now, the one whose turn it is first; none if nothing is left to split."""
-        order, wanted = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
-        _, count, self._certain = best_first.foresee(node, n_nodes, gain, self._most, order, wanted)
-        to_come = self._most - self._certain
-        return wanted[: min(count, max(to_come // SHARE, min(self._most // SHARE, FEW), 1))]
-
-    @staticmethod
-    def in_order(
-        node: NDArray[np.int64], n_nodes: int, gain: Array, left_set: Array, splits: int
-    ) -> tuple[NDArray[np.int64], Array, Array]:
-        """The tables of the tree after so many splits, all of them made: node, gain, left_set."""
-        order, wanted = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
-        best_first.foresee(node, n_nodes, gain, splits, order, wanted)
-        size = 2 * splits + 1
-        new = np.empty((size, node.shape[1]), np.int64), np.empty(size), np.empty((size, 8), np.uint32)
-        best_first.renumber(node[:n_nodes], gain, left_set, order[:splits], *new)
-        return new
+def keep_first(tree: NodeTable, splits: int) -> None:
+    """Leave the tree that it was after so many splits, all of them made, its nodes numbered in their order."""
+    order, wanted = np.empty(tree.size, np.int64), np.empty(tree.size, np.int64)
+    best_first.foresee(tree.node, tree.size, tree.gain, splits, order, wanted)
+    size = 2 * splits + 1
+    new = np.empty((size, tree.node.shape[1]), np.int64), np.empty(size), np.empty((size, 8), np.uint32)
+    best_first.renumber(tree.node[: tree.size], tree.gain, tree.left_set, order[:splits], *new)
+    tree.node, tree.gain, tree.left_set = new
+    tree.size = size

@@ -32,9 +32,11 @@ class RowsByNode:
 
     def __init__(
         self, bins: Bins, layout: Layout, laid_out: Array | None, rows: NDArray[np.int32], drawn: NDArray[np.int32],
-        team: Team, workspace: Workspace,
+        team: Team, workspace: Workspace | None,
     ) -> None:  # fmt: skip
-        self.bins, self.rows, self.scratch = bins, rows, workspace.array("scratch rows", rows.shape, rows.dtype)
+        """workspace: for what it takes to sort the rows; None if they are sorted elsewhere."""
+        scratch = NO_INTS if workspace is None else workspace.array("scratch rows", rows.shape, rows.dtype)
+        self.bins, self.rows, self.scratch = bins, rows, scratch
         self.layout, self.team, self._laid_out, self._drawn = layout, team, laid_out, drawn
         self._of_all = layout.n_bins_of_all, layout.kinds_of_all
 

@@ -1,4 +1,4 @@
-"""Levels of a small tree, split before they are asked for: one call of ``levels.grow`` does several of them."""
+"""Levels of a small tree: one call of the kernel ``small_trees.grow`` does several of them."""
 
 from __future__ import annotations
 
@@ -23,34 +23,29 @@ NO_RESULTS: Results = np.empty((0, 0)), np.empty((0, 0, 4), np.int64), np.empty(
 
 
 class Levels:
-    """``ahead`` levels of the tree are split already, but not asked for yet."""
+    """What the kernel takes of a tree under way."""
 
     def __init__(
         self, tree: NodeTable, rows: RowsByNode, histograms: Histograms, search: Search, limits: Limits, least_rows: int
     ) -> None:
         """least_rows: that a node needs to be split."""
-        self.ahead = 0
-        self._ends = np.empty(0, np.int64)  # how many nodes there were before each of the last call's levels
         self._tree, self._rows, self._histograms, self._search = tree, rows, histograms, search
         self._limits, self._least_rows = limits, least_rows
 
-    def grow(self, fresh: NDArray[np.int64]) -> tuple[int, NDArray[np.int64]]:
-        """Split this level and those after it, as far as no step is large.
-
-        Answers how many were split, and the fresh pairs that are left to sum and search.
-        """
+    def grow(self, fresh: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Split this level and those after it, as far as no step is large; the fresh pairs left to sum and search."""
         team, tree = self._rows.team, self._tree
         total, summers = self._histograms.summers(tree, fresh)
         searchers, step, results = self._search.searchers(len(fresh)), levels.BUILD, NO_RESULTS
         shared = np.full((len(fresh), summers if summers > 1 else 0), -1, np.int64)
-        left, ends = np.empty((len(tree.node), 3), np.int64), np.empty(len(tree.node), np.int64)
-        given = self._given(fresh, shared, ends, left)
+        left = np.empty((len(tree.node), 3), np.int64)
+        given = self._given(fresh, shared, left)
         if summers > 1 or searchers > 1:
             step = levels.SEARCH
 
             def sum_rows(part: int) -> None:
                 own = share(total, part, summers) if summers > 1 else (0, len(self._rows))
-                at, _, _ = levels.grow(levels.BUILD, levels.SEARCH, part, *own, *NO_RESULTS, *given)
+                at, _ = levels.grow(levels.BUILD, levels.SEARCH, part, *own, *NO_RESULTS, *given)
                 if at >= 0:
                     shared[at, part] = part
 
@@ -63,25 +58,8 @@ class Levels:
                 levels.grow(levels.SEARCH, levels.SPLIT, part, *bounds[part : part + 2], *results, *given)
 
             team.run_parts(searchers, search)
-        tree.size, pairs, made = levels.grow(step, levels.ON, 0, 0, len(self._rows), *results, *given)
-        self.ahead, self._ends = max(made - 1, 0), ends[:made]
-        return made, left[:pairs]
-
-    def next(self) -> None:
-        """One of them is asked for."""
-        self.ahead -= 1
-
-    def n_leaves(self) -> int:
-        """As many as there are after the levels that were asked for."""
-        nodes = self._ends[-self.ahead] if self.ahead else self._tree.size
-        return (int(nodes) + 1) // 2
-
-    def cut_back(self) -> None:
-        """Forget those that nobody asked for."""
-        if self.ahead:
-            self._tree.size = 2 * self.n_leaves() - 1
-            levels.cut_back(self._tree.node, self._tree.size)
-            self.ahead = 0
+        tree.size, pairs = levels.grow(step, levels.ON, 0, 0, len(self._rows), *results, *given)
+        return left[:pairs]
 
     def _room_for_results(self, pairs: int) -> Results:
         layout, t = self._rows.layout, len(self._rows.layout.features)
@@ -89,7 +67,7 @@ class Levels:
         return np.zeros((2 * pairs, t)), np.empty((2 * pairs, t, 4), np.int64), sets
 
     def _given(
-        self, fresh: NDArray[np.int64], shared: NDArray[np.int64], ends: NDArray[np.int64], left: NDArray[np.int64]
+        self, fresh: NDArray[np.int64], shared: NDArray[np.int64], left: NDArray[np.int64]
     ) -> tuple[object, ...]:
         """What all calls of one kernel get."""
         tree, rows, layout, search = self._tree, self._rows, self._rows.layout, self._search
@@ -102,5 +80,5 @@ class Levels:
             histograms.of, histograms.spare, histograms.counts, layout.n_bins, layout.kinds,
             layout.kinds if layout.some_categorical else None, layout.defaults, search.units, search.rule, search.root,
             NO_FEATURES, histograms.slots, *rows.columns(), layout.n_bins_of_all, layout.kinds_of_all, rows.scratch,
-            tree.chosen, limits.max_leaves, limits.max_depth, self._least_rows, least_rows, least_nodes, ends, left,
+            tree.chosen, limits.max_leaves, limits.max_depth, self._least_rows, least_rows, least_nodes, left,
         )  # fmt: skip

@@ -29,7 +29,7 @@ NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
 
 
 class Search:
-    """What decides about splits. ``each``, ``shared`` and ``by_column`` find those of the fresh nodes.
+    """What decides about splits. ``nodes`` and ``by_column`` find those of the fresh nodes.
 
     ``plain``: whether ``best_cut`` will do for all nodes: small data need not wait for the kernel of the other cases.
     """
@@ -58,6 +58,15 @@ class Search:
         """How many threads are to search so many fresh pairs."""
         parts = self._team.worth(self._layout.n_cells * 2 * pairs, CELLS_PER_THREAD)
         return min(parts, len(self._layout.features))
+
+    @property
+    def independent(self) -> bool:
+        """Whether ``small_trees.grow`` will do: no node waits for others, or for random numbers."""
+        return self.plain and self.by_node is None and self.lots is None and not self._limits.symmetric
+
+    def nodes(self, tree: NodeTable, histograms: Histograms, fresh: NDArray[np.int64]) -> None:
+        """A split for each fresh node: its own, or of a symmetric tree the one that all share."""
+        (self.shared if self._limits.symmetric else self.each)(tree, histograms, fresh)
 
     def each(self, tree: NodeTable, histograms: Histograms, fresh: NDArray[np.int64]) -> None:
         """A split for each fresh node by itself."""

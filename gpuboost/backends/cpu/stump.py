@@ -1,4 +1,4 @@
-"""A tree of one split on the CPU: ``CpuFrontier``'s verbs where the root is all there is to search.
+"""A tree of one split on the CPU, where the root is all there is to search.
 
 No list of rows, no table of nodes, no room for other histograms: of what a round with few candidates costs, that would
 be most. Dense columns are passed from end to end, of sparse ones the stored entries are.
@@ -26,7 +26,7 @@ from gpuboost.kernels.growth import stump
 from gpuboost.kernels.histograms import column_sums
 from gpuboost.kernels.splits import random_strength as contest
 from gpuboost.kernels.splits.narrow_split import MOST_RIDGE
-from gpuboost.types import Array, Bins, Candidates, DenseBins, Gradients, Limits, Nodes, SparseBins, TrainingSet
+from gpuboost.types import Array, Bins, Candidates, DenseBins, Limits, Nodes, SparseBins, Structure, Target, TrainingSet
 
 CELLS_SUMMED_PER_THREAD = 262_144  # below so many values to add a thread is not worth waking,
 ROUTED_PER_THREAD = 131_072  # nor below so many rows to turn to integers, or to route
@@ -48,13 +48,13 @@ def by_columns(bins: Bins, marks: Marks | None, candidates: Candidates) -> bool:
     return bool(2 * stump.stored(marks.cost, candidates.features) < len(bins.row))
 
 
-class CpuStump:
-    """See the protocol's Frontier. ``by_row``: the layout to sum sparse rows by, if not their columns."""
+class StumpGrower:
+    """A stump fitted to all rows. ``by_row``: the layout to sum sparse rows by, if not their columns."""
 
     def __init__(
         self,
         data: TrainingSet,
-        gradients: Gradients,
+        target: Target,
         output: int,
         candidates: Candidates,
         limits: Limits,
@@ -65,7 +65,8 @@ class CpuStump:
         team: Team,
         workspace: Workspace,
     ) -> None:
-        self.output, self.workspace = output, workspace
+        gradients = target.gradients
+        self._target, self._output, self._workspace = target, output, workspace
         self._data, self._laid_out, self._by_row, self._marks = data, laid_out, by_row, marks
         self._limits, self._candidates, self._team = limits, candidates, team
         self._units = 1.0 / scales[0], 1.0 / scales[1]
@@ -74,12 +75,18 @@ class CpuStump:
         self._rows = gradients.g[output], gradients.h[output], m, *scales
         self._narrow = data.n_rows <= cpu_histograms.NARROW_ROWS
         self._found: tuple[int, int, list[int], float, NDArray[np.uint32]] | None = None
-        self._lefts, self._split, self._sought = 0, False, False
+        self._lefts = 0
 
-    def build_histograms(self) -> None:
+    def grow(self) -> Structure:
+        """The finished tree."""
+        self._sum_up()
+        self._search()
+        leaf_of_row = self._routed()
+        sums = (self._sums(0), self._sums(1)) if self._target.gives_leaf_sums else None
+        return Structure(self._nodes(), self._output, self._target.version, leaf_of_row, sums)
+
+    def _sum_up(self) -> None:
         """Turn gradients to integers, and sum what competes."""
-        if self._sought:
-            return
         cuts, features, t = self._data.cuts, self._candidates.features, len(self._candidates.features)
         bins, self._starts, self._n_bins = self._data.bins, np.empty(t + 1, np.uint64), np.empty(t, np.int32)
         self._kinds, self._defaults = np.empty(t, np.uint8), np.empty(t, np.int64)
@@ -100,8 +107,8 @@ class CpuStump:
     def _sum_rows(self, n_cells: int, size: int, build: Callable[..., None]) -> None:
         """By stretches of the rows, each of which has a histogram of its own at first."""
         n, parts = self._data.n_rows, self._team.worth(size, CELLS_SUMMED_PER_THREAD)
-        packed = self.workspace.array("packed", (parts, min(n, column_sums.TILE)), np.int64)
-        sums = self.workspace.array("histogram", (parts, 2 * n_cells), np.int64)
+        packed = self._workspace.array("packed", (parts, min(n, column_sums.TILE)), np.int64)
+        sums = self._workspace.array("histogram", (parts, 2 * n_cells), np.int64)
         totals = np.zeros((parts, cpu_sums.LINE), np.int64)
 
         def add(part: int) -> None:
@@ -116,7 +123,7 @@ class CpuStump:
     def _sum_columns(self, n_cells: int, bins: SparseBins, marks: Marks) -> None:
         """All rows are turned to integers first, since entries lie anywhere; then by stretches of the features."""
         n, features, t = self._data.n_rows, self._candidates.features, len(self._candidates.features)
-        packed = self.workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
+        packed = self._workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
         parts = self._team.worth(n, ROUTED_PER_THREAD)
         totals = np.zeros((parts, cpu_sums.LINE), np.int64)
 
@@ -125,7 +132,7 @@ class CpuStump:
 
         self._team.run_parts(parts, pack)
         self._add_up(totals)
-        self._histogram = self.workspace.array("histogram", (1, 2 * n_cells), np.int64)
+        self._histogram = self._workspace.array("histogram", (1, 2 * n_cells), np.int64)
         pieces, bounds = self._team.worth(stump.stored(marks.cost, features), CELLS_SUMMED_PER_THREAD), [0, t]
         if pieces > 1:
             ends = np.zeros(t + 1, np.int64)
@@ -145,11 +152,8 @@ class CpuStump:
         parts = totals.tolist()
         self._totals = sum(part[0] for part in parts), sum(part[1] for part in parts)
 
-    def seek_splits(self) -> None:
+    def _search(self) -> None:
         """Find the best split."""
-        if self._sought:
-            return
-        self._sought = True
         candidates, limits, t = self._candidates, self._limits, len(self._candidates.features)
         heavy = self._totals[1] > 0 and self._totals[1] * self._units[1] >= 2.0 * limits.min_child_weight
         if not heavy or self._data.n_rows < 2:
@@ -172,7 +176,7 @@ class CpuStump:
             best[part] = stump.search_root(*asked, bounds[part], bounds[part + 1], *to)
 
         self._team.run_parts(parts, search)
-        winner, lots = best[0], candidates.lots(self.output)
+        winner, lots = best[0], candidates.lots(self._output)
         if lots is not None:
             sums = np.array([self._totals])
             contest.keep_winners(gains, sums, candidates.features, lots.deviation, TABLE, *lots.key.words)
@@ -198,13 +202,8 @@ class CpuStump:
         may[0, subset(self._candidates.by_node[0], t, self._candidates.node_key(0))] = True
         return may
 
-    def split(self, most: int | None) -> bool:
-        """Once, if there is something to gain."""
-        now, self._split = self._found is not None and not self._split, True
-        return now
-
-    def settle(self, *, wanted: bool) -> NDArray[np.int32]:
-        """(n,) the leaf of every row. Ends the growth: how many are in each is learned here."""
+    def _routed(self) -> NDArray[np.int32]:
+        """(n,) the leaf of every row. How many are in each is learned here."""
         n = self._data.n_rows
         if self._found is None:
             return np.zeros(n, np.int32)
@@ -232,7 +231,7 @@ class CpuStump:
         self._lefts = sum(lefts)
         return out
 
-    def nodes(self) -> Nodes:
+    def _nodes(self) -> Nodes:
         """The finished tree, once its rows are settled."""
         n, cover = self._data.n_rows, self._sums(1)
         if self._found is None:
@@ -256,10 +255,6 @@ class CpuStump:
             np.array([n, self._lefts, n - self._lefts]),
             sets,
         )
-
-    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(v,) G and H of every node."""
-        return self._sums(0), self._sums(1)
 
     def _sums(self, which: int) -> NDArray[np.float64]:
         """Of g or of h, of every node."""

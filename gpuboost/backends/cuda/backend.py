@@ -1,7 +1,7 @@
 """The CUDA backend: the verbs of ``Backend`` on one GPU, with the bits of ``Reference``.
 
 Each verb hands its arguments to the module of this folder that does the work: ``target``, ``lists``, ``importance`` and
-``control`` before a tree, ``frontier`` and ``random_shape`` for its shape, ``leaves`` and ``line_search`` after it,
+``control`` before a tree, ``grower`` and ``random_shape`` for its shape, ``leaves`` and ``line_search`` after it,
 ``predict`` and ``components``. Most of these are recorded: a training's round is launched verb by verb at first and
 later replayed as one graph (``device.round``).
 
@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
 
 import numpy as np
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
 from gpuboost.backends.cuda.device.arena import Arena
-from gpuboost.backends.cuda.device.inputs import RoundKey
+from gpuboost.backends.cuda.device.inputs import RoundKey, RoundNoise
 from gpuboost.backends.cuda.device.plan import Plan
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.resident import Copies, Resident
@@ -31,7 +31,7 @@ from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.streams import CudaBench, Side
 from gpuboost.backends.cuda.ending import Ending
-from gpuboost.backends.cuda.frontier import CudaFrontier, RowsToGrow
+from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
@@ -67,25 +67,14 @@ from gpuboost.types import (
 )
 
 
-@dataclass(slots=True, eq=False)
-class _Growing:
-    """A tree while it grows. One object per output, so that a round can be done again from its start."""
-
-    frontier: CudaFrontier = field(init=False)
-
-    def histograms(self) -> None:
-        self.frontier.histograms()
-
-    def best_splits(self) -> None:
-        self.frontier.best_splits()
-
-
 class Cuda:
     """One GPU, or what a test puts in its place. With a ``share``, one of several that train together.
 
     ``threads``: of the host, for the equations of components. ``copies``: what arrays of the host have on the device
     already, for one of several streams there.
     """
+
+    offers = Capabilities(worker_streams=True)
 
     def __init__(
         self, runtime: Runtime, share: Share | None = None, threads: int = 1, copies: Copies | None = None
@@ -177,63 +166,28 @@ class Cuda:
 
     # the tree
 
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> _Growing:
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        if key is not None:
+            return self._random_structure(data, target, output, candidates, limits, key)
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
         features, noise = candidates.features, self._targets.strength(candidates.lots(output))
         by_node = self._subsets.drawn(candidates.by_node)
         root = candidates.root if by_node is None else None
         shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, by_node is None
+        own_sums = not target.noisy and (target.own_leaves or gradients.sample is None)
 
         def make() -> Arena:
             plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
             kinds = {"restricted": root is not None, "by_node": by_node is not None}
             return Arena(self._runtime, plan, data.cuts, k, **kinds, share=self._share)
 
-        def work() -> _Growing:
-            rows = self._rows_to_grow(data, gradients, output)
-            lots, chosen = self._targets.lots(noise), self._subsets.draw(by_node, arena.plan.most_nodes, len(features))
-            growing.frontier = CudaFrontier(arena, rows, output, features, lots, root, chosen)
-            return growing
-
-        arena, growing = self._rounds.buffer(shape, make), self._rounds.buffer(("growing", output), _Growing)
+        arena = self._rounds.buffer(shape, make)
         arena.compete(features, root)
-        key = "plant", data, gradients, output, limits, len(features), arena, noise, by_node
-        return self._rounds.verb(key, work)
-
-    def histograms(self, frontier: _Growing) -> None:
-        self._rounds.verb(("histograms", frontier), frontier.histograms)
-
-    def best_splits(self, frontier: _Growing) -> None:
-        self._rounds.verb(("best_splits", frontier), frontier.best_splits)
-
-    def partition(self, frontier: _Growing, most: int | None = None) -> bool:
-        return self._rounds.verb(("partition", frontier, most), lambda: frontier.frontier.partition(most))
-
-    def harvest(self, frontier: _Growing, data: TrainingSet, target: Target) -> Structure:
-        gradients = self._targets.given(target.gradients)
-        drawn = gradients.sample is not None
-        own_sums = not target.noisy and (target.own_leaves or not drawn)
-        wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
-        wait = wait and self._share is None  # rows are counted everywhere before a tree ends
-
-        def work() -> Grown:
-            grown = frontier.frontier
-            grown.harvest(wait)
-            if grown.waits:
-                self._rounds.postpone(Ending(grown))
-            leaf_of_row = None if drawn else grown.leaf_of_row
-            return Grown(grown.nodes, grown.state, gradients, leaf_of_row, grown.output, own_sums)
-
-        grown = self._rounds.verb(("harvest", frontier, gradients, own_sums), work)
-        return cast(Structure, DeviceStructure(grown, target.version))
-
-    def random_structure(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
-    ) -> Structure:
-        gradients, stream = self._targets.given(target.gradients), self._shapes.key(key / output)
-        features = self._shapes.features(data.cuts, candidates)
-        grown = self._random_shape(gradients, features, data.cuts, limits, output, stream)
+        grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, by_node)
         return cast(Structure, DeviceStructure(grown, target.version))
 
     def leaf_values(
@@ -329,6 +283,14 @@ class Cuda:
 
     # parts of the above
 
+    def _random_structure(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
+    ) -> Structure:
+        gradients, stream = self._targets.given(target.gradients), self._shapes.key(key / output)
+        features = self._shapes.features(data.cuts, candidates)
+        grown = self._random_shape(gradients, features, data.cuts, limits, output, stream)
+        return cast(Structure, DeviceStructure(grown, target.version))
+
     @recorded_verb()
     def _random_shape(
         self, gradients: DeviceGradients, features: Array, cuts: Cuts, limits: Limits, output: int, key: RoundKey
@@ -336,6 +298,24 @@ class Cuda:
         room = self._shapes.room(cuts, limits, output)
         self._shapes.draw(room, features, cuts, limits, key)
         return Grown(room.nodes, room.state, gradients, None, output, False, blind=True)
+
+    @recorded_verb()
+    def _grow(
+        self, data: TrainingSet, gradients: DeviceGradients, output: int, arena: Arena, n_candidates: int,
+        own_sums: bool, noise: RoundNoise | None, by_node: tuple[int, RoundKey] | None,
+    ) -> Grown:  # fmt: skip
+        """A tree of the candidates that are in the arena, of which there are so many."""
+        rows = self._rows_to_grow(data, gradients, output)
+        lots, chosen = self._targets.lots(noise), self._subsets.draw(by_node, arena.plan.most_nodes, n_candidates)
+        drawn = gradients.sample is not None
+        wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
+        wait = wait and self._share is None  # rows are counted everywhere before a tree ends
+        grower = TreeOnDevice(arena, rows, output, lots, chosen)
+        grower.grow(wait)
+        if grower.waits:
+            self._rounds.postpone(Ending(grower))
+        leaf_of_row = None if drawn else grower.leaf_of_row
+        return Grown(grower.nodes, grower.state, gradients, leaf_of_row, output, own_sums)
 
     def _side(self) -> Side:
         return Side(self, self._runtime, self._rounds)

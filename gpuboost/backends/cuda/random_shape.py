@@ -1,4 +1,4 @@
-"""Trees whose shape is drawn on the device: the verb ``random_structure``, and what is counted in them afterwards."""
+"""Trees whose shape is drawn on the device: ``grow`` with a key, and what is counted in them afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape of a tree by chance alone: the definition of ``random_structure``, and what is counted afterwards.
+"""The shape of a tree by chance alone: the definition of ``grow`` with a key, and what is counted afterwards.
 
 A law of shapes that does not know the gradients (docs/theory/langevin.md): every split takes each feature with equal
 probability, and each cut of it; what is missing goes left or right, evenly. Cuts are quantiles, so rows are parted
@@ -14,7 +14,15 @@ import numpy as np
 
 from gpuboost.backends.numerics.random_numbers import uniform_bits
 from gpuboost.keys import Key
-from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes
+from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target, TrainingSet
+
+
+def random_structure(
+    data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
+) -> Structure:
+    """A tree of ``random_nodes`` of stream ``key / output``; its rows are still to be routed, counted and summed."""
+    nodes = random_nodes(data.cuts, candidates, limits, key / output)
+    return Structure(nodes, output, target.version, None, None, blind=True)
 
 
 def random_nodes(cuts: Cuts, candidates: Candidates, limits: Limits, key: Key) -> Nodes:

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.exact_sums import fixed_order_sum, integers
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import Odds
 from gpuboost.backends.numerics.random_numbers import gaussian_of, uniform_bits
-from gpuboost.backends.numerics.random_trees import counted, random_nodes
+from gpuboost.backends.numerics.random_trees import counted
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition
 from gpuboost.backends.reference import growth as reference_growth
 from gpuboost.backends.reference import ranking as reference_lists
 from gpuboost.backends.reference import sampling as reference_sampling
-from gpuboost.backends.reference.growth import Frontier
 from gpuboost.backends.reference.smoothing import ReferenceSmoothing
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
@@ -49,6 +49,7 @@ class Reference:
     """The backend that defines the others."""
 
     name = "reference"
+    offers = Capabilities()
 
     # the data, once
 
@@ -136,26 +137,11 @@ class Reference:
 
     # the tree
 
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Frontier:
-        return reference_growth.plant(data, target, output, candidates, limits)
-
-    def histograms(self, frontier: Frontier) -> None:
-        reference_growth.histograms(frontier)
-
-    def best_splits(self, frontier: Frontier) -> None:
-        reference_growth.best_splits(frontier)
-
-    def partition(self, frontier: Frontier, most: int | None = None) -> bool:
-        return reference_growth.partition(frontier, most)
-
-    def harvest(self, frontier: Frontier, data: TrainingSet, target: Target) -> Structure:
-        return reference_growth.harvest(frontier, data, target)
-
-    def random_structure(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
-    ) -> Structure:
-        nodes = random_nodes(data.cuts, candidates, limits, key / output)
-        return Structure(nodes, output, target.version, None, None, blind=True)
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        return reference_growth.grow(data, target, output, candidates, limits, key)
 
     def leaf_values(
         self,

@@ -1,4 +1,7 @@
-"""The verbs that grow a tree, as ``Reference`` has them; what each is to do says ``backends.protocol``."""
+"""Tree growth by definition: depth-wise, leaf-wise, oblivious and random.
+
+Every other machine is held to these trees, bit for bit: ``grow`` is ``Backend.grow``.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,84 @@ import numpy as np
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.numerics.feature_subsets import subset
 from gpuboost.backends.numerics.monotone import FREE, Within, of_features
+from gpuboost.backends.numerics.random_trees import random_structure
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference.splits import Split, best_split, shared_splits
+from gpuboost.keys import Key
 from gpuboost.types import Array, Candidates, Gradients, Limits, Nodes, Structure, Target, TrainingSet
 
+Histograms = dict[int, Array]
+"""feature: (b + 1, 3) int64 of g, h, count"""
 
-@dataclass
+
+def grow(
+    data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key | None = None
+) -> Structure:
+    """See ``Backend.grow``."""
+    if key is not None:
+        return random_structure(data, target, output, candidates, limits, key)
+    tree = GrowingTree.root_of(data, target, output, candidates, limits)
+    {"depthwise": depth_wise, "sign_stump": depth_wise, "leafwise": leaf_wise, "oblivious": oblivious}[limits.growth](
+        tree
+    )
+    return tree.structure(data, target)
+
+
+def depth_wise(tree: GrowingTree) -> None:
+    """Split every node of a level before any of the next; where leaves run out, those that gain most come first."""
+    level = tree.nodes[:]
+    while level:
+        for node in level:
+            node.split = tree.best_split(node)
+        chosen = tree.gaining_most(level)[: tree.room]
+        level = [child for node in sorted(chosen, key=lambda node: node.number) for child in tree.split(node)]
+
+
+def leaf_wise(tree: GrowingTree) -> None:
+    """Split the leaf that gains most, wherever it is. Equal gains: the older node first."""
+    leaves = tree.nodes[:]
+    leaves[0].split = tree.best_split(leaves[0])
+    while tree.room and (open_leaves := tree.gaining_most(leaves)):
+        chosen = open_leaves[0]
+        leaves.remove(chosen)
+        for child in tree.split(chosen):
+            child.split = tree.best_split(child)
+            leaves.append(child)
+
+
+def oblivious(tree: GrowingTree) -> None:
+    """Split all nodes of a level that may be, by the one split that gains most in sum; a whole level or none of it."""
+    level = tree.nodes[:]
+    while level:
+        tree.share_a_split([node for node in level if tree.may_split(node)])
+        chosen = [node for node in level if node.split is not None]
+        if len(chosen) > tree.room:
+            break
+        level = [child for node in chosen for child in tree.split(node)]
+
+
+@dataclass(eq=False)
 class Node:
     """A node of the tree under way."""
 
+    number: int
     rows: Array  # (.,) int64, positions in the target's rows
     g: int  # exact sums
     h: int
     depth: int
-    split: Split | None = None
-    sought: bool = False
-    histogram: dict[int, Array] = field(default_factory=dict)  # feature: (b + 1, 3) int64 of g, h, count
+    bounds: tuple[float, float] = FREE  # of the leaf values below, if there are constraints
+    split: Split | None = None  # the best one, if any gains
     left: int = 0
     right: int = 0
-    bounds: tuple[float, float] = FREE  # of the leaf values below, if there are constraints
+
+    @property
+    def totals(self) -> tuple[int, int, int]:
+        return self.g, self.h, len(self.rows)
 
 
 @dataclass
-class Frontier:
-    """The tree under way, and what its nodes are split by."""
+class GrowingTree:
+    """The nodes so far, and what they are split by."""
 
     bins: Array  # (m, d) uint8
     n_bins: Array
@@ -43,24 +100,40 @@ class Frontier:
     candidates: Candidates
     limits: Limits
     output: int
-    nodes: list[Node]
     rows_per_h: float
     directions: Array | None  # (d,) int64; None: every feature is free
-    n_leaves: int = 1
+    nodes: list[Node] = field(default_factory=list)
 
-    def within(self, node: Node) -> Within | None:
-        return None if self.directions is None else Within(*node.bounds, self.directions)
+    @classmethod
+    def root_of(
+        cls, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
+    ) -> GrowingTree:
+        """A tree that is its root so far, with the integers of the rows that it learns from."""
+        g, h, units = integers(target.gradients, output)
+        bins = dense_rows(data.bins)
+        tree = cls(
+            bins if target.rows is None else bins[target.rows],
+            data.cuts.n_bins,
+            data.cuts.is_categorical,
+            g,
+            h,
+            units,
+            candidates,
+            limits,
+            output,
+            _weight(target.gradients) / max(int(h.sum()), 1),
+            None if limits.directions is None else of_features(limits.directions, data.cuts),
+        )
+        tree._add(np.arange(len(g)), 0)
+        return tree
 
-    def bounds(self, node: Node) -> list[tuple[float, float]]:
-        """Those of its children, left and right, the sums of which are known."""
-        within, ridge, (unit_g, unit_h) = self.within(node), self.limits.reg_lambda, self.units
-        if within is None:
-            return [FREE, FREE]
-        sides = (self.nodes[node.left], self.nodes[node.right])
-        values = (within.value(side.g * unit_g, side.h * unit_h, ridge) for side in sides)
-        return list(within.children(_split(node).feature, *values))
+    @property
+    def room(self) -> int:
+        """How many more leaves there may be."""
+        return self.limits.max_leaves - (len(self.nodes) + 1) // 2
 
-    def can_split(self, node: Node) -> bool:
+    def may_split(self, node: Node) -> bool:
+        """Whether any split of the node can satisfy the limits."""
         limits = self.limits
         # Several nodes share a split, and so one with a single row may have to: a row of weight 2 is two rows.
         uncounted = limits.symmetric and limits.min_samples_leaf == 1
@@ -71,115 +144,89 @@ class Frontier:
             and node.h * self.units[1] >= 2.0 * limits.min_child_weight
         )
 
+    def best_split(self, node: Node) -> Split | None:
+        """The best split of this node by itself, if any gains."""
+        if not self.may_split(node):
+            return None
+        histograms, cuts = self._competing(node)
+        noise, rest = self.candidates.lots(self.output), (self.n_bins, self.categorical, self.rows_per_h)
+        return best_split(histograms, node.totals, self.units, self.limits, *rest, cuts, noise, self._within(node))
 
-def plant(data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Frontier:
-    """A tree that is its root so far, with the integers of the rows that it learns from."""
-    g, h, units = integers(target.gradients, output)
-    bins = dense_rows(data.bins)
-    root = Node(np.arange(len(g)), int(g.sum()), int(h.sum()), 0)
-    return Frontier(
-        bins if target.rows is None else bins[target.rows],
-        data.cuts.n_bins,
-        data.cuts.is_categorical,
-        g,
-        h,
-        units,
-        candidates,
-        limits,
-        output,
-        [root],
-        _weight(target.gradients) / max(root.h, 1),
-        None if limits.directions is None else of_features(limits.directions, data.cuts),
-    )
-
-
-def histograms(frontier: Frontier) -> None:
-    """Sum the rows of every open node that was not searched yet, feature by feature and bin by bin."""
-    for node in frontier.nodes:
-        if node.sought or not frontier.can_split(node):
-            continue
-        for f in frontier.candidates.features:
-            sums = np.zeros((frontier.n_bins[f] + 1, 3), np.int64)
-            at = frontier.bins[node.rows, f]
-            np.add.at(sums[:, 0], at, frontier.g[node.rows])
-            np.add.at(sums[:, 1], at, frontier.h[node.rows])
-            np.add.at(sums[:, 2], at, 1)
-            node.histogram[int(f)] = sums
-
-
-def best_splits(frontier: Frontier) -> None:
-    """Find what each node with a histogram is best split by; all nodes count as searched then."""
-    f = frontier
-    rest = f.units, f.limits, f.n_bins, f.categorical, f.rows_per_h
-    fresh = [node for node in f.nodes if not node.sought and node.histogram]
-    totals = [(node.g, node.h, len(node.rows)) for node in fresh]
-    if fresh and f.limits.symmetric:
-        of_level = f.candidates.lots(f.output), fresh[0].depth
-        shared = shared_splits([node.histogram for node in fresh], totals, *rest, *of_level)
-        for i, node in enumerate(fresh):
+    def share_a_split(self, level: list[Node]) -> None:
+        """Find the split that all these nodes are to share, if any gains in sum."""
+        if not level:
+            return
+        histograms, totals = [self._histograms(node) for node in level], [node.totals for node in level]
+        noise, rest = self.candidates.lots(self.output), (self.n_bins, self.categorical, self.rows_per_h)
+        shared = shared_splits(histograms, totals, self.units, self.limits, *rest, noise, level[0].depth)
+        for i, node in enumerate(level):
             node.split = shared[i] if shared else None
-    else:
-        for node, own in zip(fresh, totals, strict=True):
-            v = next(i for i, one in enumerate(f.nodes) if one is node)
-            histogram, cuts = _competing(f.candidates, v, node.histogram)
-            lots = f.candidates.lots(f.output)
-            node.split = best_split(histogram, own, *rest, cuts, lots, f.within(node))
-    for node in f.nodes:
-        node.sought, node.histogram = True, {}
 
+    @staticmethod
+    def gaining_most(nodes: list[Node]) -> list[Node]:
+        """Those that have a split, the one that gains most first. Equal gains: the older node first."""
+        return sorted((node for node in nodes if node.split), key=lambda node: (-_split(node).gain, node.number))
 
-def partition(frontier: Frontier, most: int | None = None) -> bool:
-    """Split open nodes, ``most`` of those that gain most; False if there was none. See ``Backend.partition``."""
-    nodes = frontier.nodes
-    open_nodes = [v for v, node in enumerate(nodes) if node.split is not None and not node.left]
-    room = frontier.limits.max_leaves - frontier.n_leaves
-    room = room if most is None else min(most, room)
-    if frontier.limits.symmetric and len(open_nodes) > room:
-        return False  # a level is split as a whole
-    chosen = sorted(sorted(open_nodes, key=lambda v: (-_split(nodes[v]).gain, v))[:room])
-    for v in chosen:
-        node, split = nodes[v], _split(nodes[v])
-        left = split.goes_left(frontier.bins[node.rows, split.feature], int(frontier.n_bins[split.feature]))
-        node.left, node.right = len(nodes), len(nodes) + 1
-        for side in (left, ~left):
-            rows = node.rows[side]
-            nodes.append(Node(rows, int(frontier.g[rows].sum()), int(frontier.h[rows].sum()), node.depth + 1))
-        nodes[node.left].bounds, nodes[node.right].bounds = frontier.bounds(node)
-    frontier.n_leaves += len(chosen)
-    return bool(chosen)
+    def split(self, node: Node) -> tuple[Node, Node]:
+        """Send the node's rows on to two new ones."""
+        split = _split(node)
+        left = split.goes_left(self.bins[node.rows, split.feature], int(self.n_bins[split.feature]))
+        children = self._add(node.rows[left], node.depth + 1), self._add(node.rows[~left], node.depth + 1)
+        node.left, node.right = (child.number for child in children)
+        if (within := self._within(node)) is not None:
+            ridge, (unit_g, unit_h) = self.limits.reg_lambda, self.units
+            values = (within.value(child.g * unit_g, child.h * unit_h, ridge) for child in children)
+            children[0].bounds, children[1].bounds = within.children(split.feature, *values)
+        return children
 
-
-def harvest(frontier: Frontier, data: TrainingSet, target: Target) -> Structure:
-    """The tree as it stands: its nodes, the leaf of each row, and the sums that leaf values may be made of."""
-    nodes = _as_arrays(frontier)
-    sums = (
-        None
-        if target.noisy
-        else (
-            np.array([node.g * frontier.units[0] for node in frontier.nodes]),
-            np.array([node.h * frontier.units[1] for node in frontier.nodes]),
+    def structure(self, data: TrainingSet, target: Target) -> Structure:
+        """The tree as it stands: its nodes, the leaf of each row, and the sums that leaf values may be made of."""
+        sums = (
+            np.array([node.g * self.units[0] for node in self.nodes]),
+            np.array([node.h * self.units[1] for node in self.nodes]),
         )
-    )
-    if target.rows is not None:
-        own = sums if target.own_leaves else None
-        return Structure(nodes, frontier.output, target.version, None, own)
-    leaf_of_row = np.empty(data.n_rows, np.int32)
-    for v, node in enumerate(frontier.nodes):
-        leaf_of_row[node.rows] = v  # children come after their parent and overwrite it
-    return Structure(nodes, frontier.output, target.version, leaf_of_row, sums)
+        leaf_of_row = np.empty(data.n_rows, np.int32)
+        if target.rows is None:
+            for node in self.nodes:
+                leaf_of_row[node.rows] = node.number  # children come after their parent and overwrite it
+        return Structure(
+            _as_arrays(self),
+            self.output,
+            target.version,
+            leaf_of_row if target.rows is None else None,
+            sums if target.gives_leaf_sums else None,
+        )
 
+    def _add(self, rows: Array, depth: int) -> Node:
+        node = Node(len(self.nodes), rows, int(self.g[rows].sum()), int(self.h[rows].sum()), depth)
+        self.nodes.append(node)
+        return node
 
-def _competing(
-    candidates: Candidates, v: int, histogram: dict[int, Array]
-) -> tuple[dict[int, Array], dict[int, Array] | None]:
-    """The histograms of the features that compete at node v, and the cuts by which it may be split, if not all."""
-    if candidates.by_node is not None:
-        count = candidates.by_node[0]
-        drawn = candidates.features[subset(count, len(candidates.features), candidates.node_key(v))]
-        return {int(f): histogram[int(f)] for f in drawn}, None
-    if candidates.root is None or v != 0:
-        return histogram, None
-    return histogram, {int(f): cuts for f, cuts in zip(candidates.features, candidates.root, strict=True)}
+    def _within(self, node: Node) -> Within | None:
+        return None if self.directions is None else Within(*node.bounds, self.directions)
+
+    def _histograms(self, node: Node) -> Histograms:
+        """Sums of the node's rows, feature by feature and bin by bin."""
+        histograms = {}
+        for f in self.candidates.features:
+            sums = np.zeros((self.n_bins[f] + 1, 3), np.int64)
+            at = self.bins[node.rows, f]
+            np.add.at(sums[:, 0], at, self.g[node.rows])
+            np.add.at(sums[:, 1], at, self.h[node.rows])
+            np.add.at(sums[:, 2], at, 1)
+            histograms[int(f)] = sums
+        return histograms
+
+    def _competing(self, node: Node) -> tuple[Histograms, dict[int, Array] | None]:
+        """Histograms of the features that compete at the node, and the cuts by which it may be split, if not all."""
+        candidates, histograms = self.candidates, self._histograms(node)
+        if candidates.by_node is not None:
+            count, key = candidates.by_node[0], candidates.node_key(node.number)
+            drawn = candidates.features[subset(count, len(candidates.features), key)]
+            return {int(f): histograms[int(f)] for f in drawn}, None
+        if candidates.root is None or node.number != 0:
+            return histograms, None
+        return histograms, {int(f): cuts for f, cuts in zip(candidates.features, candidates.root, strict=True)}
 
 
 def _split(node: Node) -> Split:
@@ -187,9 +234,9 @@ def _split(node: Node) -> Split:
     return node.split
 
 
-def _as_arrays(frontier: Frontier) -> Nodes:
-    nodes, made = frontier.nodes, [node.split if node.left else None for node in frontier.nodes]
-    n_bins = frontier.n_bins
+def _as_arrays(tree: GrowingTree) -> Nodes:
+    nodes, made = tree.nodes, [node.split if node.left else None for node in tree.nodes]
+    n_bins = tree.n_bins
     return Nodes(
         feature=np.array([s.feature if s else -1 for s in made], np.int32),
         bin=np.array([s.bin if s else 0 for s in made], np.int32),
@@ -197,7 +244,7 @@ def _as_arrays(frontier: Frontier) -> Nodes:
         left=np.array([node.left for node in nodes], np.int32),
         right=np.array([node.right for node in nodes], np.int32),
         gain=np.array([s.gain if s else 0.0 for s in made], np.float64),
-        cover=np.array([node.h * frontier.units[1] for node in nodes], np.float64),
+        cover=np.array([node.h * tree.units[1] for node in nodes], np.float64),
         count=np.array([len(node.rows) for node in nodes], np.int64),
         left_set=np.array(
             [s.words(n_bins[s.feature]) if s else np.zeros(8, np.uint32) for s in made], np.uint32

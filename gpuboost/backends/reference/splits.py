@@ -1,4 +1,4 @@
-"""The definition of ``best_splits``: every candidate of every feature, one after the other."""
+"""The definition of the split search: every candidate of every feature, one after the other."""
 
 from __future__ import annotations
 

@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial, reduce
 from operator import add
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.capabilities import CPU_SHARDS
 from gpuboost.backends.cpu.layout import layout_of
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.host.threads import Team
@@ -18,17 +19,16 @@ from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import Odds
-from gpuboost.backends.numerics.random_trees import counted, random_nodes
+from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.drawing import draw
 from gpuboost.backends.sharded.extents import Extent, Scales, scales_of
-from gpuboost.backends.sharded.frontier import RowsElsewhere, ShardedFrontier
+from gpuboost.backends.sharded.grower import ShardedGrower
 from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.ordered import joined
 from gpuboost.backends.sharded.piece import Source
 from gpuboost.backends.sharded.quantiles import quantiles
-from gpuboost.errors import DeviceError
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -58,6 +58,7 @@ class Sharded(Machine):
     ``threads`` are the driver's own: to search histograms for splits, and for its own rows.
     """
 
+    offers = CPU_SHARDS
     whole = False  # whether shards must begin where stretches do
     why = "shards compute on CPUs"
 
@@ -146,44 +147,30 @@ class Sharded(Machine):
 
     # the tree
 
-    def plant(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
-    ) -> ShardedFrontier:
-        counts = target.gradients.g.sizes
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        if key is not None:
+            return random_structure(data, target, output, candidates, limits, key)
+        sizes = target.gradients.g.sizes
         scales, weight = self._scales(target.gradients, output)
         tree = next(self._driver.numbers)
         sums = self._driver.ask("sow", tree, target, output, candidates, limits, scales)
         totals = sum(g for g, _ in sums), sum(h for _, h in sums)
         layout = layout_of(self._empty, data.cuts, candidates, by_column=False)
-        workspace = self._workspaces.pop() if self._workspaces else RowsElsewhere()
-        return ShardedFrontier(
-            tree, self._driver.ask, self._driver.tell, self._empty, data.cuts, layout, sum(counts), weight, totals,
+        workspace = self._workspaces.pop() if self._workspaces else Workspace()
+        grower = ShardedGrower(
+            tree, self._driver.ask, self._driver.tell, self._empty, data.cuts, layout, sum(sizes), weight, totals,
             (1.0 / scales[0], 1.0 / scales[1]), limits, output, self._team, workspace, candidates,
         )  # fmt: skip
-
-    def histograms(self, frontier: ShardedFrontier) -> None:
-        frontier.build_histograms()
-
-    def best_splits(self, frontier: ShardedFrontier) -> None:
-        frontier.seek_splits()
-
-    def partition(self, frontier: ShardedFrontier, most: int | None = None) -> bool:
-        return frontier.split(most)
-
-    def harvest(self, frontier: ShardedFrontier, data: TrainingSet, target: Target) -> Structure:
-        (number,), counts = self._driver.ask_and_keep(1, "settle", frontier.tree)
-        leaf_of_row = self._driver.array(number, (data.n_rows,), target.gradients.g.sizes)
-        frontier.counted(reduce(add, counts))
-        own = not target.noisy and (target.rows is None or target.own_leaves)
-        nodes, sums = frontier.nodes(), frontier.sums() if own else None
-        self._workspaces.append(frontier.workspace)
-        return Structure(nodes, frontier.output, target.version, leaf_of_row if target.rows is None else None, sums)
-
-    def random_structure(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
-    ) -> Structure:
-        nodes = random_nodes(data.cuts, candidates, limits, key / output)
-        return Structure(nodes, output, target.version, None, None, blind=True)
+        grower.grow()
+        (number,), counts = self._driver.ask_and_keep(1, "settle", tree)
+        leaf_of_row = self._driver.array(number, (data.n_rows,), sizes)
+        nodes = grower.finished(reduce(add, counts))
+        self._workspaces.append(workspace)
+        leaf_sums = grower.sums() if target.gives_leaf_sums else None
+        return Structure(nodes, output, target.version, leaf_of_row if target.rows is None else None, leaf_sums)
 
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
@@ -208,14 +195,6 @@ class Sharded(Machine):
         found = quantiles(partial(self._total, "rank", residuals, len(tree.value)), len(tree.value), loss.leaf_quantile)
         return replace(tree, value=np.where(tree.nodes.is_leaf, found, 0.0))
 
-    def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
-        raise DeviceError("step: a line search passes over all rows many times, and shards do not; use step='newton'.")
-
-    def length_along(self, *given: Any) -> NoReturn:
-        raise DeviceError("step: a line search passes over all rows many times, and shards do not; use step='newton'.")
-
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
@@ -234,11 +213,6 @@ class Sharded(Machine):
             self._driver.tell("add_routed", scores, tree, factor)
         else:
             self._local.add_tree(scores, tree, factor, bins, cuts)
-
-    def smoothing(self) -> NoReturn:
-        raise DeviceError(
-            "base_learner: shards of DataParallel grow trees, and no other base learners. Use execution=None."
-        )
 
     # parts of the above
 

@@ -144,22 +144,10 @@ class GpuShard(Holder):
 
     # the tree
 
-    def plant(
+    def grow(
         self, gradients: Gradients, version: int, output: int, candidates: Candidates, limits: Limits
-    ) -> tuple[tuple[Any], None]:
-        return (self._cuda.plant(self._data, Target(version, None, gradients), output, candidates, limits),), None
-
-    def histograms(self, frontier: Any) -> None:
-        self._cuda.histograms(frontier)
-
-    def best_splits(self, frontier: Any) -> None:
-        self._cuda.best_splits(frontier)
-
-    def partition(self, frontier: Any, most: int | None) -> bool:
-        return self._cuda.partition(frontier, most)
-
-    def harvest(self, frontier: Any, gradients: Gradients, version: int) -> tuple[tuple[Structure], None]:
-        return (self._cuda.harvest(frontier, self._data, Target(version, None, gradients)),), None
+    ) -> tuple[tuple[Structure], None]:
+        return (self._cuda.grow(self._data, Target(version, None, gradients), output, candidates, limits),), None
 
     def leaf_values(
         self, structure: Structure, gradients: Gradients, limits: Limits, version: int

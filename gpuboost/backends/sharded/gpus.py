@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
 
-from gpuboost.backends.cuda.frontier import STATIC_LEVELS
+from gpuboost.backends.capabilities import GPU_SHARDS
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.sharded.arrays import Distributed
 from gpuboost.backends.sharded.crew import Crew
 from gpuboost.backends.sharded.gpu_shard import Totals
 from gpuboost.backends.sharded.machine import Machine
-from gpuboost.backends.sharded.orders import Growing, HeldStructure, HeldTree, Orders
+from gpuboost.backends.sharded.orders import HeldStructure, HeldTree, Orders
 from gpuboost.backends.sharded.piece import Source
-from gpuboost.errors import DeviceError
+from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
     Array,
@@ -42,10 +42,6 @@ from gpuboost.types import (
 )
 
 UNIT = 4096  # rows: a shard begins where a stretch of the fixed order of summation does
-ACCEPTED = (
-    "With device='cuda', shards of DataParallel grow trees of every growth from all rows (losses of single rows, "
-    "weights, categories, drawn features, eval sets, checkpoints)"
-)
 
 
 class ShardedGpus(Machine):
@@ -54,6 +50,7 @@ class ShardedGpus(Machine):
     ``by``: how the GPUs add up: "nccl", "host" or "alone"; ``why``: the reason, for the report.
     """
 
+    offers = GPU_SHARDS
     whole = True  # shards begin where stretches do
     _driver: Orders
 
@@ -113,38 +110,24 @@ class ShardedGpus(Machine):
         return Gradients(both, both)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
-        return gradients if sample.rows is None else self._refuse("sampling")
+        assert sample.rows is None, "sampling is not offered"
+        return gradients
 
     # the tree
 
-    def plant(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Growing:
-        (number,) = self._driver.keep(1, "plant", target.gradients.g, target.version, output, candidates, limits)
-        return Growing(self._array(number, ()), output, limits.max_depth)
-
-    def histograms(self, frontier: Growing) -> None:
-        self._driver.tell("histograms", frontier.held)
-
-    def best_splits(self, frontier: Growing) -> None:
-        self._driver.tell("best_splits", frontier.held)
-
-    def partition(self, frontier: Growing, most: int | None = None) -> bool:
-        """The first levels are split without asking whether they have nodes; see ``cuda.frontier``."""
-        frontier.level += 1
-        if most is None and frontier.level >= STATIC_LEVELS and frontier.level != frontier.max_depth:
-            return bool(self._driver.ask("partition", frontier.held, most)[0])
-        self._driver.tell("partition", frontier.held, most)
-        return most is None
-
-    def harvest(self, frontier: Growing, data: TrainingSet, target: Target) -> Structure:
-        (number,) = self._driver.keep(1, "harvest", frontier.held, target.gradients.g, target.version)
-        return cast(Structure, HeldStructure(self._array(number, ()), frontier.output, target.version))
+    def grow(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        key: Key | None = None,
+    ) -> Structure:  # fmt: skip
+        assert key is None, "random shapes are not offered"
+        (number,) = self._driver.keep(1, "grow", target.gradients.g, target.version, output, candidates, limits)
+        return cast(Structure, HeldStructure(self._array(number, ()), output, target.version))
 
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
     ) -> tuple[Tree, Array]:  # fmt: skip
-        if noise is not None:
-            self._refuse("langevin")
+        assert noise is None, "noise is not offered"
         grown = cast(HeldStructure, structure)
         tree, leaf_of_row = self._driver.keep(2, "leaf_values", grown.held, gradients.g, limits, version)
         made = HeldTree(self._array(tree, ()), grown.output, grown.version)
@@ -177,45 +160,7 @@ class ShardedGpus(Machine):
             seen = seen.fetched
         self._local.add_tree(scores, seen, factor, bins, cuts)
 
-    # what these shards do not do; the recipe is refused before they start
-
-    def sample(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def draw(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def losses(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def keep(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def node_control(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def leaf_control(self, *given: Any) -> NoReturn:
-        self._refuse("sampling")
-
-    def noise(self, *given: Any) -> NoReturn:
-        self._refuse("langevin")
-
-    def random_structure(self, *given: Any) -> NoReturn:
-        self._refuse("langevin")
-
-    def line_search(self, *given: Any) -> NoReturn:
-        self._refuse("step")
-
-    def length_along(self, *given: Any) -> NoReturn:
-        self._refuse("step")
-
-    def smoothing(self) -> NoReturn:
-        self._refuse("base_learner")
-
     # parts of the above
-
-    def _refuse(self, argument: str) -> NoReturn:
-        raise DeviceError(f"{argument}: {ACCEPTED}, and nothing else. Use device='cpu', or execution=None.")
 
     def _sum_of_losses(self, loss: Loss, scores: Array, *, weighted: bool) -> float:
         return float(self._driver.ask("loss_total", self._held(loss), scores, weighted)[0])

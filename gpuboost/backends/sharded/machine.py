@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.sharded.arrays import Distributed, Driver, is_distributed
 from gpuboost.errors import InputError
@@ -22,6 +23,7 @@ class Machine(ABC):
     """Rows of eval sets and to predict are the driver's own, with ``threads`` of its CPU."""
 
     name = "sharded"
+    offers: Capabilities
 
     def __init__(self, driver: Driver, threads: int) -> None:
         self._local, self._driver = Cpu(threads), driver

@@ -42,16 +42,6 @@ class Orders(Driver):
             self.send()
 
 
-@dataclass(slots=True, eq=False)
-class Growing:
-    """Stands for a frontier."""
-
-    held: Distributed
-    output: int
-    max_depth: int
-    level: int = 0
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldStructure:
     """Stands for a Structure."""

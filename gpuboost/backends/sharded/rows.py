@@ -19,10 +19,10 @@ RULE = [table.FEATURE, table.BIN, table.MISSING_LEFT]
 
 
 class ShardRows:
-    """What of a frontier needs rows: its table holds this shard's rows of each node, and the splits it is told of."""
+    """The part of growth that needs rows. Its table holds this shard's rows of each node, and the splits told to it."""
 
     def __init__(self, rows: RowsByNode, packed: NDArray[np.int64], limits: Limits, workspace: Workspace) -> None:
-        """packed: see ``CpuFrontier``."""
+        """packed: see ``TreeGrower``."""
         self.workspace, self._rows, self._limits = workspace, rows, limits
         self._tree = NodeTable(limits, len(rows))
         self._tree.sow(len(rows), (0, 0), can_split=False)

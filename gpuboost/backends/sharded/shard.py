@@ -202,10 +202,10 @@ class Shard(Holder, Cpu):
 
     def settle(self, tree: int) -> tuple[tuple[Array], Array]:
         """The leaf of each row of the target; answers the rows of each node."""
-        frontier = self._trees.pop(tree)
-        leaf_of_row = frontier.settle()
-        self._workspaces.append(frontier.workspace)
-        return (leaf_of_row,), frontier.count()
+        rows = self._trees.pop(tree)
+        leaf_of_row = rows.settle()
+        self._workspaces.append(rows.workspace)
+        return (leaf_of_row,), rows.count()
 
     def route(self, nodes: Nodes) -> tuple[tuple[Array], None]:
         return (self._route(nodes, self._data.bins, self._data.cuts),), None

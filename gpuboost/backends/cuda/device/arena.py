@@ -23,7 +23,7 @@ STATIC_BYTES = 512  # at least what these kernels have of shared memory besides
 
 
 class Arena:
-    """What a frontier works with.
+    """The memory that trees are grown in.
 
     ``nodes[output]`` (most_nodes,) NODE, as bytes, and ``leaf_of_row[output]`` (n,) int32 hold the last tree of each
     output; ``array`` is scratch that all outputs share: see ``Plan.sizes``.

@@ -1,4 +1,4 @@
-"""A tree while it grows on a device: whole levels at a launch, and nothing that waits for the host.
+"""Growth of a tree on a device: whole levels at a launch, and nothing that waits for the host.
 
     root_histogram                       gradients to integers, sums of every stretch of rows
     for every level:
@@ -55,69 +55,70 @@ class RowsToGrow:
     sampled: bool  # if so, nobody asks for leaf_of_row
 
 
-class CudaFrontier:
-    """The verbs of growth. Every call queues launches and returns at once, unless its text says that it waits."""
+class TreeOnDevice:
+    """A tree to be grown. Launches are queued, and nothing is waited for, unless a method's text says that it waits."""
 
     def __init__(
         self,
         arena: Arena,
         target: RowsToGrow,
         output: int,
-        features: NDArray[np.int32],
         lots: tuple[Any, ...] | None = None,
-        root: NDArray[np.uint32] | None = None,
         chosen: Chosen | None = None,
     ) -> None:
-        """root: the cuts by which it may be split, if not all. lots: what the kernels' ``Lots`` are made of, if gains
-        are compared with noise. chosen: the features that compete in each node, if not all."""
-        self.output, self.nodes, self.leaf_of_row = output, arena.nodes[output], arena.leaf_of_row[output]
+        """lots: what the kernels' ``Lots`` are made of, if gains are compared with noise. chosen: the features that
+        compete in each node, if not all. What competes in the tree, the arena was told: see ``Arena.compete``."""
+        self.nodes, self.leaf_of_row = arena.nodes[output], arena.leaf_of_row[output]
         self.state = target.state
         self._arena, self._target, self._level = arena, target, 0
-        self._planted = self._settled = False
         self.waits = False  # the last level is still to be routed
         self._lots = arena.no_lots if lots is None else lots
         self._chosen = arena.all_compete if chosen is None else (chosen.bits, _int(chosen.words))
         self._grid = arena.plan.sm_count
         self._bins = target.bins.rows.reshape(-1).view(np.uint32)
         self._columns = target.bins.columns.reshape(-1)
-        arena.compete(features, root)
 
-    def histograms(self) -> None:
-        """The root's, if the tree has only a root; else those of the listed children, as far as there is room."""
-        if self._level == 0:
-            self._plant()
-        elif self._level < self._arena.plan.limits.max_depth:
-            self._build(0, self._most_lines())
+    def grow(self, wait: bool = False) -> None:
+        """The whole tree: when what is queued is done, ``nodes``, ``leaf_of_row`` and ``state`` are the finished one.
 
-    def best_splits(self) -> None:
-        """Evaluate the last level's nodes, and choose which are split."""
-        self._evaluate_all(self._most_lines(), LEVEL)
-        if self._arena.plan.limits.symmetric:
-            self._share()
-
-    def partition(self, most: int | None = None) -> bool:
-        """Send the rows to the nodes that were made. Beyond STATIC_LEVELS this waits, to see whether there were any.
-
-        ``most``: None, or 1 for leaf-wise growth, of which this does all that is left, looking at the host in every
-        round. The tree is the one that is grown by one split at a time.
+        It waits where it has to see whether anything is left to split: beyond STATIC_LEVELS, and in leaf-wise growth.
+        wait: where only the last level is left to be routed, ``route_last`` or ``route_and_add`` is to follow.
         """
-        if most is not None:
-            self._grow_best_first()
-            return False
         limits = self._arena.plan.limits
-        self._level += 1
-        last = self._level == limits.max_depth
-        if last and not self._target.sampled:
-            self.waits = True  # for what comes after the tree: see ``ending``
-        else:
-            self._route(first=self._level == 1, last=last)
-        self._settled = last
-        if self._level < STATIC_LEVELS or last:
-            return True
-        return int(self._look()["n_lines"]) > 0
+        self._sum_root()
+        if limits.growth != "leafwise":
+            self._grow_levels()
+        elif limits.max_leaves > 1:
+            self._grow_best_first()
+        if self.waits and not wait:
+            self.route_last()
+        all_levels = limits.growth != "leafwise" and limits.max_depth > 0 and self._level == limits.max_depth
+        if not all_levels and not self._target.sampled:  # the last level's rows are settled as they are routed
+            self._settle()
+
+    def _grow_levels(self) -> None:
+        """Level by level, to ``max_depth``; the first ones without a look whether they have nodes."""
+        max_depth, sampled = self._arena.plan.limits.max_depth, self._target.sampled
+        while self._level < max_depth:
+            if self._level > 0:
+                self._build(0, self._most_lines())
+            self._evaluate_all(self._most_lines(), LEVEL)
+            self._level += 1
+            last = self._level == max_depth
+            if last and not sampled:
+                self.waits = True  # for what comes after the tree: see ``ending``
+            else:
+                self._route(first=self._level == 1, last=last)
+            if self._level >= STATIC_LEVELS and not last and not int(self._look()["n_lines"]):
+                break
 
     def _grow_best_first(self) -> None:
+        """The tree that is grown by one split at a time, by passes over all nodes that may be part of it.
+
+        This waits in every pass, to see whether anything is left to split.
+        """
         arena, a = self._arena, self._arena.array
+        self._evaluate_all(1, LEVEL)
         final, self.nodes, self._level = self.nodes, arena.tried, 1
         arena.runtime.copy(self.nodes[: len(final)], final)
         self._route(first=True, last=False)
@@ -128,21 +129,13 @@ class CudaFrontier:
         arena.finish_tree((self._grid,), (512,), (self.state, self.nodes, final, a["node_of_slot"]))
         self.nodes = final
 
-    def harvest(self, wait: bool = False) -> None:
-        """When what was queued so far is done, ``nodes``, ``leaf_of_row`` and ``state`` are the finished tree.
-
-        wait: where only the last level is left to be routed, ``route_last`` or ``route_and_add`` is to follow.
-        """
+    def _settle(self) -> None:
+        """The leaf of every row, once no node is left to split."""
         arena = self._arena
-        if self.waits and not wait:
-            self.route_last()
-        if not self._planted:  # no level was asked for
-            self._plant()
-        if not self._settled and not self._target.sampled:
-            arena.settle_rows(
-                (ROUTE_BLOCKS * self._grid,), (512,),
-                (self.state, arena.array["slot_of_row"], arena.array["node_of_slot"], self.leaf_of_row),
-            )  # fmt: skip
+        arena.settle_rows(
+            (ROUTE_BLOCKS * self._grid,), (512,),
+            (self.state, arena.array["slot_of_row"], arena.array["node_of_slot"], self.leaf_of_row),
+        )  # fmt: skip
 
     def route_last(self) -> None:
         """The last level."""
@@ -185,9 +178,9 @@ class CudaFrontier:
         state: NDArray[np.void] = as_records(self._arena.runtime.download(self.state), STATE)[0]
         return state
 
-    def _plant(self) -> None:
+    def _sum_root(self) -> None:
         arena, target, plan, a = self._arena, self._target, self._arena.plan, self._arena.array
-        weighted, self._planted = target.multiplicity is not None, True
+        weighted = target.multiplicity is not None
         arena.root_histogram(
             (ROOT_BLOCKS * self._grid,), (512,),
             (
@@ -224,6 +217,8 @@ class CudaFrontier:
             if first:
                 self._build(first, lines)
             self._evaluate(first, min(batch, lines - first), choose if first + batch >= lines else 0)
+        if self._arena.plan.limits.symmetric:
+            self._share()
 
     def _evaluate(self, first: int, lines: int, choose: int) -> None:
         arena, plan, a = self._arena, self._arena.plan, self._arena.array

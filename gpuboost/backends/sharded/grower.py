@@ -1,0 +1,118 @@
+"""Growth of a tree from rows on many machines: their histograms are added up here, and the splits chosen here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cpu.grower import can_split_root, child_rule, chosen_splits
+from gpuboost.backends.cpu.histograms import Histograms
+from gpuboost.backends.cpu.layout import Layout
+from gpuboost.backends.cpu.nodes import NodeTable
+from gpuboost.backends.cpu.partition import RowsByNode
+from gpuboost.backends.cpu.split_search import Search
+from gpuboost.backends.host.threads import Team
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.sharded.rows import RULE, unpacked
+from gpuboost.kernels.common import nodes as table
+from gpuboost.kernels.growth import partition
+from gpuboost.types import Array, Bins, Candidates, Cuts, Limits, Nodes
+
+NO_PAIRS, NO_INTS = np.empty(0, np.int64), np.empty(0, np.int32)
+ALWAYS_WIDE = -1  # rows up to which histograms are narrow: sums of many shards are kept as two integers
+
+Ask = Callable[..., list[Any]]
+"""(method of ``Shard``, arguments after the tree's number) -> the answers"""
+
+
+class ShardedGrower:
+    """A tree whose table is the driver's, and whose rows lie with the shards. ``n_rows`` are those of all shards."""
+
+    def __init__(
+        self,
+        tree: int,
+        ask: Ask,
+        tell: Callable[..., None],
+        empty_bins: Bins,
+        cuts: Cuts,
+        layout: Layout,
+        n_rows: int,
+        weight: int,
+        totals: tuple[int, int],
+        units: tuple[float, float],
+        limits: Limits,
+        output: int,
+        team: Team,
+        workspace: Workspace,
+        candidates: Candidates,
+    ) -> None:
+        self._number, self._ask, self._tell = tree, ask, tell
+        self._limits, self._units, self._layout = limits, np.array(units), layout
+        of_all = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
+        rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, team, None)
+        self._tree = NodeTable(limits, n_rows)
+        can = can_split_root(limits, n_rows, totals[1], units[1])
+        self._fresh = self._tree.sow(n_rows, totals, can_split=can)
+        rows_per_h = weight / max(totals[1], 1)
+        self._search = Search(layout, cuts, limits, candidates, output, self._units, rows_per_h, False, team)
+        self._histograms = Histograms(rows, NO_PAIRS, limits, len(self._tree.node), ALWAYS_WIDE, workspace)
+
+    def grow(self) -> None:
+        """Level by level, or leaf by leaf, as ``limits.growth`` says."""
+        at_once = 1 if self._limits.growth == "leafwise" else self._limits.max_leaves
+        self._find_splits()
+        while len(chosen := chosen_splits(self._tree, self._limits, at_once).copy()):
+            self._split(chosen)
+            self._find_splits()
+
+    def finished(self, counts: NDArray[np.int64]) -> Nodes:
+        """The tree. counts: (v,) rows of each node, which only the shards know."""
+        node = self._tree.node[: self._tree.size]
+        node[:, table.BEGIN], node[:, table.END] = 0, counts
+        return self._tree.finished(self._units, self._layout)
+
+    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(v,) G and H of every node."""
+        return self._tree.sums(self._units)
+
+    def _find_splits(self) -> None:
+        """Add up the shards' histograms of the smaller node of every fresh pair, and find the best splits of both."""
+        fresh, cells, node, histograms = self._fresh, self._layout.n_cells, self._tree.node, self._histograms
+        if not len(fresh):
+            return
+        built, siblings = fresh[:, 0], fresh[:, 1]
+        answers = self._ask("sum_up", self._number, built)
+        slots = node[built, table.SLOT]
+        for i, slot in enumerate(slots):
+            total = sum(unpacked(found[i], cells) for found, _ in answers)
+            histograms.of[slot] = np.reshape(total, -1)
+        if histograms.counts.shape[1]:
+            counts = sum(count for _, count in answers)
+            histograms.counts[slots] = counts
+            some = siblings >= 0
+            histograms.counts[node[siblings[some], table.SLOT]] -= histograms.counts[slots[some]]
+        histograms.shared = np.empty((len(fresh), 0), np.int64)
+        self._search.nodes(self._tree, histograms, fresh)
+        self._fresh = fresh[:0]
+
+    def _split(self, chosen: NDArray[np.int64]) -> None:
+        """Make the children of these nodes, here and with the shards, which sort their rows."""
+        limits, tree, count = self._limits, self._tree, len(chosen)
+        fresh, counts = np.empty((count, 3), np.int64), np.zeros((1, count), np.int64)
+        deeper = tree.node[chosen, table.DEPTH] + 1 < limits.max_depth
+        if deeper.any():
+            counts[0, deeper] = sum(self._ask("sort", self._number, chosen[deeper], *self._told(chosen[deeper])))
+        self._histograms.make_more_room(int(np.count_nonzero(deeper)))
+        tree.lengthen(tree.size + 2 * count)
+        rule = child_rule(limits, self._units[1])
+        tree.size, pairs = partition.bear(chosen, tree.node, tree.size, self._histograms.slots, counts, *rule, fresh)
+        self._fresh = fresh[:pairs]
+        children = tree.node[chosen][:, [table.LEFT, table.RIGHT]]
+        self._tell("bear", self._number, chosen, children, *self._told(chosen))
+
+    def _told(self, nodes: NDArray[np.int64]) -> tuple[Array, Array]:
+        """The splits of these nodes, as shards are told them."""
+        return self._tree.node[nodes][:, RULE], self._tree.left_set[nodes]
