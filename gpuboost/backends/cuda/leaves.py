@@ -130,14 +130,14 @@ class Leaves:
             self._leaf_sums(gradients, output, leaf_of_row, n, capacity, sums)
         if grown.blind:
             self._shapes.count(grown.state, all_rows, grown.nodes, leaf_of_row, n, sums)
-        record = self._record(grown, store)
+        record, table = self._record(grown, store), self._resident.array(TABLE, np.float64)
 
         def worth() -> None:
             self._kernel("leaf_values")(
                 self._by_nodes(capacity), (THREADS,),
                 state=grown.state, all=all_rows, nodes=grown.nodes, sums=sums, other=other,
                 reg_lambda=limits.reg_lambda, one_value=limits.signed, **self._drawn(noise, output),
-                table=self._resident.array(TABLE, np.float64), values=values, **record,
+                table=table, values=values, **record,
             )  # fmt: skip
 
         if ending is not None:
