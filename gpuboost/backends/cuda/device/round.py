@@ -172,6 +172,7 @@ class Round:
         place, self._reserved = self._reserved, self._reserved + count
         if self._reserved > WORDS:
             raise ValueError(f"inputs: there are {WORDS} words, and {self._reserved} are asked for.")
+        self._words[place] = (0,) * count
         return place
 
     def set_inputs(self, place: int, words: tuple[int, ...]) -> None:
@@ -179,7 +180,7 @@ class Round:
         if self._replaying and self._set.get(place, words) != words:
             self._do_after_all()  # a graph sees one value of each
         self._set[place] = words
-        if self._words.get(place) != words:
+        if self._words[place] != words:
             self._words[place], self._dirty = words, True
             self._values[place : place + len(words)] = words
 
