@@ -119,7 +119,7 @@ class Cuda:
     # workers beside it
 
     def benches(self) -> Callable[[], CudaBench]:
-        """What makes places for the workers of a training (``backends.workers``)."""
+        """A function that makes a place for one more worker of a training (``backends.workers``)."""
         server, numbers = self._side(), count()
         return lambda: CudaBench(server, Cuda(self._runtime.beside(), copies=self._resident.copies)._side(), numbers)
 

@@ -52,7 +52,7 @@ class _Grids:
 
 @dataclass(slots=True, eq=False)
 class _Room:
-    """What the fits of one plan need on the device, and where its sums come to the host."""
+    """Device memory for the fits of one plan, and the host memory that its sums are copied to."""
 
     plan: Plan
     number: dict[Grid, int]
@@ -195,7 +195,7 @@ class CudaSmoothing(Penalised):
         return copy
 
     def _drawn(self, given: DeviceGradients, rows: Array | None) -> Array | None:
-        """Where the rows of the target are, on the device; None for all."""
+        """The rows of the target, on the device; None for all."""
         if rows is None:
             return None
         return given.sample.rows if given.sample is not None else self._resident.array(rows, np.int32)
@@ -246,7 +246,7 @@ def _records(grids: Sequence[Grid], wanted: Sequence[int], first_table: list[int
 
 
 def _batches(begins: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
-    """Where the batches of grids begin that a block adds up at once, and how many cells it has near at most."""
+    """First grids of the batches that a block adds up at once, and the most cells that a batch has in shared memory."""
     starts, near = [0], 0
     for i in range(1, len(begins)):
         together = int(begins[i] - begins[starts[-1]])

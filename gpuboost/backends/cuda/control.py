@@ -36,9 +36,9 @@ class Control:
 
     @recorded_verb()
     def keep(self, gradients: DeviceGradients, rounds: int) -> DeviceGradients:
-        """What will have been g, and its scales, that many rounds from now; its curvature is not kept.
+        """Keep g and its scales for so many rounds. The result holds them in the round that comes so much later.
 
-        Between rounds there is nothing to wait for, and it is a copy.
+        Curvature is not kept. Outside of rounds the result is a copy of g.
         """
         (k, n), slots = gradients.g.shape, rounds if self._rounds.is_open else 1
 

@@ -1,4 +1,4 @@
-"""What each round of a training drew: written down on the device, read by the host when the training is over."""
+"""A log of the rows that each round drew: written on the device, read by the host after the training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DrawLog:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of a kernel that draws."""
+        """Arguments of kernels that draw."""
         return {"log": self.ring, "places": self.places, "draws": self.written}
 
     def read(self, to_host: ToHost, numbers: Sequence[int] = ()) -> NDArray[np.void]:
@@ -43,7 +43,7 @@ class DrawLog:
 
 
 def draw_log(runtime: Runtime, rounds: Round) -> DrawLog:
-    """An empty one; between rounds nobody needs more than the last draw."""
+    """An empty log; outside of rounds only the last draw is kept."""
     places = PLACES if rounds.is_open else 1
     return DrawLog(places, runtime.zeros((places, DRAW.itemsize), np.uint8), runtime.zeros(1, np.uint32))
 

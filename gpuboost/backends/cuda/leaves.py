@@ -43,7 +43,7 @@ _QUANTILES = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grown:
-    """What is known of a tree when it has its shape. ``leaf_of_row`` is None if only drawn rows took part."""
+    """A tree with its shape and without leaf values. ``leaf_of_row`` is None if only drawn rows took part."""
 
     nodes: Array  # (most nodes,) NODE, as bytes
     state: Array  # (1,) STATE, as bytes
@@ -295,7 +295,7 @@ class Leaves:
             self._shares.sum(sums)
 
     def _unit(self, weight: Any) -> float:
-        """What real weights are multiplied with to be counted."""
+        """The factor that turns real weights into counts."""
         return weight_scale(weight) if self._shares is None else self._shares.share.unit
 
     def _room(self, name: str, size: int, dtype: Any, output: int) -> Array:

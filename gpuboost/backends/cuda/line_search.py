@@ -1,4 +1,4 @@
-"""Line searches on the device: ``backends.numerics.line_search`` without a look from the host.
+"""Line searches on the device: ``backends.numerics.line_search`` without waiting for the host.
 
 A pass over the rows ends with a step of Newton's method, and one that has nothing left to do ends at once; so as many
 are launched as may be needed. Where leaves have lengths of their own, rows are first brought in the order of leaves.
@@ -42,7 +42,7 @@ class Way:
 
 
 class LineSearch:
-    """How far to go along a tree that is worth ``found.values``, which take the step."""
+    """The length of a step along a tree of leaf values ``found.values``, which are multiplied with it."""
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, leaves: Leaves) -> None:
         self._runtime, self._resident, self._rounds, self._leaves = runtime, resident, rounds, leaves

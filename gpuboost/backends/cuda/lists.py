@@ -1,4 +1,4 @@
-"""List-wise losses on a device: ``reference_lists``'s bits, by ``kernels/gradients/ranking.cu``."""
+"""List-wise losses on a device, with the bits of ``reference.ranking``, by ``kernels/gradients/ranking.cu``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILES = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gra
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lists:
-    """What is the same in every round: q lists of n documents, l of which stand in places that count."""
+    """The part that is the same in every round: q lists of n documents, l of which stand in places that count."""
 
     start: Array  # (q + 1,) int32
     list_of: Array  # (n,) int32

@@ -33,7 +33,7 @@ class CudaMatrix:
 
     @classmethod
     def of(cls, runtime: Runtime, x: Any) -> CudaMatrix:
-        """What lives on the runtime's device. Other numbers than float32 and float64 are converted, there.
+        """A matrix of an array on the runtime's device. Other numbers than float32 and float64 are converted there.
 
         Raises:
             InputError: if x is not two-dimensional, is empty, or does not hold numbers of a known kind.

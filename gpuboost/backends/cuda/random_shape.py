@@ -84,7 +84,7 @@ class RandomShapes:
 
 
 class _Features:
-    """How many features may be drawn, and which, on the device."""
+    """The number of features that may be drawn, and the features, on the device."""
 
     def __init__(self, runtime: Runtime, n_features: int) -> None:
         self._runtime = runtime

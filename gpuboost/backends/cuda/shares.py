@@ -1,4 +1,4 @@
-"""One of several GPUs that hold some rows each of a training set: what it tells the others, and when.
+"""One of several GPUs that hold some rows each of a training set: the sums over all of them, and when they are made.
 
 Every GPU runs the same launches and comes to the same decisions, since what decides is the same everywhere: sums of
 integers over all rows, which are exact in any order, and sums of stretches that lie side by side. Between two launches
@@ -45,13 +45,13 @@ class Collective(Protocol):
     def sum(self, device: Array) -> None: ...
     def max(self, device: Array) -> None: ...
     def abort(self) -> None:
-        """Let whoever waits for this GPU go: it will not come."""
+        """End the waiting of other GPUs for this one, which failed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one GPU has to know of the rows of all. ``first``, the number of its first row, begins a stretch."""
+    """One GPU's rows among those of all. ``first``, the number of its first row, begins a stretch."""
 
     collective: Collective
     first: int
@@ -66,7 +66,7 @@ class Share:
 
 
 class Shares:
-    """What is not of one tree: extents, and other sums."""
+    """Sums over all GPUs that belong to no tree: extents, losses, counts."""
 
     def __init__(self, runtime: Runtime, share: Share) -> None:
         self._runtime, self.share = runtime, share
@@ -109,7 +109,7 @@ class Shares:
 
 
 class SharedTree:
-    """Of trees of one shape: ``sums`` of the lines over all GPUs, and ``here``, the rows of each node on this one."""
+    """For trees of one shape: ``sums`` of the lines over all GPUs, and ``here``, the rows of each node on this one."""
 
     def __init__(self, runtime: Runtime, plan: Plan, share: Share) -> None:
         self._runtime, self._plan, self._share = runtime, plan, share

@@ -1,4 +1,4 @@
-"""Trees that stay on the device until someone asks for them, or their place is needed.
+"""Trees that stay on the device until they are collected, or their place is needed.
 
 A tree's record is its head and its nodes. Records lie in a ring; when half of it is full, that half is fetched in one
 copy, and when its places are needed again the host waits for whatever is under way: once in ``PLACES`` trees.
@@ -107,7 +107,7 @@ class DeviceTree:
 
     @property
     def fetched(self) -> Tree:
-        """What it stands for, when it has been collected."""
+        """The tree on the host, once it has been collected."""
         assert self.host is not None
         return self.host
 

@@ -36,7 +36,7 @@ class Subsets:
         self._kernel, self._key = Kernels(runtime, *_SUBSETS), KeyInput(rounds)
 
     def drawn(self, by_node: tuple[int, Key] | None) -> tuple[int, RoundKey] | None:
-        """How many features a node of the next tree draws, and from which stream."""
+        """The number of features that a node of the next tree draws, and their stream."""
         return None if by_node is None else (by_node[0], self._key.set(by_node[1]))
 
     def draw(self, by_node: tuple[int, RoundKey] | None, most_nodes: int, of: int) -> Chosen | None:

@@ -1,4 +1,4 @@
-"""What trees are fitted to: gradients, their scales, and rows that are drawn. All of it stays on the device."""
+"""Targets of trees: gradients, their scales, and the rows that are drawn. All of it stays on the device."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DeviceRows:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of kernels that measure gradients."""
+        """Arguments of kernels that measure gradients."""
         return {"total_times": self.total, "most": self.most}
 
 

@@ -1,11 +1,11 @@
-"""The records of ``gpuboost/kernels/tree.cuh`` as numpy dtypes: same names, same offsets, no padding.
+"""The records of ``gpuboost/kernels/common/tree.cuh`` as numpy dtypes: same names, same offsets, no padding.
 
 On the device they are plain bytes, a row to a record, since CuPy has no structured dtypes; numpy sees through them on
 the host.
 
 Who writes what, in the order of a round (each array is on the device, one ``State`` and one table of nodes an output):
 
-    target      scale_g .. unit_h, weight, m, wide, error of ``State``; ``error`` is cleared by whoever reads it
+    target      scale_g .. unit_h, weight, m, wide, error of ``State``; ``error`` is cleared by its reader
     growth      total_g, total_h, rows_per_h, n_nodes, n_leaves and what it needs for itself; of ``Node`` all but value
     leaves      ``Node.value`` at leaves; elsewhere it stays as growth leaves it, 0
     round       ``iteration``

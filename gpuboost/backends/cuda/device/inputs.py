@@ -1,4 +1,4 @@
-"""What changes from round to round without another recording: words at a fixed place on the device.
+"""Inputs of a round that may change without another recording: words at a fixed place on the device.
 
 An argument of one of these types tells a recorded verb where a value lies when its kernels run. It cannot tell the
 value, so that nothing of it can get into a recorded launch.
@@ -56,7 +56,7 @@ class RoundKey:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of a kernel that draws from the stream."""
+        """Arguments of kernels that draw from the stream."""
         low, high, _, name = self.names.words
         return {"seed_low": low, "seed_high": high, "iteration": self.iteration.words, "name": name}
 
@@ -70,7 +70,7 @@ class RoundNoise:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of a kernel that adds the noise."""
+        """Arguments of kernels that add the noise."""
         return {"deviation": self.deviation, **self.key.arguments}
 
 

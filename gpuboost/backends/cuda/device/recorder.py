@@ -30,7 +30,7 @@ class Recorder:
         return self._runtime.free_memory
 
     def record(self, work: Callable[[], Any]) -> tuple[Any, list[Callable[[], None]], bool]:
-        """What ``work`` returns, what it launched, and whether that can be launched again in its place."""
+        """Do ``work``; return its result, its launches, and whether these can be done again in its place."""
         self._launches, self._replayable = [], True
         try:
             found = work()

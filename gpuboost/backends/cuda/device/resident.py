@@ -19,14 +19,14 @@ CUTS_KEPT = 4  # of different cuts
 
 
 class Copies:
-    """Of arrays of the host, for all streams of a device: made by whoever asks first, for whom the others wait."""
+    """Device copies of host arrays, for all streams of a device. The first request makes a copy; later ones wait."""
 
     def __init__(self) -> None:
         self._held: dict[int, Any] = {}
         self._making = threading.Lock()
 
     def of(self, original: Any, make: Callable[[], Any]) -> Any:
-        """What ``make`` makes, which must be there when it returns; dropped with the original."""
+        """The result of ``make``, made once, which must be on the device when it returns; dropped with the original."""
         key = id(original)
         with self._making:
             if key not in self._held:

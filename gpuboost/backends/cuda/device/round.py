@@ -123,7 +123,7 @@ class Round:
         self._before, self._now, self._buffers, self._postponed = [], [], {}, None
 
     def call(self, work: Callable[[Unpack[Arguments]], T], *arguments: *Arguments, takes: bool = False) -> T:
-        """What ``work`` returns for the arguments, or returned when the round was recorded.
+        """The result of ``work`` for the arguments, or the one of when the round was recorded.
 
         ``work`` is a function, not a bound method, and its launches depend on nothing but the arguments. Those that are
         plain values, or frozen dataclasses of such, are compared by value, tuples entry by entry, all others by
@@ -155,12 +155,12 @@ class Round:
             launches.launch()
 
     def take(self) -> Postponed | None:
-        """What waits, which is then for the caller to launch."""
+        """The postponed launches, which the caller must launch then."""
         taken, self._postponed = self._postponed, None
         return taken
 
     def buffer(self, name: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """What ``make`` makes: kept from round to round under this name; outside of rounds made anew."""
+        """The result of ``make``, kept from round to round under this name; outside of rounds made anew."""
         if not self._open:
             return make()
         if name not in self._buffers:
@@ -168,7 +168,7 @@ class Round:
         return cast(T, self._buffers[name])
 
     def reserve(self, count: int) -> int:
-        """The first of so many words among the inputs that nobody else writes to."""
+        """The first of so many words among the inputs, for one use alone."""
         place, self._reserved = self._reserved, self._reserved + count
         if self._reserved > WORDS:
             raise ValueError(f"inputs: there are {WORDS} words, and {self._reserved} are asked for.")
@@ -234,7 +234,7 @@ class Round:
             self._now[-1] = replace(last, launches=[*last.launches, *launches], replayable=replayable)
 
     def _same(self, now: Verb, before: Verb) -> bool:
-        """Whether all entries are the same objects, their twins of the round before, or equal values."""
+        """True if all entries are the same objects, their twins of the round before, or equal values."""
         if len(now) != len(before):
             return False
         for a, b in zip(now, before, strict=True):

@@ -27,7 +27,7 @@ from gpuboost.types import Array, Sample, Structure, Target
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """Of a machine: its stream, and its rounds."""
+    """One machine with its stream and its rounds."""
 
     machine: Backend
     runtime: Recorder
@@ -89,7 +89,7 @@ class CudaBench:
         return lent
 
     def _room_for(self, of: DeviceGradients) -> DeviceGradients:
-        """Where what changes from round to round is copied to; of all rows, multiplicities do not."""
+        """Memory for copies of the parts that change from round to round. Multiplicities of all rows do not."""
 
         def like(array: Array | None) -> Array | None:
             return None if array is None else self._server.runtime.empty(array.shape, array.dtype)
@@ -137,7 +137,7 @@ def _begin() -> None:
 
 
 def _parts(of: DeviceGradients) -> list[Array]:
-    """What a loan copies."""
+    """The arrays that a loan copies."""
     sample = of.sample
     if sample is None:
         return [of.g, of.h, of.states]
