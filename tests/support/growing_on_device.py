@@ -93,7 +93,8 @@ class Device:
             runtime.upload(as_bytes(state)),
             target.rows is not None,
         )
-        return TreeOnDevice(self.arenas[key], rows, output, candidates.features)
+        self.arenas[key].compete(candidates.features)
+        return TreeOnDevice(self.arenas[key], rows, output)
 
     def grow(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Structure:
         tree = self.planted(data, target, output, candidates, limits)

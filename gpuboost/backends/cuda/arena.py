@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.device.runtime import Runtime, source
+from gpuboost.backends.cuda.device.kernels import Launcher
+from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.plan import Plan
 from gpuboost.backends.cuda.shares import SHARDED, Share, SharedTree
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
@@ -41,9 +43,11 @@ class Arena:
         self.nodes = [empty_records(runtime, plan.most_nodes, NODE) for _ in range(outputs)]
         self.leaf_of_row = [runtime.zeros(max(1, plan.n), np.int32) for _ in range(outputs)]
         self.no_rows = runtime.zeros(1, np.int32)
-        zero, nothing = np.uint32(0), runtime.zeros(1, np.float64)
-        self.all_compete = runtime.zeros(1, np.uint32), np.int32(0)
-        self.no_lots = np.float64(0.0), zero, zero, runtime.zeros(1, np.uint32), zero, nothing
+        self.all_compete = {"chosen": runtime.zeros(1, np.uint32), "words": 0}
+        self.no_lots = {
+            "deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": runtime.zeros(1, np.uint32), "name": 0,
+            "table": runtime.zeros(1, np.float64),
+        }  # fmt: skip
         self.rule = runtime.upload(as_bytes(_rule(plan, by_node)))
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
         self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
@@ -51,18 +55,19 @@ class Arena:
         self._contest_on_host = [runtime.pinned(length, np.int32) for _ in range(UPLOADS)]
         self._contest, self._uploads = runtime.zeros(length, np.int32), 0
         d, tiles = plan.d, plan.tiles
-        bounds = np.cumsum([0, HEAD, d, d, tiles, tiles]).tolist()
-        pieces = [self._contest[bounds[i] : bounds[i + 1]] for i in range(5)]
+        begins = np.cumsum([0, HEAD, d, d, tiles, tiles]).tolist()
+        pieces = [self._contest[begins[i] : begins[i + 1]] for i in range(5)]
         self.contest, self.features, self.places, self.tiles, self.tile_cells = pieces
         self.shared_tree = None if share is None else SharedTree(runtime, plan, share)
-        self.within: tuple[Array, ...] = ()  # what is told of monotonic constraints
+        self.within: dict[str, Array] = {}  # arguments of kernels that search splits: monotonic constraints
         if plan.limits.directions is not None:
             directions = of_features(plan.limits.directions, cuts).astype(np.int32)
-            self.within = runtime.zeros(4 * plan.most_slots, np.float64), runtime.upload(directions)
+            bounds = runtime.zeros(4 * plan.most_slots, np.float64)
+            self.within = {"bounds": bounds, "directions": runtime.upload(directions)}
         self._compile()
 
     def _compile(self) -> None:
-        plan, kernel = self.plan, self.runtime.kernel
+        plan, kernel = self.plan, partial(Launcher, self.runtime)
         shared = "" if self.shared_tree is None else SHARDED
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
         tree = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
@@ -117,9 +122,9 @@ class Arena:
         return self.array["partials"] if self.shared_tree is None else self.shared_tree.sums
 
     @property
-    def here(self) -> tuple[Array, ...]:
-        """What kernels that choose splits are told besides, where rows are shared out."""
-        return () if self.shared_tree is None else (self.shared_tree.here,)
+    def here(self) -> dict[str, Array]:
+        """Arguments of kernels that choose splits: the rows of nodes on this GPU, where rows are shared out."""
+        return {} if self.shared_tree is None else {"here": self.shared_tree.here}
 
     @cached_property
     def tried(self) -> Array:

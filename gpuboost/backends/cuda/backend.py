@@ -1,7 +1,7 @@
 """The CUDA backend: the verbs of ``Backend`` on one GPU, with the bits of ``Reference``.
 
 Each verb hands its arguments to the module of this folder that does the work: ``target``, ``lists``, ``importance`` and
-``control`` before a tree, ``frontier`` and ``random_shape`` for its shape, ``leaves`` and ``line_search`` after it,
+``control`` before a tree, ``grower`` and ``random_shape`` for its shape, ``leaves`` and ``line_search`` after it,
 ``predict`` and ``components``. Most of these are recorded: a training's round is launched verb by verb at first and
 later replayed as one graph (``device.round``).
 
@@ -23,7 +23,7 @@ from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
-from gpuboost.backends.cuda.device.inputs import RoundKey
+from gpuboost.backends.cuda.device.inputs import RoundKey, RoundNoise
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.round import Round, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -182,30 +182,17 @@ class Cuda:
         by_node = self._subsets.drawn(candidates.by_node)
         root = candidates.root if by_node is None else None
         shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, by_node is None
-        drawn = gradients.sample is not None
-        own_sums = not target.noisy and (target.own_leaves or not drawn)
-        wait = own_sums and not drawn and self._rounds.is_open and k == 1  # outputs share an arena
-        wait = wait and self._share is None  # rows are counted everywhere before a tree ends
+        own_sums = not target.noisy and (target.own_leaves or gradients.sample is None)
 
         def make() -> Arena:
             plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
             kinds = {"restricted": root is not None, "by_node": by_node is not None}
             return Arena(self._runtime, plan, data.cuts, k, **kinds, share=self._share)
 
-        def work() -> Grown:
-            rows = self._rows_to_grow(data, gradients, output)
-            lots, chosen = self._targets.lots(noise), self._subsets.draw(by_node, arena.plan.most_nodes, len(features))
-            grower = TreeOnDevice(arena, rows, output, features, lots, root, chosen)
-            grower.grow(wait)
-            if grower.waits:
-                self._rounds.postpone(Ending(grower))
-            leaf_of_row = None if drawn else grower.leaf_of_row
-            return Grown(grower.nodes, grower.state, gradients, leaf_of_row, output, own_sums)
-
         arena = self._rounds.buffer(shape, make)
         arena.compete(features, root)
-        recorded = "grow", data, gradients, output, limits, len(features), arena, own_sums, noise, by_node
-        return cast(Structure, DeviceStructure(self._rounds.verb(recorded, work), target.version))
+        grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, by_node)
+        return cast(Structure, DeviceStructure(grown, target.version))
 
     def leaf_values(
         self,
@@ -315,6 +302,24 @@ class Cuda:
         room = self._shapes.room(cuts, limits, output)
         self._shapes.draw(room, features, cuts, limits, key)
         return Grown(room.nodes, room.state, gradients, None, output, False, blind=True)
+
+    @recorded_verb()
+    def _grow(
+        self, data: TrainingSet, gradients: DeviceGradients, output: int, arena: Arena, n_candidates: int,
+        own_sums: bool, noise: RoundNoise | None, by_node: tuple[int, RoundKey] | None,
+    ) -> Grown:  # fmt: skip
+        """A tree of the candidates that are in the arena, of which there are so many."""
+        rows = self._rows_to_grow(data, gradients, output)
+        lots, chosen = self._targets.lots(noise), self._subsets.draw(by_node, arena.plan.most_nodes, n_candidates)
+        drawn = gradients.sample is not None
+        wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
+        wait = wait and self._share is None  # rows are counted everywhere before a tree ends
+        grower = TreeOnDevice(arena, rows, output, lots, chosen)
+        grower.grow(wait)
+        if grower.waits:
+            self._rounds.postpone(Ending(grower))
+        leaf_of_row = None if drawn else grower.leaf_of_row
+        return Grown(grower.nodes, grower.state, gradients, leaf_of_row, output, own_sums)
 
     def _side(self) -> Side:
         return Side(self, self._runtime, self._rounds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboost.backends.cuda.grower import TreeOnDevice
@@ -18,7 +18,7 @@ class Ending:
 
     tree: TreeOnDevice
     values: Array | None = None  # (v,) float64, where leaf values are asked for
-    record: tuple[Any, ...] = ()  # the kernels' arguments that say where the tree is recorded
+    record: dict[str, Any] = field(default_factory=dict)  # the kernels' arguments that say where the tree is recorded
     worth: Callable[[], None] | None = None  # launches what computes and records the values by themselves
 
     def fits(self, capacity: int, limits: Limits) -> bool:
@@ -35,4 +35,4 @@ class Ending:
     def add(self, scores: Array, factor: Array) -> None:
         """The same in one launch, and scores (n,) += factor * value of the leaf."""
         assert self.values is not None
-        self.tree.route_and_add(factor, scores, self.values, *self.record)
+        self.tree.route_and_add(factor, scores, self.values, **self.record)

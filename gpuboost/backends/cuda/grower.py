@@ -63,23 +63,19 @@ class TreeOnDevice:
         arena: Arena,
         target: RowsToGrow,
         output: int,
-        features: NDArray[np.int32],
-        lots: tuple[Any, ...] | None = None,
-        root: NDArray[np.uint32] | None = None,
+        lots: dict[str, Any] | None = None,
         chosen: Chosen | None = None,
     ) -> None:
-        """root: the cuts by which it may be split, if not all. lots: what the kernels' ``Lots`` are made of, if gains
-        are compared with noise. chosen: the features that compete in each node, if not all."""
+        """lots: what the kernels' ``Lots`` are made of, if gains are compared with noise. chosen: the features that
+        compete in each node, if not all. What competes in the tree, the arena was told: see ``Arena.compete``."""
         self.nodes, self.leaf_of_row = arena.nodes[output], arena.leaf_of_row[output]
         self.state = target.state
         self._arena, self._target, self._level = arena, target, 0
         self.waits = False  # the last level is still to be routed
         self._lots = arena.no_lots if lots is None else lots
-        self._chosen = arena.all_compete if chosen is None else (chosen.bits, _int(chosen.words))
+        self._chosen = arena.all_compete if chosen is None else {"chosen": chosen.bits, "words": chosen.words}
         self._grid = arena.plan.sm_count
         self._bins = target.bins.rows.reshape(-1).view(np.uint32)
-        self._columns = target.bins.columns.reshape(-1)
-        arena.compete(features, root)
 
     def grow(self, wait: bool = False) -> None:
         """The whole tree: when what is queued is done, ``nodes``, ``leaf_of_row`` and ``state`` are the finished one.
@@ -129,15 +125,18 @@ class TreeOnDevice:
             self._build(0, lines)
             self._evaluate_all(lines, BEST_FIRST)
             self._route(first=False, last=False)
-        arena.finish_tree((self._grid,), (512,), (self.state, self.nodes, final, a["node_of_slot"]))
+        arena.finish_tree(
+            (self._grid,), (512,), state=self.state, tried=self.nodes, nodes=final, node_of_slot=a["node_of_slot"]
+        )
         self.nodes = final
 
     def _settle(self) -> None:
         """The leaf of every row, once no node is left to split."""
-        arena = self._arena
-        arena.settle_rows(
+        a = self._arena.array
+        self._arena.settle_rows(
             (ROUTE_BLOCKS * self._grid,), (512,),
-            (self.state, arena.array["slot_of_row"], arena.array["node_of_slot"], self.leaf_of_row),
+            state=self.state, slot_of_row=a["slot_of_row"], node_of_slot=a["node_of_slot"],
+            leaf_of_row=self.leaf_of_row,
         )  # fmt: skip
 
     def route_last(self) -> None:
@@ -145,21 +144,15 @@ class TreeOnDevice:
         self.waits = False
         self._route(first=self._level == 1, last=True)
 
-    def route_and_add(self, factor: Array, scores: Array, values: Array, *record: Any) -> None:
+    def route_and_add(self, factor: Array, scores: Array, values: Array, **record: Any) -> None:
         """The last level, the values of the leaves, the record of the tree, and the step that the scores take.
 
         For trees of at most NEAR_NODES nodes whose values are made of their own sums. record: where the tree goes.
         """
         self.waits = False
-        arena, plan, a = self._arena, self._arena.plan, self._arena.array
-        arena.route_and_add(
+        self._arena.route_and_add(
             (ROUTE_BLOCKS * self._grid,), (512,),
-            (
-                self._columns, _int(self._target.bins.n), a["slot_of_row"], self.leaf_of_row, a["routes"],
-                a["node_of_slot"], a["cursor"], a["stretches"], self.state, self.nodes, a["lines"], arena.contest,
-                arena.rule, _int(self._level == 1), _int(plan.least_rows), _int(plan.stretches), factor, scores,
-                values, *record,
-            ),
+            **self._routing(first=self._level == 1), factor=factor, scores=scores, values=values, **record,
         )  # fmt: skip
 
     @property
@@ -186,14 +179,12 @@ class TreeOnDevice:
         weighted = target.multiplicity is not None
         arena.root_histogram(
             (ROOT_BLOCKS * self._grid,), (512,),
-            (
-                self._bins, _int(target.bins.n), target.g, target.h,
-                target.multiplicity if weighted else arena.no_rows, _int(weighted), arena.contest, arena.tiles,
-                arena.tile_cells, a["pairs"], a["tile_sums"], a["partials"], a["partial_counts"], self.state,
-                self.nodes, a["lines"], a["node_of_slot"], arena.rule, _int(plan.least_rows),
-                _int(-(-plan.stretches * ROOT_BLOCKS // LIST_BLOCKS)),
-            ),
-            arena.shared,
+            bins=self._bins, n=target.bins.n, g=target.g, h=target.h,
+            multiplicity=target.multiplicity if weighted else arena.no_rows, weighted=weighted, contest=arena.contest,
+            tiles=arena.tiles, tile_cells=arena.tile_cells, pairs=a["pairs"], sums=a["tile_sums"],
+            partials=a["partials"], partial_counts=a["partial_counts"], state=self.state, nodes=self.nodes,
+            lines=a["lines"], node_of_slot=a["node_of_slot"], rule=arena.rule, least=plan.least_rows,
+            items=-(-plan.stretches * ROOT_BLOCKS // LIST_BLOCKS), shared_mem=arena.shared,
         )  # fmt: skip
         if arena.shared_tree is not None:
             arena.shared_tree.plant(arena, self.state, self.nodes)
@@ -203,12 +194,10 @@ class TreeOnDevice:
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
         arena.list_histogram(
             (LIST_BLOCKS * self._grid,), (512,),
-            (
-                self._bins, _int(self._target.bins.n), a["list"], a["list_pairs"], arena.contest, arena.tiles,
-                arena.tile_cells, a["stretches"], a["lines"], a["partials"], a["partial_counts"], self.state,
-                _int(first), _int(first + plan.batch),
-            ),
-            arena.shared,
+            bins=self._bins, n=self._target.bins.n, list=a["list"], list_pairs=a["list_pairs"], contest=arena.contest,
+            tiles=arena.tiles, tile_cells=arena.tile_cells, stretches=a["stretches"], lines=a["lines"],
+            partials=a["partials"], partial_counts=a["partial_counts"], state=self.state, first_line=first,
+            last_line=first + plan.batch, shared_mem=arena.shared,
         )  # fmt: skip
         if arena.shared_tree is not None:
             arena.shared_tree.add_up(arena, self.state, first, min(lines, first + plan.batch))
@@ -225,47 +214,59 @@ class TreeOnDevice:
 
     def _evaluate(self, first: int, lines: int, choose: int) -> None:
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
-        histograms = arena.sums, a["partial_counts"], a["histograms"], a["counts"]
-        features = arena.contest, arena.features, arena.places, arena.kinds
-        some = _int(first), _int(first + plan.batch)
         grid = (max(1, min(EVALUATE_BLOCKS * self._grid, lines * arena.n_candidates)),)  # a team has a block at most
+        some = {"first_line": first, "last_line": first + plan.batch}
         if plan.limits.symmetric:
-            tree = self.state, self.nodes, a["lines"]
-            arena.complete_histograms(grid, (256,), (*histograms, *features, *tree, *some))
+            tree = {"state": self.state, "nodes": self.nodes, "lines": a["lines"]}
+            arena.complete_histograms(grid, (256,), **self._histograms(arena.sums), **tree, **some)
             return
-        work = a["candidates"], a["arrived"], self.state, self.nodes, *self._next_step()
-        how = _int(plan.slots), _int(choose), *self._lots, *self._chosen
-        arena.evaluate(grid, (256,), (*histograms, *features, *work, *some, *how, *arena.within, *arena.here))
+        arena.evaluate(
+            grid, (256,),
+            **self._histograms(arena.sums), **self._choice(), arrived=a["arrived"], **some, choose=choose,
+            **self._chosen, **arena.within,
+        )  # fmt: skip
 
     def _share(self) -> None:
         """One split for the last level, whose histograms are complete."""
-        arena, a = self._arena, self._arena.array
-        histograms = a["partials"], a["partial_counts"], a["histograms"], a["counts"]
-        features = arena.contest, arena.features, arena.places, arena.kinds
-        work = a["candidates"], self.state, self.nodes, *self._next_step()
+        arena = self._arena
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
-        how = _int(arena.plan.slots), *self._lots, *arena.here
-        arena.evaluate_level(grid, (256,), (*histograms, *features, *work, *how))
+        arena.evaluate_level(grid, (256,), **self._histograms(arena.array["partials"]), **self._choice())
 
-    def _next_step(self) -> tuple[Array, ...]:
-        """Output arrays of the choice of splits."""
-        a = self._arena.array
-        return a["lines"], a["routes"], a["cursor"], a["node_of_slot"], self._arena.rule
+    def _histograms(self, partials: Array) -> dict[str, Any]:
+        """Kernels' arguments: sums of stretches, histograms, and the features that compete."""
+        arena, a = self._arena, self._arena.array
+        return {
+            "partials": partials, "partial_counts": a["partial_counts"], "sums": a["histograms"],
+            "counts": a["counts"], "contest": arena.contest, "features": arena.features, "places": arena.places,
+            "kinds": arena.kinds,
+        }  # fmt: skip
+
+    def _choice(self) -> dict[str, Any]:
+        """Kernels' arguments: how splits are chosen, and what choosing them writes to."""
+        arena, a = self._arena, self._arena.array
+        return {
+            "candidates": a["candidates"], "state": self.state, "nodes": self.nodes, "lines": a["lines"],
+            "routes": a["routes"], "cursor": a["cursor"], "node_of_slot": a["node_of_slot"], "rule": arena.rule,
+            "slots": arena.plan.slots, **self._lots, **arena.here,
+        }  # fmt: skip
 
     def _route(self, *, first: bool, last: bool) -> None:
-        arena, plan, a = self._arena, self._arena.plan, self._arena.array
+        arena, a = self._arena, self._arena.array
         arena.route(
             (ROUTE_BLOCKS * self._grid,), (512,),
-            (
-                self._columns, _int(self._target.bins.n), a["pairs"], a["slot_of_row"], self.leaf_of_row, a["routes"],
-                a["node_of_slot"], a["list"], a["list_pairs"], a["cursor"], a["stretches"], self.state, self.nodes,
-                a["lines"], arena.contest, arena.rule, _int(first), _int(last), _int(not self._target.sampled),
-                _int(plan.least_rows), _int(plan.stretches),
-            ),
+            **self._routing(first), pairs=a["pairs"], list=a["list"], list_pairs=a["list_pairs"], last=last,
+            leaves=not self._target.sampled,
         )  # fmt: skip
         if arena.shared_tree is not None:
             arena.shared_tree.cut(arena, self.state, self.nodes)
 
-
-def _int(number: int) -> np.int32:
-    return np.int32(number)
+    def _routing(self, first: bool) -> dict[str, Any]:
+        """Kernels' arguments: rows, the nodes that they are in, and the lists of the next step."""
+        arena, plan, a = self._arena, self._arena.plan, self._arena.array
+        return {
+            "columns": self._target.bins.columns, "n": self._target.bins.n, "slot_of_row": a["slot_of_row"],
+            "leaf_of_row": self.leaf_of_row, "routes": a["routes"], "node_of_slot": a["node_of_slot"],
+            "cursor": a["cursor"], "stretches": a["stretches"], "state": self.state, "nodes": self.nodes,
+            "lines": a["lines"], "contest": arena.contest, "rule": arena.rule, "first": first,
+            "least": plan.least_rows, "items": plan.stretches,
+        }  # fmt: skip

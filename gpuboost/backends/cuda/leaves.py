@@ -141,7 +141,7 @@ class Leaves:
             )  # fmt: skip
 
         if ending is not None:
-            self._rounds.postpone(replace(ending, values=values, record=tuple(record.values()), worth=worth))
+            self._rounds.postpone(replace(ending, values=values, record=record, worth=worth))
         else:
             worth()
         return LeafOfRow(leaf_of_row, values, grown, gradients)
@@ -244,11 +244,11 @@ class Leaves:
     # parts of the above
 
     def _record(self, grown: Grown, store: TreeStore) -> dict[str, Any]:
-        """Kernels' arguments: where a tree is recorded. In the order of their parameters."""
+        """Kernels' arguments: where a tree is recorded."""
         lost = self._resident.no_times if grown.target.lost is None else grown.target.lost
         return {
-            "lost": lost, "capacity": np.int32(store.capacity), "first_place": self._place.words,
-            "output": np.int32(grown.output), "places": np.int32(store.places), "heads": store.heads,
+            "lost": lost, "capacity": store.capacity, "first_place": self._place.words,
+            "output": grown.output, "places": store.places, "heads": store.heads,
             "kept": store.nodes,
         }  # fmt: skip
 

@@ -146,8 +146,7 @@ class SharedTree:
         self._runtime.beyond(lambda: self._share.collective.sum(everywhere))
         arena.cut_shared_lists(
             (1,), (512,),
-            (
-                a["cursor"], everywhere, self.here, a["stretches"], state, nodes, a["lines"], arena.contest, arena.rule,
-                np.int32(plan.least_rows), np.int32(plan.stretches),
-            ),
+            cursor=a["cursor"], everywhere=everywhere, here=self.here, stretches=a["stretches"], state=state,
+            nodes=nodes, lines=a["lines"], contest=arena.contest, rule=arena.rule, least=plan.least_rows,
+            items=plan.stretches,
         )  # fmt: skip

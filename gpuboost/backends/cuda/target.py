@@ -188,13 +188,11 @@ class Targets:
         """Noise on gains, for ``lots``."""
         return self._strength.set_noise(noise)
 
-    def lots(self, noise: RoundNoise | None) -> tuple[Any, ...] | None:
-        """The arguments that kernels make ``Lots`` of, in their order."""
+    def lots(self, noise: RoundNoise | None) -> dict[str, Any] | None:
+        """The arguments that kernels make ``Lots`` of."""
         if noise is None:
             return None
-        of = noise.arguments
-        stream = np.uint32(of["seed_low"]), np.uint32(of["seed_high"]), of["iteration"], np.uint32(of["name"])
-        return np.float64(noise.deviation), *stream, self._resident.array(TABLE, np.float64)
+        return {**noise.arguments, "table": self._resident.array(TABLE, np.float64)}
 
     def gather(self, bins: DeviceBins, sample: DeviceSample, again: bool) -> DeviceBins:
         """The bins of the drawn rows, side by side. In a round, once is enough: ``again`` is False for the others."""
