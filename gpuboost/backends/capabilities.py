@@ -18,7 +18,7 @@ class Capabilities:
     line_search: bool = True  # ``line_search`` and ``length_along``
     base_learners: bool = True  # others than trees: ``smoothing``
     list_losses: bool = True  # losses of whole queries
-    worker_streams: bool = False  # ``benches``: a place for each of several workers beside the server
+    worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 
 
 CPU_SHARDS = Capabilities(line_search=False, base_learners=False)

@@ -79,8 +79,8 @@ def task_of(task: str, loss: str | None, rows: InputTable) -> str:
     """
     resolved = task
     if task == "auto":
-        found = _looks_like(rows) if loss is None else _task_of_loss(loss.partition(":")[0])
-    if found == "rank" and rows.group is None:
+        resolved = _looks_like(rows) if loss is None else _task_of_loss(loss.partition(":")[0])
+    if resolved == "rank" and rows.group is None:
         raise InputError(
             "--task: to rank, the query of each row must be known; name its column with --group, or give each line of "
             "a LIBSVM file a qid."

@@ -24,7 +24,7 @@ from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import RecipeError
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.types import Gradients, Sample
 
 DRAWS, STANDARD_ERRORS = 300, 6.0  # keys are fixed, so a right policy passes always or never
@@ -190,7 +190,7 @@ class SamplingContract:
     # parts of the above
 
     def _draw(self, machine: Backend, gradients: Gradients, step: int, seed: int = 0, policy: Any = None) -> Sample:
-        policy, key = self.sampling if policy is None else policy, Key.root(seed) / "rows" / step
+        policy, key = self.sampling if policy is None else policy, Key.root(seed) / Stream.ROWS / step
         if getattr(policy, "weighs_losses", False):
             losses = np.abs(gradients.g[0]).astype(np.float64)
             return self.on_host(machine, policy.draw(machine, gradients, key, lambda: losses))

@@ -449,7 +449,7 @@ class TestTheAdditiveForm:
         assert len(gb.export.to_table(model)["effect"]) > 10
         with pytest.raises(gb.InputError, match="no additive form"):
             gb.export.to_table(gb.GradientBoostingRegressor(n_estimators=3, max_depth=3).fit(x, y))
-        with pytest.raises(gb.InputError, match="it holds Estimated"):
+        with pytest.raises(gb.InputError, match="it holds EstimatorComponent"):
             gb.export.to_table(
                 gb.GradientBoostingRegressor(n_estimators=3, base_learner=DecisionTreeRegressor()).fit(x, y)
             )

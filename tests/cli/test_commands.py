@@ -14,7 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import gpuboost as gb
 from gpuboost.cli import main, predict
-from gpuboost.cli.tables import Rows, task_of
+from gpuboost.cli.tables import InputTable, task_of
 from gpuboost.errors import InputError
 from gpuboost.losses.registry import NAMES, get
 
@@ -335,7 +335,7 @@ def test_help_imports_no_loss() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_loss_decides_the_task(name: str) -> None:
-    rows = Rows(x=None, y=np.array([0.5, 2.5]), group=np.array([0, 0]))
+    rows = InputTable(x=None, y=np.array([0.5, 2.5]), group=np.array([0, 0]))
     tasks = {"binary": "classification", "multiclass": "classification", "regression": "regression", "ranking": "rank"}
     assert task_of("auto", name, rows) == tasks[get(name, n_classes=3).task]
 

@@ -9,7 +9,7 @@ import pytest
 from emulator import emulated_runtime, require_compiler
 from emulator.compiler import _compiler, _kernels_of, _run
 
-from gpuboost.backends.cuda.device.dry_run import Rehearsal
+from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.parameters import parameters
 from gpuboost.backends.cuda.device.recorder import Recorder
@@ -102,7 +102,7 @@ def test_numbers_take_the_type_that_the_kernel_declares():
     ],
 )
 def test_names_that_are_missing_or_unknown(arguments, words):
-    line = Launcher(Rehearsal(1), LINE, "line")
+    line = Launcher(DryRun(1), LINE, "line")
     for _ in range(2):
         with pytest.raises(TypeError, match=words):
             line((1,), (32,), **arguments)

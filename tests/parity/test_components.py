@@ -24,7 +24,7 @@ from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.store import PLACES
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
-from gpuboost.backends.smoothing import Plan
+from gpuboost.backends.smoothing import SmoothingPlan
 from gpuboost.base_learners.competition import Competition
 from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.data.weights import split_weights
@@ -187,7 +187,7 @@ def test_fits_of_some_spaces_of_a_plan(d: int) -> None:
         first = (np.arange(c) % 3).astype(np.int32)
         basis, penalty = rng.normal(size=(c, 2)), np.tile([2.0, -1.0], (4, 1))
         spaces.append(Space("spline", grid, first, basis, np.full(4, 0.25), penalty, 0.1))
-    plan, backend = Plan.of(tuple(spaces)), Cuda(device("random"), threads=1 if d == 9 else 3)
+    plan, backend = SmoothingPlan.of(tuple(spaces)), Cuda(device("random"), threads=1 if d == 9 else 3)
     for _ in range(4):
         chosen = np.flatnonzero(rng.random(len(spaces)) < 0.4).astype(np.int32)
         chosen = chosen if len(chosen) else np.array([0], np.int32)

@@ -40,7 +40,7 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
 
 
 def kernel(counter: list[int], key: list[int]) -> list[int]:
-    return [int(word) for word in kernels.common.philox(*(np.uint64(word) for word in counter + key))]
+    return [int(word) for word in kernels.philox(*(np.uint64(word) for word in counter + key))]
 
 
 @pytest.mark.parametrize(("counter", "key", "answer"), KNOWN)

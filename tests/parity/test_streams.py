@@ -20,7 +20,7 @@ from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
-from gpuboost.backends.cuda.streams import CudaBench
+from gpuboost.backends.cuda.streams import CudaSlot
 from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import DeviceError, InputError
@@ -313,7 +313,7 @@ def _later(right: Callable[..., Any], wrong: Callable[..., Any]) -> Callable[...
     return either
 
 
-def _marked_too_early(self: Any, of: Any, right: Callable[..., Any] = CudaBench._lend) -> Any:
+def _marked_too_early(self: Any, of: Any, right: Callable[..., Any] = CudaSlot._copy_target) -> Any:
     mark = self._server.runtime.mark()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Recorder, "mark", lambda self: mark)
@@ -321,11 +321,11 @@ def _marked_too_early(self: Any, of: Any, right: Callable[..., Any] = CudaBench.
 
 
 PLANTED: dict[str, tuple[type, str, Callable[..., Any]]] = {
-    "the worker does not wait for its loan": (Recorder, "follow", lambda self, mark: None),
-    "the loan is marked too early": (CudaBench, "_lend", _marked_too_early),
-    "the tree is brought before it is there": (CudaBench, "_wait", lambda self: None),
-    "the target is lent without a copy": (CudaBench, "_lend", lambda self, of: of),
-    "the tree is brought without a copy": (CudaBench, "_bring", lambda self, grown: grown),
+    "the worker does not wait for its copy": (Recorder, "follow", lambda self, mark: None),
+    "the copy is marked too early": (CudaSlot, "_copy_target", _marked_too_early),
+    "the tree is brought before it is there": (CudaSlot, "_wait", lambda self: None),
+    "the target is not copied": (CudaSlot, "_copy_target", lambda self, of: of),
+    "the tree is not copied": (CudaSlot, "_bring", lambda self, grown: grown),
 }
 
 

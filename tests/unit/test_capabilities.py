@@ -30,7 +30,7 @@ VERBS = {
     "langevin": ("noise",),
     "line_search": ("line_search", "length_along"),
     "base_learners": ("smoothing",),
-    "worker_streams": ("benches",),
+    "worker_streams": ("slots",),
 }
 
 
