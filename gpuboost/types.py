@@ -46,7 +46,7 @@ class DeviceMatrix(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Where each feature is cut into at most 255 value bins. One more bin, number b, holds what is missing.
+    """Bin edges of each feature, at most 255 value bins. One more bin, number b, holds missing values.
 
     A numeric feature has ``thresholds[f]``: bin c holds ``thresholds[f][c - 1] < x <= thresholds[f][c]``.
     A categorical one has ``categories[f]``: bin c holds the category code ``categories[f][c]``; a code that is not
@@ -118,7 +118,7 @@ Bins: TypeAlias = DenseBins | SparseBins
 
 @dataclass(frozen=True, slots=True)
 class TrainingSet:
-    """What is learned from. Never written to.
+    """Training rows: bins, cuts, target and weights. Never written to.
 
     Weights that are whole numbers are held as ``multiplicity``: a row of weight 3 is three equal rows, to the last bit
     up to a total weight of 65,000, and to 16 bits of the gradients beyond. Any other weights are held as ``weight``.
@@ -189,7 +189,7 @@ class Target:
 
     @property
     def gives_leaf_sums(self) -> bool:
-        """Whether leaf values may be made of the sums of these gradients."""
+        """True if leaf values may be computed from the sums of these gradients."""
         return not self.noisy and (self.rows is None or self.own_leaves)
 
 
@@ -315,7 +315,7 @@ class Tree:
 
     @property
     def size(self) -> int:
-        """How many nodes there are, or on a device the most that there may be."""
+        """Number of nodes; on a device, an upper bound of it."""
         return len(self.value)
 
 
@@ -366,7 +366,7 @@ class Ensemble:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a round's trees were fitted to; on a device, so for the backend's verbs only."""
+    """Gradients and rows that a round's trees were fitted to; on a device, so for the backend's verbs only."""
 
     gradients: Gradients  # of every row
     sample: Sample
@@ -377,7 +377,7 @@ class Drawn:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What became of one order to build a round's trees: a line of a run's log."""
+    """Outcome of one order to build a round's trees: a line of a run's log."""
 
     ticket: int  # names the random numbers of the trees
     worker: int
@@ -398,7 +398,7 @@ class Built:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a watcher sees after each round."""
+    """State of the fit after a round, as a watcher sees it."""
 
     round: int  # 0 for the first
     trees: tuple[Any, ...]  # Tree or Component, of this round; on a device, so for the backend's verbs only

@@ -149,34 +149,34 @@ class GradientBoostingRanker(GradientBoosting):
         *,
         resume_from: Any = None,
     ) -> Self:
-        """Learn from lists.
+        """Fit the model to queries.
 
         Parameters
         ----------
         X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table, or a ``gb.Dataset``
-            NaN is missing; what a sparse matrix does not store is 0. A Dataset brings its bins, and its target,
-            weights and queries if it holds them.
+            NaN is missing; entries that a sparse matrix does not store are 0. A Dataset provides its bins, and its
+            target, weights and queries if it holds them.
         y : (n,) whole numbers, 0 or more
-            How good each document is.
+            Relevance label of each document.
         sample_weight : (queries,) or (n,) not negative, optional
-            A query of weight 3 is three equal queries; one of weight 0 is not there. The rows of a query have one
+            A query of weight 3 is three equal queries; one of weight 0 is ignored. All rows of a query have the same
             weight.
         eval_set : (X, y, group), (X, y, group, weight), a ``gb.Dataset``, a list of these, or a mapping, optional
-            Judged after each round by ``eval_metric``, see ``evals_result_``. In a list they are called
-            ``validation_0``, ``validation_1`` ... Early stopping looks at the last one.
+            Evaluated by ``eval_metric`` after each round, see ``evals_result_``. Entries of a list are named
+            ``validation_0``, ``validation_1`` ... Early stopping uses the last one.
         init_model : fitted ranker, or path of a saved one, optional
             A model to continue with ``n_estimators`` more rounds, in its own bins.
         group : (n,) query ids or (queries,) sizes
-            The id of each row's query, equal ids side by side; or the sizes of the queries in the order of the rows.
-            As many entries as there are rows are ids.
+            The id of each row's query, with equal ids adjacent; or the sizes of the queries in the order of the rows.
+            An array with one entry per row holds ids.
         resume_from : path of a checkpoint, optional
-            Go on with a fit that was interrupted, as if it had not been: the same data and parameters come to the same
-            model, to the last bit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
+            Continue an interrupted fit: with the same data and parameters the model is byte-identical to that of an
+            uninterrupted fit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
 
         Returns
         -------
         self
-            As it was before, if the fit fails.
+            Unchanged if the fit fails.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class GradientBoostingRanker(GradientBoosting):
         RecipeError
             If a parameter is out of its range, or two contradict each other.
         DeviceError
-            If the device is not there.
+            If the device is not available.
         """
         return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group)
 

@@ -29,7 +29,7 @@ from gpuboost.types import Array, Candidates, Component, Grow, Limits, Nodes, No
 
 @dataclass(frozen=True, slots=True)
 class Smoothed:
-    """What a worker sends of a space."""
+    """Fit of one space, as a worker sends it to the server."""
 
     number: int  # of the space
     coefficients: NDArray[np.float64]
@@ -42,7 +42,7 @@ class Smoothed:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """What a worker sends of a tree."""
+    """Structure of a tree, as a worker sends it to the server, and the family that it belongs to."""
 
     family: TreeFamily
     structure: Structure
@@ -148,7 +148,7 @@ class Competition:
     def grow_tree(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, family: TreeFamily
     ) -> tuple[Grown, float]:
-        """A tree, and what its constants take off the sum of squares; of lines in its leaves nobody knows yet."""
+        """A tree, and the reduction of the sum of squares by constant leaves; linear leaves are fitted later."""
         every = Candidates(np.arange(data.cuts.n_features, dtype=np.int32))
         asked = target if target.rows is None else replace(target, own_leaves=True)
         structure = DepthWise(_limits(family)).structure(backend, data, asked, output, every)

@@ -1,4 +1,4 @@
-"""Anybody's estimator as a base learner: a regressor in scikit-learn's manner, cloned and fitted in each round.
+"""A user's estimator as a base learner: a regressor with scikit-learn's interface, cloned and fitted in each round.
 
 It is fitted to what a tree would be: by weighted least squares to -g / h with weights h, h being the curvature that the
 step rule asks for (so with a constant one to -g). An estimator that takes no weights is fitted to -g itself, which is

@@ -29,7 +29,7 @@ class Everything:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnPaper:
-    """A competition that everybody wins. Its spaces have the cells of the real ones, and one coefficient each."""
+    """A competition that all candidates win. Its spaces have the cells of the real ones, and one coefficient each."""
 
     competition: Competition
 

@@ -1,8 +1,8 @@
-"""What theory says of a base learner beside the other pieces of a recipe.
+"""Findings of theory about a base learner combined with the other pieces of a recipe.
 
-The descent lemma holds for any direction with an edge, so most compositions are as sound as with trees. It is otherwise
-where rows are weighted and the learner takes no weights, where other pieces speak of the leaves of trees, and where a
-learner has nothing left to boost.
+The descent lemma holds for any direction with an edge, so most compositions are as sound as with trees. The exceptions:
+rows are weighted and the learner takes no weights, other pieces need the leaves of trees, or the learner leaves nothing
+to boost.
 """
 
 from __future__ import annotations

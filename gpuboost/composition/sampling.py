@@ -1,8 +1,8 @@
-"""What theory says of a row-sampling rule beside the other pieces of a recipe.
+"""Findings of theory about a row-sampling rule combined with the other pieces of a recipe.
 
 A tree's shape may come from any sample: with exact leaf values the training loss then behaves as without sampling, so
-there is nothing to find. It is otherwise where leaf values come from the sample too, where rows are left out that are
-not made up for, and where a score cannot tell rows apart.
+there is no finding. There are findings if leaf values come from the sample too, if rows are left out without
+compensation by weights, or if all rows may have the same score.
 """
 
 from __future__ import annotations

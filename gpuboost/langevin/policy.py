@@ -3,9 +3,10 @@
     F_{j+1} = (1 - gamma eps) F_j - eps mean over the leaf of (g + s zeta),    s = sqrt(2 N / (eps beta))
 
 The shape of a tree is fitted to gradients with noise of their own, zeta', and its leaf values have another, independent
-draw zeta. With both, and eps -> 0, the scores follow a Langevin diffusion: whatever the loss looks like, F comes to be
-distributed as exp(-beta (mean loss + gamma / 2 |P^-1/2 F|^2)), which for large beta gathers at the global minimum,
-and for beta = N is the Bayes posterior of a loss that is a negative log-likelihood. More in docs/theory/langevin.md.
+draw zeta. With both, and eps -> 0, the scores follow a Langevin diffusion: whatever the loss looks like, F has the
+stationary distribution exp(-beta (mean loss + gamma / 2 |P^-1/2 F|^2)), which for large beta concentrates at the global
+minimum, and for beta = N is the Bayes posterior of a loss that is a negative log-likelihood. More in
+docs/theory/langevin.md.
 """
 
 from __future__ import annotations
@@ -78,10 +79,10 @@ class Langevin:
     random_from : int or None
         The round, counted from 0, from which on the shapes of trees are drawn at random and not searched: features
         evenly, and their cuts evenly. At the posterior's temperature noise decides the shapes anyway, so once the chain
-        has come to its law it may go on in rounds that cost a fraction of others. Trees are then full to ``max_depth``
-        or ``max_leaves``, their splits gain 0, and ``min_samples_leaf`` does not hold. None: never.
+        has reached its stationary distribution, rounds may be made at a fraction of the cost. Trees are then full to
+        ``max_depth`` or ``max_leaves``, their splits gain 0, and ``min_samples_leaf`` does not hold. None: never.
     structure_noise, leaf_noise : bool
-        Whether there is noise on what a tree's shape is fitted to, and in its leaf values. The law needs both.
+        Add noise to the gradients of the split search, and to those of the leaf values. The theorem needs both.
     paper : bool
         Start from 0, as the paper has it, and not from the loss's best constant.
     allow_unproven : bool

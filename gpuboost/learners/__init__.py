@@ -1,4 +1,4 @@
-"""Which weak learners compete for a round (RGBM, Lu and Mazumder, SIAM J. Optim. 2020, section 1.2).
+"""Rules that select the weak learners of a round (RGBM, Lu and Mazumder, SIAM J. Optim. 2020, section 1.2).
 
 And the families that are built in beside trees, for ``base_learner=``: those of ``gpuboost.public``.
 """

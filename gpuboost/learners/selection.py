@@ -56,7 +56,7 @@ class AllLearners:
         return _every(n_groups)
 
 
-@lru_cache(maxsize=4)  # the same in every round: who has prepared for it sees that at a glance
+@lru_cache(maxsize=4)  # the same object in every round, so that a backend recognises it by identity
 def _every(n_groups: int) -> Candidates:
     return Candidates(np.arange(n_groups, dtype=np.int32))
 
@@ -69,7 +69,7 @@ def check_count(t: Any, of: str) -> None:
 
 
 def count_of(t: Any, of: int) -> int:
-    """How many of ``of`` a count or a share, of Python's numbers or numpy's, means: a share is rounded up."""
+    """Number of items out of ``of`` that t, a count or a share (Python or numpy number), stands for; rounded up."""
     # 0.07 * 100 is a little more than 7 in binary, and 7 is what is meant
     return min(int(t), of) if isinstance(t, Integral) else max(ceil(float(t) * of - 1e-9), 1)
 

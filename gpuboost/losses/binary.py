@@ -117,6 +117,6 @@ class Exponential(BaseLoss):
 
 
 def log_odds(mean: float) -> float:
-    """Of a share, which is kept off 0 and 1."""
+    """Log odds of a share, which is first clipped away from 0 and 1."""
     p = min(max(mean, _RAREST), 1.0 - _RAREST)
     return log(p) - log(1.0 - p)

@@ -76,7 +76,7 @@ def flat(y: float, f: float) -> float:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Custom(BaseLoss):
-    """What ``custom`` makes. ``functions`` holds value, gradient and hessian, for a backend to compile."""
+    """Loss made by ``custom``. ``functions`` holds value, gradient and hessian, for a backend to compile."""
 
     name: str
     functions: tuple[Formula, Formula, Formula]
@@ -201,7 +201,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _least(total: Callable[[float], float], name: str) -> float:
-    """Where a function of one number with one valley is least: downhill by doubled steps, then golden section."""
+    """Minimiser of a unimodal function of one number: bracketed by doubled steps downhill, then golden section."""
     low, high = _bracket(total, name)
     while abs(high - low) > 1e-9 * (1.0 + abs(low)):
         third = (1.0 - _GOLDEN) * (high - low)

@@ -1,4 +1,4 @@
-"""What a loss must say of itself. Formulas are scalar Python, so that one text serves every machine."""
+"""Protocol of losses. Formulas are scalar Python, so that one text serves every backend."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def undefined(*_: Any) -> NoReturn:
 
 
 class Loss(Protocol):
-    """l(y, f): the price of the score f when the truth is y, for one row of weight 1.
+    """l(y, f): loss of the score f for the target y, for one row of weight 1.
 
     The three formulas use only arithmetic, comparisons, ``abs``, and the scalar functions of
     ``gpuboost.elementary``: the Reference backend calls them as they are, numba compiles the same text. ``a`` is
@@ -43,7 +43,7 @@ class Loss(Protocol):
     finite f, g and h are finite and h is not negative.
 
     ``gpuboost.losses.BaseLoss`` has defaults for most members. A loss that derives from it also declares its link
-    function and default metric to metrics, exports and ``predict_uncertainty``; of another they assume nothing.
+    function and default metric to metrics, exports and ``predict_uncertainty``, which assume neither otherwise.
     """
 
     @property
@@ -131,5 +131,5 @@ class ListLoss(Loss, Protocol):
 
 
 def is_list_loss(loss: Loss) -> TypeGuard[ListLoss]:
-    """Whether the loss is of whole lists."""
+    """True if the loss is defined on whole lists (queries), not on single rows."""
     return loss.task == "ranking"

@@ -24,7 +24,7 @@ MOST_LABEL = 31  # 2**31 - 1 is what the best document is worth at most, unless 
 MOST_GRADES = 2**24  # labels below it are told apart as float32
 NEAR = 0.01  # pairs that stand closer than this weigh alike
 FARTHEST = -50.0  # documents whose score times sigma lies further below the list's best count as being there
-FURTHEST = -4096.0  # and those whose score does, when it comes to how close documents stand
+FURTHEST = -4096.0  # and those whose score does, where the distance of two documents is computed
 
 Numbers = NDArray[np.float32]
 

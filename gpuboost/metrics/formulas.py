@@ -143,7 +143,7 @@ def tweedie_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss, 
 
 
 def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-    """What a function of the user says of y and predictions. Raises InputError unless it is a number."""
+    """Value of a user's function for y and predictions. Raises InputError unless it is a number."""
     prediction = loss.inverse_link(scores)
     if weight_as == "third":
         found = function(y, prediction, weight)

@@ -26,7 +26,7 @@ from gpuboost.metrics import ranking as query_measures
 from gpuboost.types import Array
 
 Function: TypeAlias = Callable[..., float]
-"""(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None; of rankings also query_start"""
+"""(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None; rankings also take query_start"""
 
 
 def _same(mean: float) -> float:
@@ -64,12 +64,12 @@ class Metric:
 
 
 def ndcg(k: int | None = None, *, empty: float | None = 1.0, gain: Sequence[float] | None = None) -> Metric:
-    """Normalised discounted cumulative gain of the first k places; None: of all.
+    """Normalised discounted cumulative gain of the first k places, or of all places if k is None.
 
     Args:
-        k: places that count.
-        empty: what a query without any gain counts: 1, as in XGBoost and LightGBM, 0, or None to leave it out.
-        gain: what label 0, 1, 2, ... is worth; None for the loss's own, or 2^label - 1.
+        k: number of places that count.
+        empty: value of a query without any gain: 1, as in XGBoost and LightGBM, 0, or None to leave it out.
+        gain: gain of label 0, 1, 2, ...; None for the loss's own gains, or else 2^label - 1.
     """
     table = None if gain is None else LambdaMART(gain=tuple(gain)).gain
     return _of_rankings("ndcg", k, empty, partial(query_measures.ndcg, gain=table))
@@ -124,12 +124,12 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
 
 
 def default_metric(loss: Loss) -> Metric:
-    """What is watched if nothing else is asked for; "loss" itself for a custom loss."""
+    """Metric that is evaluated if ``eval_metric`` is None; "loss" itself for a custom loss."""
     return get(facts_of(loss).default_metric, loss)
 
 
 def _weight_as(function: Any) -> str:
-    """How a user's function takes the weights: "named" sample_weight, as its "third" argument, or not at all: ""."""
+    """Way that a user's function takes the weights: "named" (sample_weight), "third" (argument), or "" (not at all)."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some built-in functions do not tell
@@ -193,7 +193,7 @@ _ELSEWHERE = {
     "pinball": "quantile",
     "roc_auc": "auc",
 }
-"""What other libraries call them, for the error message."""
+"""Names in other libraries, for the error message."""
 
 
 def _root_of_twice(mean: float) -> float:
@@ -228,7 +228,7 @@ def _named(text: str, loss: Loss) -> Metric:
 
 
 def _ranking(text: str, name: str, places: str | None, empty: str | None) -> Metric:
-    """What "ndcg@10:skip" stands for."""
+    """Metric that a text such as "ndcg@10:skip" stands for."""
     try:
         k = None if places is None else int(places)
         value = 1.0 if empty is None else None if empty == "skip" else float(empty)
@@ -289,5 +289,5 @@ def _as_loss(name: str, loss: Loss) -> tuple[Loss | None, Callable[[float], floa
 
 
 def _predicts_scores(loss: Loss) -> bool:
-    """Whether the prediction of a regression is the score as it is."""
+    """True if the prediction of a regression is the untransformed score."""
     return facts_of(loss).link == "identity" and loss.task == "regression"

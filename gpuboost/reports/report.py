@@ -46,7 +46,7 @@ class FitReport:
     verdict: Verdict
     sampling: SamplingReport | None = None  # None if every tree saw every row
     edges: EdgeReport | None = None  # None if the descent lemma does not apply, or gradients were on a device
-    log: Log | None = None  # who built which trees, and on which gradients
+    log: Log | None = None  # the worker of each tree, and the version of its gradients
 
     def __str__(self) -> str:
         times = ", ".join(f"{name} {value:.2f} s" for name, value in self.seconds.items())
@@ -135,7 +135,7 @@ def descent(recipe: Recipe) -> Verdict:
 
 
 def _of_exact_step(loss: Loss, rate: float, exact: str) -> Verdict:
-    """The share ``rate`` of the way to the minimum of a convex loss; of a quadratic one, up to twice the way."""
+    """Verdict on steps of ``rate`` times the exact step; up to twice the exact step lowers a quadratic loss."""
     if rate <= 1.0:
         return Verdict("sound", (f"the training loss never rises: {exact} of a convex loss.",))
     if loss.smoothness is not None and loss.smoothness == loss.strong_convexity and rate <= 2.0:

@@ -88,7 +88,7 @@ class SamplingContract:
                 assert 0 <= sample.n_excluded <= n - len(rows)
 
     def test_sums_weighted_by_the_inverse_probability_are_unbiased(self) -> None:
-        """Of g, h and of 1, over the rows that have a gradient, unless the policy says that it is not ``unbiased``."""
+        """Sums of g, h and 1 over the rows with a gradient, unless the policy declares that it is not ``unbiased``."""
         if not getattr(self.sampling, "unbiased", True):
             import pytest
 

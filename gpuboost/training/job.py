@@ -160,7 +160,7 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
 def features(
     params: Mapping[str, Any], rows: Any, weight: NDArray[np.float64] | None, start: Start | None, threads: int
 ) -> Features:
-    """Columns and cuts: of the model to continue, of the Dataset, or chosen now.
+    """Columns and cuts: those of the model to continue, those of the Dataset, or newly chosen ones.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
 def split(
     fraction: Any, seed: int, found: Features, target: TrainingTarget
 ) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...]]:
-    """Set a share of the rows aside to be watched; of classes, the same share of each; of rankings, whole queries.
+    """Set a share of the rows aside as the eval set: the same share of each class, or whole queries for rankings.
 
     Raises
     ------

@@ -64,14 +64,14 @@ def real(name: str, value: Any, *, positive: bool = False) -> float:
 
 
 def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
-    """What the word stands for, or RecipeError."""
+    """Value of the option; raises RecipeError if the option is unknown."""
     if not isinstance(value, str) or value not in options:
         raise RecipeError(f"{name}: must be one of {', '.join(map(repr, options))}; got {value!r}.")
     return options[value]
 
 
 def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple[int, ...] | None = None) -> Limits:
-    """Where a tree stops. Without ``max_leaves`` the depth alone decides, and the other way round."""
+    """Limits of a tree's growth. ``max_depth`` or ``max_leaves`` alone decides if the other one is None."""
     depth = None if params["max_depth"] is None else integer("max_depth", params["max_depth"], 1)
     leaves = None if params["max_leaves"] is None else integer("max_leaves", params["max_leaves"], 2)
     if depth is None and leaves is None:
@@ -168,7 +168,7 @@ def _check_posterior_samples(params: Mapping[str, Any]) -> None:
 
 
 def _reg_lambda(value: Any, loss: Loss, policy: Any) -> float:
-    """What None stands for: see docs/decisions/0010, and 0 with Langevin, whose leaves are plain averages."""
+    """``reg_lambda``; None: see docs/decisions/0010, and 0 with Langevin, whose leaves are plain averages."""
     if value is not None:
         return real("reg_lambda", value)
     if isinstance(policy, Langevin):
@@ -248,7 +248,7 @@ def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bi
 
 
 def threads(n_jobs: Any) -> int:
-    """How many threads ``n_jobs`` means: None and -1 are all that this process may use, -2 all but one."""
+    """Number of threads for ``n_jobs``: all that this process may use for None and -1, all but one for -2."""
     usable = usable_threads()
     if n_jobs is None:
         return usable

@@ -62,7 +62,7 @@ def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> L
 
 
 def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> Any:
-    """x as the model's columns turn it to numbers; of a Dataset, what it holds. read: rows that are in files, too.
+    """x, converted to numbers by the model's columns; the contents of a Dataset. read: also rows that are in files.
 
     Raises
     ------

@@ -28,7 +28,7 @@ class Axis:
     feature: int
     grid: Grid
     weight: Floats  # (c,) of the rows in each cell but the last; the one for missing values last, if there are any
-    at: Floats  # (b,) the median of each bin's values; of an empty bin, its upper end
+    at: Floats  # (b,) the median of each bin's values; the upper end of an empty bin
     has_missing: bool
 
     @property
@@ -58,7 +58,7 @@ class Axes:
 
 
 def axis_of(data: TrainingSet, feature: int, smoothing: Smoothing) -> Axis:
-    """Of a numeric feature, or of a categorical one, whose ``at`` means nothing."""
+    """Axis of one feature. ``at`` is meaningless (zeros) for a categorical feature."""
     b = int(data.cuts.n_bins[feature])
     codes = smoothing.codes(data.bins, feature)
     weight = weight_of_cells(codes, data, b + 1)
