@@ -33,7 +33,7 @@ def base_learner_findings(
     langevin: Dynamics,
     execution: Execution,
 ) -> tuple[Finding, ...]:
-    """Nothing of trees, and nothing if the learner changes nothing that is known of the recipe."""
+    """Findings; () for trees, and if the learner does not change the verdict on the recipe."""
     if learner is None:
         return ()
     parts = [_of_trees_only(sampling, langevin, execution)]

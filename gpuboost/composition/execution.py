@@ -24,7 +24,7 @@ def execution_findings(
     execution: Execution, loss: Loss, step: Step, rate: float, sampling: Sampling, learners: Selection,
     langevin: Dynamics,
 ) -> tuple[Finding, ...]:  # fmt: skip
-    """Nothing if one worker builds every tree on the newest gradients."""
+    """Findings; () if one worker builds every tree on the newest gradients."""
     if isinstance(execution, DataParallel):
         return () if execution.offers.line_search else tuple(_of_shards(step))
     how = declared(ExecutionTraits, execution)

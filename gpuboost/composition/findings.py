@@ -32,11 +32,11 @@ class Finding:
 
     kind: Kind
     why: str
-    warns: bool = False  # whether a fit says so as it begins, and not only in its report
+    warns: bool = False  # True: a fit warns as it begins; False: only its report has it
 
 
 def worst(findings: tuple[Finding, ...]) -> Kind:
-    """The kind of the composition: that of its worst pair."""
+    """Kind of a composition: that of its worst pair."""
     return max((one.kind for one in findings), key=SEVERITY.index, default="sound")
 
 

@@ -30,7 +30,7 @@ def is_stump(limits: Limits) -> bool:
 def learner_findings(
     selection: Selection, limits: Limits, step: Step, langevin: Dynamics, *, trees: bool = True
 ) -> tuple[Finding, ...]:
-    """Nothing if the rule changes nothing that is known of the recipe. ``trees``: whether these are boosted."""
+    """Findings; () if the rule does not change the verdict on the recipe. trees: True if the base learner is trees."""
     parts = (
         _refused(selection, limits, trees),
         _rates(selection, limits),
@@ -41,7 +41,7 @@ def learner_findings(
 
 
 def not_enumerable(limits: Limits, features: int, cuts: int) -> str:
-    """The refusal of type 1 for trees of these limits on so many features of so many cuts each.
+    """Error message of type 1 for trees of these limits, given the numbers of features and of cuts per feature.
 
     A tree of depth D has up to 2^D - 1 splits, each by any feature and cut.
     """

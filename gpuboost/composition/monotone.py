@@ -15,7 +15,7 @@ from gpuboost.types import Limits
 
 
 def monotone_findings(limits: Limits, loss: Loss, langevin: Dynamics, *, trees: bool) -> tuple[Finding, ...]:
-    """Nothing where every feature is free. ``trees``: whether these are boosted."""
+    """Findings; () if no feature is constrained. trees: True if the base learner is trees."""
     if limits.directions is None:
         return ()
     return tuple(_refused(limits, loss, langevin, trees)) + tuple(_held(langevin))

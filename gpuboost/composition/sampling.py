@@ -20,13 +20,13 @@ from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import Step, searches
 from gpuboost.types import Limits
 
-FEW_ROWS = 5  # sampled rows that a leaf should have, where its value is made of them
+FEW_ROWS = 5  # fewer sampled rows than this in a leaf are a finding, if leaf values come from the sample
 
 
 def sampling_findings(
     sampling: Sampling, loss: Loss, step: Step, limits: Limits, execution: Execution, langevin: Dynamics
 ) -> tuple[Finding, ...]:
-    """Nothing if the rule changes nothing that is known of the recipe."""
+    """Findings; () if the rule does not change the verdict on the recipe."""
     parts = (
         _of_score(sampling, loss, step),
         _of_leaves(sampling, step, limits),

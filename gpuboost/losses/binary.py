@@ -1,4 +1,4 @@
-"""Losses of two classes: y is 0 or 1, and the score is positive where class 1 is the likelier.
+"""Losses of two classes: y is 0 or 1, and the score is positive where class 1 is more probable.
 
 Both are written in t, the score counted towards the wrong class, so that exchanging the classes mirrors every score
 to the last bit.

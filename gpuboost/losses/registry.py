@@ -51,7 +51,7 @@ def get(loss: str | Loss, n_classes: int | None = None) -> Loss:
 
     Args:
         loss: a name or a loss object.
-        n_classes: what "softmax" is to tell apart.
+        n_classes: number of classes, for "softmax".
 
     Raises:
         InputError: if there is no such loss, or n_classes is missing.
@@ -91,7 +91,7 @@ def to_json(loss: Loss) -> dict[str, Any]:
 
 
 def from_json(stored: Any) -> Loss:
-    """The loss that ``to_json`` described.
+    """Loss from the output of ``to_json``.
 
     Raises:
         InputError: if the entry is not exactly what ``to_json`` writes.

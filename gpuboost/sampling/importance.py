@@ -1,4 +1,4 @@
-"""Importance sampling (SMART): rows are drawn as often as they matter, and weighted so that sums keep their mean."""
+"""Importance sampling (SMART): rows are drawn by a score, and weighted so that sums keep their expectation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuboost.types import Gradients, Sample
 
 KAPPAS = {"gradient": 0.0, "mvs": 0.1, "hessian": inf, "loss": 0.0}
 VARIANCE_CONTROLS = (*LEAVES_FROM, "node", "previous_leaf")
-LEAST = 0.1  # of the rate: the floor, if none is given
+LEAST = 0.1  # default floor, as a share of the rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class ImportanceSampling:
 
     @property
     def least(self) -> float:
-        """The floor."""
+        """Least probability of a row: ``floor``, or its default."""
         if self.floor is not None:
             return float(self.floor)
         return 0.0 if self.rate is None else LEAST * self.rate
@@ -113,7 +113,7 @@ class ImportanceSampling:
 
     @property
     def bounded(self) -> bool:
-        """g / p is at most 1 / rho where p is in proportion to |g|."""
+        """True if g / p is bounded; it is at most 1 / rho if p is in proportion to |g|."""
         return self.least > 0.0 or (self.kappa == 0.0 and not self.weighs_losses)
 
     def draw(self, backend: Backend, gradients: Gradients, key: Key, losses: Losses | None = None) -> Sample:

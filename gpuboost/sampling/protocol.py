@@ -21,13 +21,13 @@ Losses: TypeAlias = Callable[[], Array]
 class SamplingTraits:
     """Attributes that a row-sampling rule may have, and the values that stand for those that it does not have."""
 
-    unbiased: bool | None = None  # of sums over the sample; None: it is not known. Langevin boosting asks for it,
-    bounded: bool | None = None  # and for this, of the weights 1 / p
-    score: Any = None  # by which rows are drawn, this and the next three as of ``ImportanceSampling``
+    unbiased: bool | None = None  # True: sums over the sample are unbiased; None: unknown. Langevin boosting
+    bounded: bool | None = None  # requires it, and bounded weights 1 / p
+    score: Any = None  # score by which rows are drawn; this and the next three as in ``ImportanceSampling``
     variance_control: str = "leaf_refit"
     lag: int = 1
     eta: float = 1.0
-    weighs_losses: bool = False  # if so, ``draw`` gets a ``Losses`` as its last argument
+    weighs_losses: bool = False  # True: ``draw`` gets a ``Losses`` as its last argument
 
 
 class Sampling(Protocol):
