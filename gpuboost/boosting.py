@@ -45,7 +45,7 @@ from gpuboost.types import (
 
 @dataclass(frozen=True, slots=True)
 class WorkerFit:
-    """A worker's half of a round: blind to the scores, to the model and to other workers."""
+    """A worker's part of a round. It has no access to the scores, the model or other workers."""
 
     recipe: Recipe
     weak_learner: BaseLearner
@@ -77,7 +77,7 @@ def boost(
 ) -> Ensemble:
     """Run the recipe. ``resume`` continues an ensemble of the same cuts; its rounds count, the watch sees new ones.
 
-    ``log`` says who built those rounds, if it was not one worker alone.
+    ``log`` lists the workers that built those rounds, if there was more than one.
     """
     root = Key.root(seed)
     ensemble = resume or recipe.start(data)
@@ -90,11 +90,11 @@ def boost(
     model = GrowingEnsemble(ensemble)
 
     def losses() -> Array:
-        """(n,) the loss of each row, for rules that draw by it."""
+        """(n,) float64 loss of each row, for sampling rules that draw by loss."""
         return backend.losses(loss, scores.values, data)
 
     def answer(version: int, gradients: Gradients, number: int) -> tuple[Target, Sample]:
-        """The target of a worker that pulls now, on the rows of that draw."""
+        """Target for a worker that pulls this version, and the sample that it is restricted to."""
         sample = sampler.draw(backend, gradients, losses, root / Stream.ROWS / number)  # SMART: q, 1 / p
         return sampler.target(backend, version, gradients, sample), sample
 

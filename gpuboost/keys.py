@@ -21,7 +21,7 @@ class Stream(StrEnum):
     # of the data
     CUTS = "cuts"  # the rows that cuts are chosen from
 
-    # of a round, followed by its number: of the draw for ROWS, of the step for LEAF_NOISE, of the ticket for the others
+    # of a round, followed by a number: that of the draw for ROWS, of the step for LEAF_NOISE, of the ticket otherwise
     ROWS = "rows"
     LEARNERS = "learners"
     RANDOM_STRENGTH = "random strength"
@@ -51,7 +51,7 @@ class Key:
     """A path such as ``Key.root(7) / Stream.LEARNERS / 12 / Stream.NODE``; its names are of ``Stream``.
 
     Names fold into ``stream``. The first number of a path is ``iteration``, a word of its own, so that a device
-    can advance from round to round without being told; a later number folds into ``stream`` like a name.
+    can advance from round to round by itself; a later number folds into ``stream`` like a name.
     """
 
     seed: int  # 64 bits

@@ -33,7 +33,7 @@ IMPLIED_POLICIES = {
     "EveryRow": "gpuboost.sampling.uniform",
     "QuantileStep": "gpuboost.steps",
 }
-"""The same, of those that None, 1.0 or "auto" stands for: in model files, but not among the public names."""
+"""Class -> module, of the policies that None, 1.0 or "auto" stands for: in model files, but not public names."""
 
 PUBLIC = POLICIES | {
     "Asynchronous": "gpuboost.execution",

@@ -1,4 +1,4 @@
-"""The pieces of one run. Absence is an object, so the loop never asks whether a piece is there."""
+"""The pieces of one run. An absent piece is an object that does nothing, so the loop needs no condition for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Recipe:
     """The pieces that ``boost`` runs.
 
     Raises:
-        RecipeError: where two pieces contradict each other, before any work is done.
+        RecipeError: if two pieces contradict each other, before any work is done.
     """
 
     loss: Loss
@@ -54,7 +54,7 @@ class Recipe:
         for finding in self.findings:
             if finding.kind == "refused":
                 raise RecipeError(finding.why)
-        # what is unproven of a sampling rule is asked for by name
+        # a sampling rule without a proof is requested by name
         if not self.langevin.allow_unproven:
             _refuse_unproven(self.langevin_findings + self.monotone_findings, "gb.Langevin(allow_unproven=True)")
         if not declared(ExecutionTraits, self.execution).allow_unproven:
@@ -62,7 +62,7 @@ class Recipe:
 
     @property
     def weak_learner(self) -> BaseLearner:
-        """The base learner; trees if there is no other."""
+        """The base learner; trees if it is None."""
         return self.base_learner or Trees(self.growth)
 
     @property
@@ -86,31 +86,31 @@ class Recipe:
 
     @property
     def monotone_findings(self) -> tuple[Finding, ...]:
-        """Those of monotonic constraints."""
+        """Findings about monotonic constraints."""
         trees = self.base_learner is None
         return monotone_findings(self.growth.limits, self.loss, self.langevin, trees=trees)
 
     @property
     def learner_findings(self) -> tuple[Finding, ...]:
-        """Those that come of drawing weak learners."""
+        """Findings about the selection of weak learners."""
         trees = self.base_learner is None
         return learner_findings(self.learners, self.growth.limits, self.step, self.langevin, trees=trees)
 
     @property
     def execution_findings(self) -> tuple[Finding, ...]:
-        """Those that come of building trees on old gradients."""
+        """Findings about trees that are built on stale gradients."""
         return execution_findings(
             self.execution, self.loss, self.step, self.learning_rate, self.sampling, self.learners, self.langevin
         )
 
     @property
     def stale_leaves(self) -> bool:
-        """True if leaf values are those that a worker found, at the scores it pulled."""
+        """True if leaf values are computed by the workers, at the scores that they pulled."""
         return declared(ExecutionTraits, self.execution).leaf_values == "worker"
 
     @property
     def langevin_findings(self) -> tuple[Finding, ...]:
-        """Those that Langevin boosting's theorem is about."""
+        """Findings about the assumptions of Langevin boosting's theorem."""
         if not isinstance(self.langevin, Langevin):
             return ()
         return langevin_findings(
@@ -125,14 +125,14 @@ class Recipe:
 
     @property
     def base_learner_findings(self) -> tuple[Finding, ...]:
-        """Those of what is boosted in place of trees."""
+        """Findings about base learners other than trees."""
         return base_learner_findings(
             self.base_learner, self.loss, self.step, self.sampling, self.learners, self.langevin, self.execution
         )
 
     @property
     def sampling_findings(self) -> tuple[Finding, ...]:
-        """Those that come of drawing rows."""
+        """Findings about row sampling."""
         return sampling_findings(self.sampling, self.loss, self.step, self.growth.limits, self.execution, self.langevin)
 
     def start(self, data: TrainingSet) -> Ensemble:
@@ -140,7 +140,7 @@ class Recipe:
         return Ensemble(self.langevin.start(self.loss, data), data.cuts)
 
     def sampler(self, backend: Backend, data: TrainingSet, ensemble: Ensemble, shrink: float) -> Sampler:
-        """The sampling rule at work, with the rounds of an ensemble to be continued that control variates need."""
+        """The sampler of a fit, with the rounds of a continued ensemble that control variates need."""
         sampler = sampler_of(self.sampling, own_leaves=self.stale_leaves)
         recall(
             sampler,
@@ -158,7 +158,7 @@ class Recipe:
         """Noise and shrinkage for these data and the ensemble to be continued.
 
         Raises:
-            RecipeError: if the model would be shrunk to nothing.
+            RecipeError: if shrinkage would underflow the factor of the first trees.
         """
         curvature = self.step.curvature(self.loss)
         chain = self.langevin.chain(data, self.learning_rate, curvature, self.growth.limits)

@@ -20,12 +20,12 @@ from gpuboost.types import Array, TrainingSet, Tree
 class StepTraits:
     """Attributes that a step rule may have, and the values that stand for those that it does not have."""
 
-    searches: bool = False  # for the best length: leaf values are found by the loss itself
-    per: str = "leaf"  # of what a search finds lengths: "leaf", or "tree"
+    searches: bool = False  # True: leaf values are found by a line search on the loss
+    per: str = "leaf"  # scope of one step length: "leaf" or "tree"
 
 
 class Step(Protocol):
-    """A step rule. ``curvature`` says what stands for h; ``refine`` may replace the leaf values of a finished tree.
+    """A step rule. ``curvature`` replaces h; ``refine`` may replace the leaf values of a finished tree.
 
     It may have any of the ``StepTraits`` as attributes.
     """
@@ -40,7 +40,7 @@ class Step(Protocol):
 
 
 def searches(step: Step) -> bool:
-    """Whether the rule finds leaf values by a search of the loss."""
+    """True if the rule finds leaf values by a line search on the loss."""
     return declared(StepTraits, step).searches
 
 
@@ -124,7 +124,7 @@ class QuantileStep:
 class LineSearchStep:
     """Line search along the tree, or along each leaf separately, for the least loss on all rows.
 
-    The direction is the constant step (of a loss that is not smooth, the mean negative gradient), so a length of 1 is
+    The direction is the constant step (the mean negative gradient if the loss is not smooth), so a length of 1 is
     that step. Newton's method with a bracket, to a relative 1e-6, at most 20 passes over the rows; for the absolute and
     the quantile loss, a weighted quantile. Never on a sample of the rows, where a search is biased.
 
@@ -136,7 +136,7 @@ class LineSearchStep:
     Raises
     ------
     RecipeError
-        If ``per`` is something else; as a recipe is made, if the loss is not convex or is of whole lists.
+        If ``per`` is neither; from ``Recipe``, if the loss is not convex or is defined on whole lists.
     """
 
     per: str = "tree"

@@ -1,4 +1,4 @@
-"""The nouns. Plain frozen records of arrays; every shape and dtype is written once, here.
+"""Data types: frozen records of arrays. Every shape and dtype is written once, here.
 
 Letters: n rows, m rows drawn for one tree, d features, t candidate features, k outputs (1, or one per class),
 b value bins of a feature, v nodes of a tree.
@@ -26,7 +26,7 @@ EVERY_VALUE = float(np.finfo(np.float64).max)
 
 @runtime_checkable
 class DeviceMatrix(Protocol):
-    """(n, d) float32 or float64 that a user left on a device: no more of it than the host may ask for.
+    """(n, d) float32 or float64 matrix of the user on a device, and its operations for the host.
 
     ``x[rows]``, by number or mask, stays on the device.
     """
@@ -38,15 +38,13 @@ class DeviceMatrix(Protocol):
     def __getitem__(self, rows: NDArray[Any]) -> DeviceMatrix: ...
     def host_rows(self, rows: NDArray[np.int64] | None) -> NDArray[Any]: ...  # (m, d), of all rows if None
     def host_column(self, f: int) -> NDArray[Any]: ...  # (n,)
-    def with_columns(
-        self, columns: Mapping[int, NDArray[np.float64]]
-    ) -> DeviceMatrix: ...  # (n,) others in their place
+    def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> DeviceMatrix: ...  # (n,) replacements
     def first_infinite(self) -> tuple[int, int] | None: ...  # its row and column
 
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Where each feature is cut into at most 255 value bins. One more bin, number b, holds what is missing.
+    """Bin edges of each feature, at most 255 value bins. One more bin, number b, holds missing values.
 
     A numeric feature has ``thresholds[f]``: bin c holds ``thresholds[f][c - 1] < x <= thresholds[f][c]``.
     A categorical one has ``categories[f]``: bin c holds the category code ``categories[f][c]``; a code that is not
@@ -57,7 +55,7 @@ class Cuts:
     thresholds: tuple[NDArray[np.float64], ...]  # d arrays, increasing, at most 254 values; empty if categorical
     categories: tuple[NDArray[np.int64] | None, ...]  # d entries; None if numeric
     source: NDArray[np.int32] | None = None  # (d,) column each feature reads, not decreasing; None: each its own
-    n_bins: NDArray[np.int32] = field(init=False, repr=False, compare=False)  # (d,) value bins, that of missing apart
+    n_bins: NDArray[np.int32] = field(init=False, repr=False, compare=False)  # (d,) value bins, without that of missing
     is_categorical: NDArray[np.bool_] = field(init=False, repr=False, compare=False)  # (d,)
 
     def __post_init__(self) -> None:
@@ -118,7 +116,7 @@ Bins: TypeAlias = DenseBins | SparseBins
 
 @dataclass(frozen=True, slots=True)
 class TrainingSet:
-    """What is learned from. Never written to.
+    """Training rows: bins, cuts, target and weights. Never written to.
 
     Weights that are whole numbers are held as ``multiplicity``: a row of weight 3 is three equal rows, to the last bit
     up to a total weight of 65,000, and to 16 bits of the gradients beyond. Any other weights are held as ``weight``.
@@ -131,7 +129,7 @@ class TrainingSet:
     weight: Array | None = None  # (n,) float64, positive
     multiplicity: Array | None = None  # (n,) int32, 1 to 4096
     query_start: Array | None = None  # (queries + 1,) int64: where the rows of each query begin, and n; for ranking
-    x: Any = None  # (n, d) the numbers that were binned, for base learners that do not go by bins; None if none does
+    x: Any = None  # (n, d) the unbinned numbers, for base learners that do not use bins; None otherwise
 
     @property
     def n_rows(self) -> int:
@@ -150,7 +148,7 @@ class TrainingSet:
         return self.query_start
 
     def row_weight(self) -> Array:
-        """(n,) float64, whichever way the weights are held."""
+        """(n,) float64 weight of each row."""
         if self.weight is not None:
             return self.weight
         return np.ones(self.n_rows) if self.multiplicity is None else self.multiplicity.astype(np.float64)
@@ -169,7 +167,7 @@ class Gradients:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows with q_i = 1, and 1 / p_i for each: what makes a sampled sum unbiased. None stands for every row."""
+    """Rows with q_i = 1, and 1 / p_i for each, by which sampled sums are unbiased. None stands for every row."""
 
     rows: Array | None = None  # (m,) int32, increasing
     inverse_probability: Array | None = None  # (m,) float32
@@ -179,17 +177,17 @@ class Sample:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Target:
-    """All a worker may see of the state: the gradients at the scores of ``version``, on the rows drawn."""
+    """Input of a worker: the gradients at the scores of ``version``, on the rows drawn."""
 
     version: int
     rows: Array | None  # (m,) int32, or None for every row
     gradients: Gradients
-    noisy: bool = False  # noise was added, so their sums are not those that leaf values are made of
-    own_leaves: bool = False  # leaf values are made of their sums, even if they are of a sample
+    noisy: bool = False  # True: noise was added, so leaf values cannot be computed from their sums
+    own_leaves: bool = False  # True: leaf values are computed from their sums, even on a sample
 
     @property
     def gives_leaf_sums(self) -> bool:
-        """Whether leaf values may be made of the sums of these gradients."""
+        """True if leaf values may be computed from the sums of these gradients."""
         return not self.noisy and (self.rows is None or self.own_leaves)
 
 
@@ -208,28 +206,28 @@ class Noise:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """RGBM's J: what competes in one tree.
+    """RGBM's J: the weak learners that compete in one tree.
 
-    ``root`` tells by which cuts of each feature the root may be split: bit c of its 256 for sending bins 0 .. c left,
-    no bit at all for a feature that may not split the root. ``by_node`` draws so many of the features for every node.
+    ``root`` holds the cuts by which each feature may split the root: bit c of 256 allows the split that sends bins
+    0 .. c left; a feature without a bit may not split the root. ``by_node`` draws that many features for every node.
     """
 
     features: NDArray[np.int32]  # (t,) increasing; at least one
-    root: NDArray[np.uint32] | None = None  # (t, 8); None: by every cut of every feature
-    by_node: tuple[int, Key] | None = None  # how many, and from which stream: see ``node_key``
-    noise: Noise | None = None  # on what each feature gains in a node: ``backends.numerics.random_strength``
+    root: NDArray[np.uint32] | None = None  # (t, 8); None: every cut of every feature
+    by_node: tuple[int, Key] | None = None  # number of features, and their stream: see ``node_key``
+    noise: Noise | None = None  # on each feature's gain in a node: ``backends.numerics.random_strength``
 
     def node_key(self, v: int) -> Key:
-        """The stream that node v draws its features from: for the root, what a tree's would be drawn from."""
+        """The stream from which node v draws its features; for the root, that of a tree's draw."""
         assert self.by_node is not None
         return self.by_node[1] if v == 0 else self.by_node[1] / Stream.NODE / v
 
     def disturbed(self, strength: float, key: Key) -> Candidates:
-        """The same, chosen between by gains that have noise of this strength."""
+        """The candidates, with noise of this strength on their gains."""
         return replace(self, noise=Noise(strength, key)) if strength > 0.0 else self
 
     def lots(self, output: int) -> Noise | None:
-        """``noise`` as one output's tree draws it."""
+        """``noise`` with the stream of one output's tree."""
         return None if self.noise is None else replace(self.noise, key=self.noise.key / output)
 
 
@@ -248,7 +246,7 @@ class Limits:
     reg_lambda: float = 1.0
     min_split_gain: float = 0.0
     growth: GrowthName = "depthwise"
-    random_strength: float = 0.0  # of the noise on the gains of the features, for the choice between them
+    random_strength: float = 0.0  # of the noise on the features' split gains
     directions: tuple[int, ...] | None = None  # (columns,) 1 rising, -1 falling, 0 free; None: all are free
 
     @property
@@ -258,7 +256,7 @@ class Limits:
 
     @property
     def signed(self) -> bool:
-        """Stumps of one value: it is taken on one side, and its negative on the other."""
+        """Stumps that predict +v on one side of the split and -v on the other."""
         return self.growth == "sign_stump"
 
 
@@ -289,18 +287,18 @@ class Nodes:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A tree shape, with what its builder knows about it."""
+    """A tree shape, with by-products of its growth."""
 
     nodes: Nodes
     output: int  # the score it is for, 0 .. k - 1
     version: int  # of the target it was fitted to
     leaf_of_row: Array | None  # (n,) int32 node id, if every row took part; None if only a sample did
     sums: tuple[NDArray[np.float64], NDArray[np.float64]] | None  # (v,) G and H per node, under the same condition
-    blind: bool = False  # made without a look at the data, so cover and count are still to be found
+    blind: bool = False  # True: made without the data, so cover and count are not yet computed
 
 
 Grow: TypeAlias = Callable[[Any, TrainingSet, Target, int, Candidates], Structure]
-"""(backend, data, target, output, candidates) -> the shape of a tree, or what another base learner has in its place"""
+"""(backend, data, target, output, candidates) -> the shape of a tree, or the fit of another base learner"""
 
 
 @fast_dataclass
@@ -315,12 +313,12 @@ class Tree:
 
     @property
     def size(self) -> int:
-        """How many nodes there are, or on a device the most that there may be."""
+        """Number of nodes; on a device, an upper bound of it."""
         return len(self.value)
 
 
 class Component(ABC):
-    """A weak learner that is no tree, or a tree that competes with such. Immutable."""
+    """A weak learner that is no tree, or a tree in a competition with such. Immutable."""
 
     __slots__ = ()
     output: int
@@ -335,7 +333,7 @@ class Component(ABC):
 class Ensemble:
     """F(x) = bias + scale * sum of factor * tree(x); shrinking touches one number, not every tree.
 
-    If other base learners than trees were boosted, there are ``components`` in place of trees.
+    With base learners other than trees it holds ``components`` instead of trees.
     """
 
     bias: NDArray[np.float64]  # (k,)
@@ -343,7 +341,7 @@ class Ensemble:
     trees: tuple[Tree, ...] = ()  # round by round, output by output
     factors: tuple[float, ...] = ()
     scale: float = 1.0
-    scales: tuple[float, ...] = ()  # what the scale was after each round; () if it never changed
+    scales: tuple[float, ...] = ()  # scale after each round; () if it never changed
     components: tuple[Component, ...] = ()  # round by round, output by output
 
     @property
@@ -366,7 +364,7 @@ class Ensemble:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a round's trees were fitted to; on a device, so for the backend's verbs only."""
+    """Gradients and rows that a round's trees were fitted to; on a device, so for the backend's verbs only."""
 
     gradients: Gradients  # of every row
     sample: Sample
@@ -377,17 +375,17 @@ class Drawn:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What became of one order to build a round's trees: a line of a run's log."""
+    """Outcome of one order to build a round's trees: a line of a run's log."""
 
-    ticket: int  # names the random numbers of the trees
+    ticket: int  # identifies the random numbers of the trees
     worker: int
     pulled: int  # version of the gradients they were fitted to
-    applied: int | None  # version they were added to, which made the next one; None if they came to nothing
+    applied: int | None  # version they were added to, which made the next one; None if not applied
     share: float = 1.0  # of the learning rate
     outcome: str = "applied"  # or "dropped", as it was too stale, or "failed"
     began: float = 0.0  # seconds since the fit's workers were started
     built: float = 0.0
-    ended: float = 0.0  # when the server took it up
+    ended: float = 0.0  # when the server processed it
 
     @property
     def staleness(self) -> int:
@@ -398,11 +396,11 @@ class Built:
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a watcher sees after each round."""
+    """State of the fit after a round, as a watcher sees it."""
 
     round: int  # 0 for the first
     trees: tuple[Any, ...]  # Tree or Component, of this round; on a device, so for the backend's verbs only
-    factor: float  # what their values are multiplied with in a running sum
+    factor: float  # factor of their values in the running sums
     scores: Array  # (k, n) float64, of the training rows; not to be written to
     n_rounds: int  # of the ensemble so far
     collect: Callable[[], Ensemble]  # the ensemble so far, in the host's memory; a device has to be waited for

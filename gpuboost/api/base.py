@@ -1,7 +1,7 @@
-"""The scikit-learn surface that the estimators share, over ``training.train`` and a finished ensemble.
+"""The scikit-learn interface that the estimators share, over ``training.train`` and a finished ensemble.
 
 Importing this module imports the CPU backend, and with it numba and the kernels: the first use of
-``gb.GradientBoosting...`` waits for them, and the first fit does not. ``import gpuboost`` alone imports neither.
+``gb.GradientBoosting...`` waits for the import, and the first fit does not. ``import gpuboost`` alone imports neither.
 """
 
 from __future__ import annotations
@@ -114,30 +114,30 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         *,
         resume_from: Any = None,
     ) -> Self:
-        """Learn from rows.
+        """Fit the model.
 
         Parameters
         ----------
         X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table, or a ``gb.Dataset``
-            NaN is missing; what a sparse matrix does not store is 0. A Dataset brings its bins, and its target and
-            weights if it holds them. An array on a GPU (CuPy, torch, DLPack, ``__cuda_array_interface__``) is learned
-            from where it is, and predictions for one are CuPy arrays on the same GPU.
+            NaN is missing; entries that a sparse matrix does not store are 0. A Dataset provides its bins, and its
+            target and weights if it holds them. An array on a GPU (CuPy, torch, DLPack, ``__cuda_array_interface__``)
+            is read in place; predictions for such an array are CuPy arrays on the same GPU.
         y : (n,) numbers, or labels of any kind for a classifier
         sample_weight : (n,) not negative, optional
-            A row of weight 3 is three equal rows, to the last bit; a row of weight 0 is not there.
+            A row of weight 3 is three equal rows, to the last bit; a row of weight 0 is ignored.
         eval_set : (X, y), (X, y, weight), a ``gb.Dataset``, a list of these, or a mapping from names to them, optional
-            Judged after each round by ``eval_metric``, see ``evals_result_``. In a list they are called
-            ``validation_0``, ``validation_1`` ... Early stopping looks at the last one.
+            Evaluated by ``eval_metric`` after each round, see ``evals_result_``. Entries of a list are named
+            ``validation_0``, ``validation_1`` ... Early stopping uses the last one.
         init_model : fitted estimator of the same kind, or path of a saved one, optional
             A model to continue with ``n_estimators`` more rounds, in its own bins.
         resume_from : path of a checkpoint, optional
-            Go on with a fit that was interrupted, as if it had not been: the same data and parameters come to the same
-            model, to the last bit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
+            Continue an interrupted fit: with the same data and parameters the model is byte-identical to that of an
+            uninterrupted fit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
 
         Returns
         -------
         self
-            As it was before, if the fit fails.
+            Unchanged if the fit fails.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         RecipeError
             If a parameter is out of its range, or two contradict each other.
         DeviceError
-            If the device is not there.
+            If the device is not available.
         """
         return self._fit(X, y, sample_weight, eval_set, init_model, resume_from)
 
@@ -243,7 +243,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         InputError
             If a class label or the loss cannot be written.
         OSError
-            If the folder is not there, or cannot be written to.
+            If the folder does not exist, or cannot be written to.
         """
         check_is_fitted(self)
         files.write(self._saved(), path)
@@ -260,7 +260,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         )
 
     def _restore(self, saved: files.Saved) -> None:
-        """Be fitted, with this model."""
+        """Set the fitted attributes from this model."""
         self.ensemble_ = saved.ensemble
         self.columns_ = saved.columns
         self.loss_ = saved.loss
@@ -277,7 +277,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
     # prediction
 
     def apply(self, X: Any) -> NDArray[np.int32]:
-        """(n, trees): the leaf, by its node number, in which each row comes to rest."""
+        """(n, trees) int32: node number of each row's leaf in each tree."""
         self._needs_trees("apply")
         x, machine = self._asked(X)
         leaves: NDArray[np.int32] = to_caller_device(machine, x, machine.leaves(self.ensemble_, x))
@@ -289,7 +289,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         Returns
         -------
         (n, d + 1) float64, or (n, K, d + 1) for K classes
-            A row sums to its score; the last number is the score expected before any feature is known.
+            The contributions of a row sum to its score; the last one is the expected score without any feature.
         """
         self._needs_trees("predict_contributions")
         x, machine = self._asked(X)
@@ -308,7 +308,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         return (to_caller_device(machine, x, scores, finish) for scores in machine.staged_predict(self.ensemble_, x))
 
     def _asked(self, X: Any) -> tuple[Any, Backend]:
-        """The rows as numbers, and the machine to ask."""
+        """The rows as numbers, and the backend that predicts."""
         check_is_fitted(self)
         if self.ensemble_.components:
             on_gpu = gpu_of(X) is not None or str(self.device).startswith("cuda")

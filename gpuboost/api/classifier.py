@@ -23,17 +23,18 @@ from gpuboost.types import Array
 
 @completed
 class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
-    """Gradient boosting of trees, for classes: two, or more with one tree for each in every round.
+    """Gradient boosting of trees for classification: two classes, or more with one tree per class in each round.
 
     Parameters
     ----------
     loss : str or loss object
-        "logistic" (and softmax where there are more than two classes), "exponential", "softmax", or an object of
+        "logistic" (softmax if there are more than two classes), "exponential", "softmax", or an object of
         ``gb.losses``, such as ``gb.losses.Logistic(ridge=0.1)``.
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
-        Whether the probability of the second class may only rise with a column (1), only fall (-1), or is free (0, and
-        columns a mapping leaves out). Holds exactly, whatever the other columns are; a missing value is compared with
-        none, and goes where it gains most. Not for categorical columns. For two classes only.
+        The probability of the second class never decreases (1) or never increases (-1) with a column, or is
+        unconstrained (0, and columns a mapping leaves out). Holds exactly, whatever the values of other columns;
+        missing values are not compared with other values, and go to the side of larger gain. Not for categorical
+        columns. For two classes only.
     class_weight : "balanced", mapping from classes, or None
         Multiplies the weights of the rows of a class; "balanced" gives all classes the same total.
 
@@ -115,7 +116,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return classification(self.loss, self.class_weight, rows)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores: (n,) of two classes, positive where the second is the likelier; (n, K) of more."""
+        """(n,) float64 scores for two classes, positive if the second is more probable; (n, K) for K > 2 classes."""
         answer: NDArray[np.float64] = self._answer(X, _decision)
         return answer
 
@@ -124,7 +125,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return self._staged_answers(X, _decision)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(n, K) probabilities, in the order of ``classes_``. Raises InputError if a custom loss has no link."""
+        """(n, K) float64 probabilities in the order of ``classes_``. Raises InputError if a custom loss has no link."""
         answer: NDArray[np.float64] = self._answer(X, self._probabilities)
         return answer
 
@@ -133,12 +134,12 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return self._staged_answers(X, self._probabilities)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(n,) the likeliest class; of equally likely ones the first."""
+        """(n,) the class of highest probability; the first one on a tie."""
         answer: NDArray[Any] = self._answer(X, self._labels)
         return answer
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of the rows, by weight, whose class is predicted."""
+        """Accuracy: the share of the rows, by weight, whose class is predicted."""
         from sklearn.metrics import accuracy_score  # slow to import
 
         return float(accuracy_score(on_host(y), on_host(self.predict(X)), sample_weight=on_host(sample_weight)))

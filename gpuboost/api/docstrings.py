@@ -1,4 +1,4 @@
-"""The docstrings of the estimators: one table of what they share, and in each class what differs."""
+"""Docstrings of the estimators: one table of shared entries, completed by the entries of each class."""
 
 from __future__ import annotations
 
@@ -9,70 +9,69 @@ C = TypeVar("C", bound=type[Any])
 
 PARAMETERS = """\
 n_estimators : int
-    Rounds of boosting at most; 0 gives the best constant.
+    Number of boosting rounds, at most; 0 gives the best constant.
 learning_rate : float
-    Share of each tree's values that is added.
+    Shrinkage: factor by which each tree's leaf values are multiplied.
 growth : "depthwise", "leafwise", "oblivious" or "sign_stump"
-    Level by level, the leaf that gains most first, one split for all nodes of a level, or a single split with one
-    value, that is taken on one side and its negative on the other.
+    Level by level; best-first, the leaf of largest gain; one split for all nodes of a level; or a stump that predicts
+    +v on one side of its split and -v on the other.
 max_depth : int or None
-    None: as deep as ``max_leaves`` allows.
+    Maximum depth of a tree. None: limited by ``max_leaves`` only.
 max_leaves : int or None
-    None: as many as ``max_depth`` allows.
+    Maximum number of leaves of a tree. None: limited by ``max_depth`` only.
 min_samples_leaf : int
-    Rows that a leaf holds at least.
+    Minimum number of rows in a leaf.
 min_child_weight : float
-    Sum of second derivatives that a leaf holds at least.
+    Minimum sum of second derivatives (hessians) in a leaf.
 reg_lambda : float or None
-    L2 term in the leaf value -G / (H + lambda) and in the gain. None: 3, and 0 with ``langevin``, whose leaves are
-    plain averages.
+    L2 regularisation lambda in the leaf value -G / (H + lambda) and in the gain. None: 3, and 0 with
+    ``langevin``, whose leaves are plain averages.
 min_split_gain : float
-    A split that gains less is not made.
+    Minimum gain of a split.
 random_strength : float
-    Noise on the gains of the features when the one that splits a node is chosen: Gaussian, its standard deviation
-    in units of the mean gain of the node's features (of CatBoost's parameter of this name it is that of the root
-    mean square gradient, and fades as the model grows). 0: the feature that gains most.
+    Standard deviation of the Gaussian noise added to each feature's split gain, relative to the mean gain of the
+    node's features (CatBoost's parameter of this name is relative to the root mean square gradient, and decreases as
+    the model grows). 0: no noise.
 max_bins : int, 2 to 255
-    Bins of a feature, the one for missing values not counted.
+    Maximum number of bins of a feature, without the bin for missing values.
 categorical_features : "from_dtype", None, mask, indices or names
-    "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets; a category that was not
-    there in training counts as missing.
+    "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets of categories; a category that
+    does not occur in training counts as missing.
 sampling : None, float, or policy
-    Rows of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
+    Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
     are always those of all rows.
 learners : None, int, float, or policy
-    What competes in each tree: all features, a number or a share of them drawn at random, or a rule such as
+    Features sampled for each tree, like ``colsample_bytree``: all, a number or a share of them, or a rule such as
     ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
     ``gb.WeightedGroups(10, weights)``.
 langevin : None or gb.Langevin
-    Noise on the gradient and shrinkage of the model: leaves local optima of losses that are not convex, and
-    samples from a posterior. "auto" steps are gradient steps then.
+    Noise on the gradient and shrinkage of the model: escapes local optima of losses that are not convex, and samples
+    from a posterior. ``step="auto"`` then means gradient steps.
 posterior_samples : int or None
-    How many iterates of the chain stand for draws in ``predict_uncertainty``: ``n_estimators`` must be at least
-    twice as many, since half are burn-in. Needs ``langevin``, and no early stopping.
+    Number of posterior draws for ``predict_uncertainty``: ``n_estimators`` must be at least twice as large, since half
+    of the rounds are burn-in. Needs ``langevin``, and no early stopping.
 step : "auto", "newton", "gradient", "constant", "line_search", or policy
-    What a leaf's -G is divided by: the sum of second derivatives, the weight, or the weight times the loss's
-    smoothness; or as far along the tree as lowers a convex loss most (``gb.LineSearchStep``). "auto" is Newton;
-    the exact quantile for losses that are quantiles; the gradient where there is no
-    curvature.
+    Leaf values: Newton (-G / H), mean gradient (-G / n, n being the weight), constant step (-G / (sigma n), sigma being
+    the loss's smoothness), or a line search along the tree for convex losses (``gb.LineSearchStep``). "auto" is Newton;
+    the exact quantile for quantile losses; the gradient step for losses without curvature.
 base_learner : None, family of ``gb.learners``, list of families, or regressor
-    What is boosted: trees; splines, straight lines, effects of categories ... that compete in each round, see
-    ``gb.learners``; or any regressor in scikit-learn's manner, cloned in each round. Such regressors
-    and ``LinearTree`` are fitted on the CPU, all others where ``device`` says.
+    Base learner: trees; splines, straight lines, effects of categories ... that compete in each round, see
+    ``gb.learners``; or any regressor with scikit-learn's interface, cloned in each round. Such regressors and
+    ``LinearTree`` are fitted on the CPU, all others on ``device``.
 execution : None or policy
-    Who builds the trees: None is one worker with all threads; ``gb.Asynchronous(4)`` several at once, each on the
-    newest gradients when it began; ``gb.SimulatedWorkers(32)`` the same, simulated; ``gb.Replay(log)`` a run again.
+    None: one worker with all threads. ``gb.Asynchronous(4)``: several workers, each of which starts a tree on
+    the newest gradients. ``gb.SimulatedWorkers(32)``: the same, simulated. ``gb.Replay(log)``: replay of a run.
 early_stopping_rounds : int or None
     Stop after that many rounds in a row without a new best of the first metric of the last eval set, and keep the
     trees up to the best round. ``gb.callbacks.EarlyStopping`` in ``callbacks`` has a ``min_delta`` too.
 validation_fraction : float or None
     Share of the training rows to set aside as the eval set.
 eval_metric : str, callable, list of these, or None
-    What to watch on the eval sets, see ``gb.metrics``; None is the metric that goes with the loss.
+    Metrics evaluated on the eval sets, see ``gb.metrics``; None is the default metric of the loss.
 callbacks : list of callables
     Each is called after each round with one ``gb.callbacks.Round``, and stops the fit by returning True.
 device : "auto", "cpu", "cuda" or "cuda:N"
-    See ``gb.devices()``. ``fit_report_`` says which was taken, and why.
+    See ``gb.devices()``. ``fit_report_`` holds the device used, and the reason.
 random_state : int, RandomState or None
     Seed of row and feature sampling and of ``validation_fraction``; nothing else is random.
 n_jobs : int or None
@@ -87,17 +86,17 @@ n_features_in_ : int
 feature_names_in_ : (d,) ndarray of str
     Only if the training data had names.
 n_iter_ : int
-    Rounds of the model.
+    Number of rounds of the model.
 evals_result_ : dict
     ``{"validation_0": {"rmse": [...]}}``, one number a round, those after the best round included.
 best_iteration_ : int or None
-    The best round, 0 for the first; None without early stopping. The model ends with it.
+    The best round, 0 for the first; None without early stopping. It is the model's last round.
 best_score_ : float or None
-    The metric there.
+    Value of the metric in the best round.
 feature_importances_ : (d,) ndarray
     Share of each feature in the gain of all splits; see ``feature_importance`` for other kinds.
 fit_report_ : FitReport
-    Device and why, threads, rows, rounds, seconds, seed, and what theory says of the composition.
+    Device and the reason for it, threads, rows, rounds, seconds, seed, and the verdict of theory on the composition.
 ensemble_, columns_, loss_
     The model itself: trees and cuts, names and categories, loss.
 """

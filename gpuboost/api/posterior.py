@@ -67,8 +67,8 @@ class PosteriorMixin:
         -------
         Uncertainty
             ``mean`` of the draws, and ``total = data + knowledge``. For classes entropies and mutual information in
-            nats; for numbers variances: ``data`` is what the loss takes to be noise (``GaussianNLL`` learns it; of the
-            squared error it is 1 / T; NaN where the loss says nothing), ``knowledge`` the draws' disagreement.
+            nats; for numbers variances: ``data`` is the noise that the loss assumes (``GaussianNLL`` learns it; 1 / T
+            for the squared error; NaN if the loss has no noise model), ``knowledge`` the draws' disagreement.
         """
         members = self.posterior_members(X, samples, burn_in)
         return uncertainty(self.loss_, members, self._temperature())
@@ -76,20 +76,20 @@ class PosteriorMixin:
     def predict_interval(
         self, X: Any, coverage: float = 0.9, kind: str = "mean", samples: int | None = None, burn_in: float = 0.5
     ) -> NDArray[np.float64]:
-        """(n, 2) the bounds of a central credible interval: scores are taken as normal, spread as the draws are.
+        """(n, 2) float64 bounds of a central credible interval: normal, with the mean and variance of the draws.
 
         Parameters
         ----------
         coverage : float
             Posterior probability of the interval.
         kind : "mean" or "observation"
-            Of what ``predict`` is to estimate, or of a new target (squared error and ``GaussianNLL``).
+            Interval of the quantity that ``predict`` estimates, or of a new target (squared error and ``GaussianNLL``).
         """
         members = self.posterior_members(X, samples, burn_in)
         return interval(self.loss_, members, coverage, kind, self._temperature())
 
     def trace(self, X: Any) -> NDArray[np.float64]:
-        """(rounds, k, n) the scores after every round: what ``gb.posterior.diagnose`` and ``gb.plot.trace`` look at."""
+        """(rounds, k, n) float64 scores after every round, for ``gb.posterior.diagnose`` and ``gb.plot.trace``."""
         check_is_fitted(self)
         return np.stack(list(self._staged_answers(X, np.array)))
 
@@ -108,7 +108,7 @@ class PosteriorMixin:
             )
 
     def _temperature(self) -> float:
-        """T = beta / N. Of the weight N only the model is left: the root's curvature, which gradient steps make it."""
+        """T = beta / N. A fitted model holds N as the root's curvature, since gradient steps set h to the weight."""
         assert isinstance(self.langevin, Langevin)
         if self.langevin.inverse_temperature is None or not self.ensemble_.trees:
             return self.langevin.beta(1.0)

@@ -25,10 +25,10 @@ from gpuboost.types import Array
 
 @completed
 class GradientBoostingRanker(GradientBoosting):
-    """Gradient boosting of trees, for the order of documents: learning to rank.
+    """Gradient boosting of trees for learning to rank.
 
-    A row is a document, a query a list of rows that stand together; y is how good a document is for its query, 0 for
-    what is of no use. Predictions are scores, to be compared within a query.
+    A row is a document, a query a list of adjacent rows; y is the relevance of a document to its query, 0 for an
+    irrelevant one. Predictions are scores, to be compared within a query.
 
     Parameters
     ----------
@@ -36,29 +36,29 @@ class GradientBoostingRanker(GradientBoosting):
         "lambdamart" (NDCG), "pairwise_logistic" (RankNet), or an object such as
         ``gb.losses.LambdaMART(truncation=10)``.
     n_estimators : int
-        Rounds of boosting at most.
+        Number of boosting rounds, at most.
     min_child_weight : float
-        Sum of second derivatives that a leaf holds at least. Those of a query sum to a few units, however long it is.
+        Minimum sum of second derivatives in a leaf. Those of a query sum to a few units, whatever its length.
     reg_lambda : float or None
-        L2 term in the leaf value -G / (H + lambda) and in the gain. None: 1, and 0 with ``langevin``, whose leaves are
-        plain averages.
+        L2 regularisation lambda in the leaf value -G / (H + lambda) and in the gain. None: 1, and 0 with ``langevin``,
+        whose leaves are plain averages.
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
-        Whether scores may only rise with a column (1), only fall (-1), or are free (0, and columns a
-        mapping leaves out). Holds exactly, whatever the other columns are; a missing value is compared with none, and
-        goes where it gains most. Not for categorical columns.
+        Scores never decrease (1) or never increase (-1) with a column, or are unconstrained (0, and columns a mapping
+        leaves out). Holds exactly, whatever the values of other columns; missing values are not compared with other
+        values, and go to the side of larger gain. Not for categorical columns.
     sampling : None, float, or policy
-        Documents of each tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``.
-        Gradients are those of complete lists, and leaf values those of all documents.
+        Sampling of documents per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``.
+        Gradients are computed on complete lists, and leaf values on all documents.
     langevin : None or gb.Langevin
         Noise on the gradient and shrinkage of the model.
     step : "auto", "newton", "gradient", or policy
-        What a leaf's -G is divided by: the sum of second derivatives, or the weight. "auto" is Newton.
+        Leaf values: Newton (-G / H), or mean gradient (-G / n, n being the weight). "auto" is Newton.
     validation_fraction : float or None
         Share of the training queries to set aside as the eval set.
     eval_metric : str, callable, list of these, or None
-        What to watch on the eval sets: "ndcg", "map", "mrr", see ``gb.metrics``; None is "ndcg".
+        Metrics evaluated on the eval sets: "ndcg", "map", "mrr", see ``gb.metrics``; None is "ndcg".
     eval_at : int, list of ints, or None
-        Places at which a metric is taken whose name says none: "ndcg" is then "ndcg@5" and "ndcg@10". None: the whole
+        Places k of metrics whose names give none: for [5, 10], "ndcg" means "ndcg@5" and "ndcg@10". None: the whole
         list.
 
     Attributes
@@ -149,34 +149,34 @@ class GradientBoostingRanker(GradientBoosting):
         *,
         resume_from: Any = None,
     ) -> Self:
-        """Learn from lists.
+        """Fit the model to queries.
 
         Parameters
         ----------
         X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table, or a ``gb.Dataset``
-            NaN is missing; what a sparse matrix does not store is 0. A Dataset brings its bins, and its target,
-            weights and queries if it holds them.
+            NaN is missing; entries that a sparse matrix does not store are 0. A Dataset provides its bins, and its
+            target, weights and queries if it holds them.
         y : (n,) whole numbers, 0 or more
-            How good each document is.
+            Relevance label of each document.
         sample_weight : (queries,) or (n,) not negative, optional
-            A query of weight 3 is three equal queries; one of weight 0 is not there. The rows of a query have one
+            A query of weight 3 is three equal queries; one of weight 0 is ignored. All rows of a query have the same
             weight.
         eval_set : (X, y, group), (X, y, group, weight), a ``gb.Dataset``, a list of these, or a mapping, optional
-            Judged after each round by ``eval_metric``, see ``evals_result_``. In a list they are called
-            ``validation_0``, ``validation_1`` ... Early stopping looks at the last one.
+            Evaluated by ``eval_metric`` after each round, see ``evals_result_``. Entries of a list are named
+            ``validation_0``, ``validation_1`` ... Early stopping uses the last one.
         init_model : fitted ranker, or path of a saved one, optional
             A model to continue with ``n_estimators`` more rounds, in its own bins.
         group : (n,) query ids or (queries,) sizes
-            The id of each row's query, equal ids side by side; or the sizes of the queries in the order of the rows.
-            As many entries as there are rows are ids.
+            The id of each row's query, with equal ids adjacent; or the sizes of the queries in the order of the rows.
+            An array with one entry per row holds ids.
         resume_from : path of a checkpoint, optional
-            Go on with a fit that was interrupted, as if it had not been: the same data and parameters come to the same
-            model, to the last bit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
+            Continue an interrupted fit: with the same data and parameters the model is byte-identical to that of an
+            uninterrupted fit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
 
         Returns
         -------
         self
-            As it was before, if the fit fails.
+            Unchanged if the fit fails.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class GradientBoostingRanker(GradientBoosting):
         RecipeError
             If a parameter is out of its range, or two contradict each other.
         DeviceError
-            If the device is not there.
+            If the device is not available.
         """
         return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group)
 
@@ -194,7 +194,7 @@ class GradientBoostingRanker(GradientBoosting):
         return self._check(X, y, sample_weight, group)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """(n,) scores: within a query, the higher the better."""
+        """(n,) float64 scores; within a query, documents of higher scores rank first."""
         answer: NDArray[np.float64] = self._answer(X, _values)
         return answer
 
@@ -203,9 +203,9 @@ class GradientBoostingRanker(GradientBoosting):
         return self._staged_answers(X, _values)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> float:
-        """The first metric of ``eval_metric``, NDCG at the first place of ``eval_at`` if nothing else is asked for.
+        """The first metric of ``eval_metric``; if it is None, NDCG at the first place of ``eval_at``.
 
-        X may be a ``gb.Dataset`` with target and queries. Raises InputError if the queries are not known.
+        X may be a ``gb.Dataset`` with target and queries. Raises InputError if the queries are not given.
         """
         scores, y, sample_weight = on_host(self.predict(X)), on_host(y), on_host(sample_weight)
         if isinstance(X, Dataset):

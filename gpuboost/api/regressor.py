@@ -22,7 +22,7 @@ from gpuboost.types import Array
 
 @completed
 class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
-    """Gradient boosting of trees, for numbers.
+    """Gradient boosting of trees for regression.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         "squared_error", "huber", "absolute_error", "quantile", "poisson", "gamma", "tweedie", or an object of
         ``gb.losses`` for another parameter, such as ``gb.losses.Quantile(0.9)``.
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
-        Whether predictions may only rise with a column (1), only fall (-1), or are free (0, and columns a
-        mapping leaves out). Holds exactly, whatever the other columns are; a missing value is compared with none, and
-        goes where it gains most. Not for categorical columns. Not for losses of several scores.
+        Predictions never decrease (1) or never increase (-1) with a column, or are unconstrained (0, and columns a
+        mapping leaves out). Holds exactly, whatever the values of other columns; missing values are not compared with
+        other values, and go to the side of larger gain. Not for categorical columns. Not for losses of several scores.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         return regression(self.loss, rows)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """(n,) what the loss predicts: means, medians, quantiles ..."""
+        """(n,) float64 predictions of the quantity that the loss estimates: means, medians, quantiles ..."""
         answer: NDArray[np.float64] = self._answer(X, self._values)
         return answer
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the predictions: 1 if they are right, 0 for those of the mean."""
+        """R2 of the predictions: 1 for exact ones, 0 for those of the mean."""
         from sklearn.metrics import r2_score  # slow to import
 
         return float(r2_score(on_host(y), on_host(self.predict(X)), sample_weight=on_host(sample_weight)))

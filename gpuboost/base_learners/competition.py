@@ -1,7 +1,7 @@
-"""Families that compete: in each round the one that lowers the weighted sum of squares most is taken.
+"""Competition of families: each round takes the one that lowers the weighted sum of squares most.
 
-The worker's half fits every candidate to the target; for all functions of bins that is one histogram and a small system
-of equations each. The server's half decides on all rows how far to go along the winner. Ties: the first.
+The worker's part fits every candidate to the target; for a function of bins that is one histogram and a small system of
+equations. The server's part computes the step length along the winner on all rows. Ties: the first candidate.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gpuboost.types import Array, Candidates, Component, Grow, Limits, Nodes, No
 
 @dataclass(frozen=True, slots=True)
 class Smoothed:
-    """What a worker sends of a space."""
+    """Fit of one space, as a worker sends it to the server."""
 
     number: int  # of the space
     coefficients: NDArray[np.float64]
@@ -42,7 +42,7 @@ class Smoothed:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """What a worker sends of a tree."""
+    """Structure of a tree, as a worker sends it to the server, and the family that it belongs to."""
 
     family: TreeFamily
     structure: Structure
@@ -58,7 +58,7 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """A component before its length is known."""
+    """A component before its step length is known."""
 
     origin: Smoothed | Grown
     component: SmoothTerm | TreeComponent
@@ -66,11 +66,11 @@ class Direction:
 
 
 Length: TypeAlias = Callable[[Backend, Direction, RoundState, Step], float]
-"""rho of a direction by the step rule, on all rows"""
+"""(backend, direction, state, step) -> step length rho of the direction on all rows, by the step rule"""
 
 
 def length_of(backend: Backend, values: Direction, state: RoundState, step: Step) -> float:
-    """rho from sums of cells, if they suffice: the worker's sums, if they are of the gradients of this version."""
+    """rho, from sums over cells if they suffice, such as the worker's sums of this version's gradients."""
     component, origin = values.component, values.origin
     if searches(step):
         return line.length(backend, state, step, component.output, _by_row(backend, state, component))
@@ -87,7 +87,7 @@ def length_of(backend: Backend, values: Direction, state: RoundState, step: Step
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Competition:
-    """``families`` in the order in which ties are broken; those on bins first, then trees."""
+    """Competition of ``families``. Ties go to the earlier one: families on bins first, then trees."""
 
     families: tuple[Family, ...]
     plan: SmoothingPlan | None = None  # None until it is prepared
@@ -95,7 +95,7 @@ class Competition:
     length: Length = length_of
 
     def prepared(self, backend: Backend, data: TrainingSet) -> Competition:
-        """Bases, penalties and degrees of freedom, for these data.
+        """The competition with bases, penalties and degrees of freedom for these data.
 
         Raises:
             InputError: if a family finds no feature of its kind.
@@ -114,7 +114,7 @@ class Competition:
         return tuple(family for family in self.families if isinstance(family, TreeFamily))
 
     def n_groups(self, data: TrainingSet) -> int:
-        """Pairs of family and feature; a family of trees is one."""
+        """Number of pairs of family and feature; a family of trees counts as one."""
         assert self.plan is not None
         return len(self.plan.spaces) + len(self.trees)
 
@@ -148,7 +148,7 @@ class Competition:
     def grow_tree(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, family: TreeFamily
     ) -> tuple[Grown, float]:
-        """A tree, and what its constants take off the sum of squares; of lines in its leaves nobody knows yet."""
+        """A tree, and the reduction of the sum of squares by constant leaves; linear leaves are fitted later."""
         every = Candidates(np.arange(data.cuts.n_features, dtype=np.int32))
         asked = target if target.rows is None else replace(target, own_leaves=True)
         structure = DepthWise(_limits(family)).structure(backend, data, asked, output, every)
@@ -161,7 +161,7 @@ class Competition:
     def values(
         self, backend: Backend, structure: Smoothed | Grown, state: RoundState, noise: Noise | None
     ) -> tuple[Direction, None]:
-        """The winner before its length is known: a function of bins, or a tree with values from all rows."""
+        """The winner before its step length is known: a function of bins, or a tree with leaf values from all rows."""
         if isinstance(structure, Grown):
             return self._values_of_tree(backend, structure, state), None
         assert self.plan is not None
@@ -186,7 +186,7 @@ class Competition:
     def update(
         self, backend: Backend, values: Direction, leaf_of_row: None, state: RoundState, step: Step
     ) -> Component:
-        """The winner times rho, found on all rows by the step rule; ``EmptyComponent`` if the loss does not fall."""
+        """The winner times rho of the step rule, on all rows; ``EmptyComponent`` if the loss does not fall."""
         component = values.component
         if isinstance(component, TreeComponent) and component.slopes is None:
             scores, leaves = state.scores, values.leaf_of_row
@@ -221,7 +221,7 @@ def _limits(family: TreeFamily) -> Limits:
 
 
 def on_the_way(nodes: Nodes, is_categorical: Array) -> NDArray[np.int32]:
-    """(v, s) int32: the numeric features that are asked for above each leaf, in increasing order; -1 fills the rest."""
+    """(v, s) int32 numeric features of the splits above each leaf, in increasing order, padded with -1."""
     above: list[frozenset[int]] = [frozenset()] * len(nodes.feature)
     for v in range(len(nodes.feature)):
         f = int(nodes.feature[v])
@@ -236,7 +236,7 @@ def on_the_way(nodes: Nodes, is_categorical: Array) -> NDArray[np.int32]:
 
 
 def on_shared_grids(spaces: list[Space]) -> tuple[Space, ...]:
-    """The same, those on one feature on one grid: so they have one histogram."""
+    """The spaces, with one grid per feature, so that spaces on one feature share one histogram."""
     known: dict[tuple[int, ...], Grid] = {}
     return tuple(
         replace(space, grid=known.setdefault(space.grid.features, space.grid))
@@ -247,7 +247,8 @@ def on_shared_grids(spaces: list[Space]) -> tuple[Space, ...]:
 
 
 def _centres(axes: Axes) -> NDArray[np.float64]:
-    """(d, 256) what each bin stands for, from its feature's mean, in standard deviations; 0 if missing."""
+    """(d, 256) float64 standardised value of each bin: deviation from the feature's mean, over its standard deviation;
+    0 for missing."""
     cuts = axes.data.cuts
     centres = np.zeros((cuts.n_features, 256))
     for f in np.flatnonzero(~cuts.is_categorical).tolist():

@@ -1,8 +1,8 @@
-"""Anybody's estimator as a base learner: a regressor in scikit-learn's manner, cloned and fitted in each round.
+"""A user's estimator as a base learner: a regressor with scikit-learn's interface, cloned and fitted in each round.
 
-It is fitted to what a tree would be: by weighted least squares to -g / h with weights h, h being the curvature that the
-step rule asks for (so with a constant one to -g). An estimator that takes no weights is fitted to -g itself, which is
-all that functional gradient descent asks for: a direction. How far to go along it is decided on all rows.
+It has the same target as a tree: it is fitted by weighted least squares to -g / h with weights h, h being the curvature
+of the step rule (so to -g if it is constant). An estimator that takes no weights is fitted to -g itself: functional
+gradient descent needs only a direction. The step length along it is computed on all rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gpuboost.steps import Step
 from gpuboost.types import Candidates, Component, Grow, Noise, Target, TrainingSet
 
 EVEN = 1e-5
-"""Weights that differ by no more than this share are equal: they are made of float32 numbers."""
+"""Relative difference up to which weights count as equal: they are computed from float32 numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A fitted estimator as a worker sends it."""
+    """A fitted estimator, as a worker sends it to the server."""
 
     estimator: Any
     columns: NDArray[np.int32] | None
@@ -49,7 +49,7 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class AnyEstimator:
-    """``template`` has ``fit(X, y)`` and ``predict(X)``; it is copied, never fitted itself."""
+    """Base learner from a ``template`` with ``fit(X, y)`` and ``predict(X)``, which is copied, never fitted itself."""
 
     template: Any
     copied: Callable[[Any], Any]  # an unfitted one with the parameters of the template
@@ -57,7 +57,7 @@ class AnyEstimator:
     cancels: bool = False  # whether rows are drawn with p in proportion to h, so that h / p is one number
 
     def prepared(self, backend: Backend, data: TrainingSet) -> AnyEstimator:
-        """Nothing to work out.
+        """The learner itself; there is nothing to compute.
 
         Raises:
             InputError: if rows have weights, and the estimator takes none.
@@ -92,7 +92,7 @@ class AnyEstimator:
     def _target(
         self, backend: Backend, target: Target, output: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """The values to fit, (m,), and their weights: None if all are equal, and 1 on average otherwise."""
+        """(m,) float64 values to fit, and (m,) weights of mean 1; None if all weights are equal."""
         g, h = line.vectors(backend, target.gradients, output)
         even = h.min(initial=np.inf) * (1.0 + EVEN) >= h.max(initial=0.0)
         if not (self.weighted or self.cancels or even):
@@ -109,7 +109,7 @@ class AnyEstimator:
     def update(
         self, backend: Backend, values: Predicted, leaf_of_row: None, state: RoundState, step: Step
     ) -> Component:
-        """The estimator times rho, which is found on all rows by the step rule."""
+        """The estimator times rho of the step rule, on all rows."""
         component, f = values.component, values.by_row
         rho = line.length(backend, state, step, component.output, f)
         if rho == 0.0:
@@ -119,7 +119,7 @@ class AnyEstimator:
 
 
 def seeded(estimator: Any, key: Key) -> Any:
-    """The same, each ``random_state`` among its parameters drawn from the stream."""
+    """The estimator with each ``random_state`` among its parameters drawn from the stream."""
     if hasattr(estimator, "get_params"):
         names = [name for name in sorted(estimator.get_params(deep=True)) if name.split("__")[-1] == "random_state"]
         if names:

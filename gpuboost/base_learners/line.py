@@ -2,9 +2,9 @@
 
 For a sigma-smooth loss and any f with <r, f> > 0, r being the negative gradient, rho = <r, f> / (sigma |f|^2) lowers
 the loss by at least e^2 |r|^2 / (2 sigma), e = cos(f, r) being the edge (docs/theory/function_space.md). A Newton step
-has the loss's own second derivatives in place of sigma; both are one formula here, since ``Gradients.h`` holds what the
-step rule puts there. Sums are exact, so they have no order. A step that searches starts from there, and is the one of
-trees: ``backends.numerics.line_search``.
+has the loss's own second derivatives in place of sigma; both are one formula here, since ``Gradients.h`` holds the
+curvature of the step rule. Sums are exact, so their order does not matter. A line search starts from there, and is the
+one of trees: ``backends.numerics.line_search``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpuboost.steps import Step, searches
 from gpuboost.types import Gradients, TrainingSet
 
 LEAST_EDGE = 1e-7
-"""A direction that is closer to a right angle than that is no way down: gradients are float32."""
+"""Smallest cosine of a direction of descent; below it, rounding of float32 gradients decides the sign."""
 
 Vector = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def length(backend: Backend, state: RoundState, step: Step, output: int, f: Vect
 
 
 def is_flat(data: TrainingSet) -> bool:
-    """True if all rows weigh the same."""
+    """True if all rows have the same weight."""
     return data.weight is None and data.multiplicity is None
 
 

@@ -1,4 +1,4 @@
-"""A competition where there are no data: it asks a machine for what a fit would, to see what that takes."""
+"""A competition without data, for memory estimates: it makes the same requests to a backend as a fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpuboost.types import Candidates, Component, Grow, Noise, Target, TrainingS
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """One of the functions of bins, and a tree of each kind: any of them may win in some round."""
+    """One function of bins, and a tree of each kind, since any of them may win in some round."""
 
     found: tuple[Smoothed | Grown, ...]
     output: int
@@ -29,7 +29,7 @@ class Everything:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnPaper:
-    """A competition that everybody wins. Its spaces have the cells of the real ones, and one coefficient each."""
+    """A competition that all candidates win. Its spaces have the cells of the real ones, and one coefficient each."""
 
     competition: Competition
 
@@ -61,7 +61,7 @@ class OnPaper:
         return Everything(tuple(found), output, target.version)
 
     def values(self, backend: Backend, structure: Any, state: RoundState, noise: Noise | None) -> tuple[Any, None]:
-        """``Everything`` as it is: its parts are measured one after the other, as they are in a fit."""
+        """``Everything`` unchanged: its parts are measured one after the other, as in a fit."""
         return structure, None
 
     def update(self, backend: Backend, values: Any, leaf_of_row: None, state: RoundState, step: Step) -> Component:
@@ -73,7 +73,7 @@ class OnPaper:
 
 
 def _unmeasured_length(backend: Backend, values: Direction, state: RoundState, step: Step) -> float:
-    """1, after the same requests to the machine as ``length_of``."""
+    """1, after the same requests to the backend as in ``length_of``."""
     component, origin, data = values.component, values.origin, state.data
     if searches(step):
         backend.start(data, np.zeros(state.loss.n_outputs))

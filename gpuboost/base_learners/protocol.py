@@ -1,8 +1,8 @@
-"""The two halves of a base learner: a worker fits it, and the server adds it to the model.
+"""The two parts of a base learner: a worker fits it, and the server adds it to the model.
 
-Friedman's functional gradient descent asks two things of a learner: to be as parallel as it can to the negative
-gradient, and to go as far along it as pays. The first needs nothing but the target; the second is a matter of all rows
-and of the newest scores. So they are two verbs, and between them may lie a network.
+Friedman's functional gradient descent has two steps: fit a direction to the negative gradient, and compute the step
+length along it. The first needs only the target; the second needs all rows and the newest scores. So they are two
+methods, which may run on different hosts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RoundState:
 
     loss: Loss
     data: TrainingSet
-    gradients: Gradients  # of every row, at the scores as they are
+    gradients: Gradients  # of every row, at the current scores
     scores: RunningScores
     factor: float  # by which a tree is multiplied when it is added to the running sums
     version: int  # of the gradients
@@ -44,21 +44,21 @@ class BaseLearner(Protocol):
         ...
 
     def search(self, key: Key) -> Grow:
-        """The worker's half. key: of the round, for learners that draw."""
+        """The worker's part. key: key of the round, for learners that draw."""
         ...
 
     def values(
         self, backend: Backend, structure: Any, state: RoundState, noise: Noise | None
     ) -> tuple[Any, Array | None]:
-        """The server's half: h before the step rule, from the gradients of all rows.
+        """The server's part: h before the step rule, from the gradients of all rows.
 
-        noise: on the gradients that leaf values are made of. Returns what ``update`` takes and, for a tree, the (n,)
-        leaf of every row (otherwise None).
+        noise: noise on the gradients of the leaf values. Returns the input of ``update`` and, for a tree, the (n,) leaf
+        of every row (otherwise None).
         """
         ...
 
     def update(
         self, backend: Backend, values: Any, leaf_of_row: Array | None, state: RoundState, step: Step
     ) -> Tree | Component:
-        """The step length by the step rule, and F <- F + factor h, in place. Returns h as it was added."""
+        """Apply the step rule to h, and add it in place: F <- F + factor h. Returns h as it was added."""
         ...

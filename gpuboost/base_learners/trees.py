@@ -1,4 +1,4 @@
-"""Trees, of any growth: the learner that is boosted if no other is asked for."""
+"""Trees of any growth policy: the default base learner."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuboost.types import Array, Grow, Noise, Structure, TrainingSet, Tree
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """The shape is the worker's half; leaf values, on all rows, are the server's."""
+    """Trees: a worker grows the shape; the server computes the leaf values on all rows."""
 
     growth: Growth
 

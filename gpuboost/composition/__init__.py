@@ -1,1 +1,1 @@
-"""Composition rules: which pieces may be combined, and with which verdict."""
+"""Composition rules: verdicts of theory on combinations of pieces."""

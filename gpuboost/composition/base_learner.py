@@ -1,8 +1,8 @@
-"""What theory says of a base learner beside the other pieces of a recipe.
+"""Findings of theory about a base learner combined with the other pieces of a recipe.
 
-The descent lemma holds for any direction with an edge, so most compositions are as sound as with trees. It is otherwise
-where rows are weighted and the learner takes no weights, where other pieces speak of the leaves of trees, and where a
-learner has nothing left to boost.
+The descent lemma holds for any direction with an edge, so most compositions are as sound as with trees. The exceptions:
+rows are weighted and the learner takes no weights, other pieces need the leaves of trees, or the learner leaves nothing
+to boost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def base_learner_findings(
     langevin: Dynamics,
     execution: Execution,
 ) -> tuple[Finding, ...]:
-    """Nothing of trees, and nothing if the learner changes nothing that is known of the recipe."""
+    """Findings; () for trees, and if the learner does not change the verdict on the recipe."""
     if learner is None:
         return ()
     parts = [_of_trees_only(sampling, langevin, execution)]

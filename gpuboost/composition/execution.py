@@ -1,7 +1,7 @@
-"""What theory says of trees that are built on old gradients, beside the other pieces of a recipe.
+"""Findings of theory about trees that are built on stale gradients, combined with the other pieces of a recipe.
 
-With exact leaf values at the newest scores only the shape of a tree is old, and a shape may be anything: what is known
-of boosting by one worker then holds for any number of them. It is otherwise where the values are old too.
+With exact leaf values at the newest scores only the shape of a tree is stale, and theory allows any shape: results for
+one worker then hold for any number of workers. They do not hold if the leaf values are stale too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def execution_findings(
     execution: Execution, loss: Loss, step: Step, rate: float, sampling: Sampling, learners: Selection,
     langevin: Dynamics,
 ) -> tuple[Finding, ...]:  # fmt: skip
-    """Nothing if one worker builds every tree on the newest gradients."""
+    """Findings; () if one worker builds every tree on the newest gradients."""
     if isinstance(execution, DataParallel):
         return () if execution.offers.line_search else tuple(_of_shards(step))
     how = declared(ExecutionTraits, execution)

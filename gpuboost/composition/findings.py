@@ -1,8 +1,9 @@
-"""What theory says of pieces that meet in one recipe, where one of them asks something of the others.
+"""Findings of theory about pairs of pieces in one recipe, where one piece has a requirement on another.
 
-Langevin boosting's theorem (SGLB, section 4) wants unbiased gradients whose error is bounded, leaves that average over
-all of their rows, a criterion that does not know the size of the gradients, a Lipschitz and smooth loss, and its own
-order of steps. What lacks one of them is refused where the law would be another one, and else has to be asked for.
+Langevin boosting's theorem (SGLB, section 4) requires unbiased gradients whose error is bounded, leaves that average
+over all of their rows, a split criterion that does not depend on the size of the gradients, a Lipschitz and smooth
+loss, and its own order of steps. A recipe that lacks one of them is refused if its stationary distribution would
+differ; otherwise it must be requested with ``allow_unproven``.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ SEVERITY: tuple[Kind, ...] = ("sound", "heuristic", "unproven", "refused")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How one pair of pieces stands, and why."""
+    """Verdict on one pair of pieces, and its reason."""
 
     kind: Kind
     why: str
-    warns: bool = False  # whether a fit says so as it begins, and not only in its report
+    warns: bool = False  # True: a fit warns as it begins; False: only its report has it
 
 
 def worst(findings: tuple[Finding, ...]) -> Kind:
-    """The kind of the composition: that of its worst pair."""
+    """Kind of a composition: that of its worst pair."""
     return max((one.kind for one in findings), key=SEVERITY.index, default="sound")
 
 
@@ -49,7 +50,7 @@ def langevin_findings(
     *,
     trees: bool = True,
 ) -> tuple[Finding, ...]:
-    """What is not covered by the theorem; nothing if all is."""
+    """Findings for all parts of the recipe that the theorem does not cover; () if it covers all."""
     parts = (
         _of_step(step, loss),
         _of_sampling(sampling),

@@ -1,7 +1,7 @@
-"""What theory says of a selection rule beside the other pieces of a recipe (RGBM, sections 1.2 and 4).
+"""Findings of theory about a selection rule combined with the other pieces of a recipe (RGBM, sections 1.2 and 4).
 
 For stumps the best of the drawn learners is found, so the rates of types 0 to 3 hold. A deeper tree is grown greedily
-and need not be the best one; whatever it is, its step still goes down.
+and need not be the best one; its step still lowers the loss.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from gpuboost.steps import Step, StepTraits, searches
 from gpuboost.types import Limits
 
 MOST_PAIRS_PER_FEATURE = 4
-"""Drawn pairs for each feature, from where on nearly every feature is drawn anyway."""
+"""Number of drawn pairs per feature above which nearly every feature is drawn."""
 
 
 def is_stump(limits: Limits) -> bool:
-    """Whether a tree of these limits has at most one split."""
+    """True if a tree of these limits has at most one split."""
     return limits.max_depth == 1 or limits.max_leaves == 2
 
 
 def learner_findings(
     selection: Selection, limits: Limits, step: Step, langevin: Dynamics, *, trees: bool = True
 ) -> tuple[Finding, ...]:
-    """Nothing if the rule changes nothing that is known of the recipe. ``trees``: whether these are boosted."""
+    """Findings; () if the rule does not change the verdict on the recipe. trees: True if the base learner is trees."""
     parts = (
         _refused(selection, limits, trees),
         _rates(selection, limits),
@@ -41,7 +41,7 @@ def learner_findings(
 
 
 def not_enumerable(limits: Limits, features: int, cuts: int) -> str:
-    """The refusal of type 1 for trees of these limits on so many features of so many cuts each.
+    """Error message of type 1 for trees of these limits, given the numbers of features and of cuts per feature.
 
     A tree of depth D has up to 2^D - 1 splits, each by any feature and cut.
     """
@@ -70,7 +70,7 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
 
 
 def _is_of_nodes(selection: Any) -> bool:
-    """Whether it draws cuts, or features of one node: ``Candidates.root`` or ``by_node``."""
+    """True if the rule draws cuts, or features per node: ``Candidates.root`` or ``by_node``."""
     return (
         isinstance(selection, (RandomLearners, RandomByNode)) or declared(SelectionTraits, selection).groups == "root"
     )

@@ -1,7 +1,7 @@
-"""What monotonic constraints ask of the other pieces of a recipe.
+"""Requirements of monotonic constraints on the other pieces of a recipe.
 
-A tree is monotone if each leaf's value lies within bounds that the splits above it leave. So there must be a tree, with
-values of their own at its leaves, whose splits were sought with these bounds in mind.
+A tree is monotone if each leaf's value lies within the bounds that the splits above it set. So the recipe must grow
+trees whose leaves have independent values and whose split search takes these bounds into account.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gpuboost.types import Limits
 
 
 def monotone_findings(limits: Limits, loss: Loss, langevin: Dynamics, *, trees: bool) -> tuple[Finding, ...]:
-    """Nothing where every feature is free. ``trees``: whether these are boosted."""
+    """Findings; () if no feature is constrained. trees: True if the base learner is trees."""
     if limits.directions is None:
         return ()
     return tuple(_refused(limits, loss, langevin, trees)) + tuple(_held(langevin))

@@ -1,8 +1,8 @@
-"""What theory says of a row-sampling rule beside the other pieces of a recipe.
+"""Findings of theory about a row-sampling rule combined with the other pieces of a recipe.
 
 A tree's shape may come from any sample: with exact leaf values the training loss then behaves as without sampling, so
-there is nothing to find. It is otherwise where leaf values come from the sample too, where rows are left out that are
-not made up for, and where a score cannot tell rows apart.
+there is no finding. There are findings if leaf values come from the sample too, if rows are left out without
+compensation by weights, or if all rows may have the same score.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import Step, searches
 from gpuboost.types import Limits
 
-FEW_ROWS = 5  # sampled rows that a leaf should have, where its value is made of them
+FEW_ROWS = 5  # fewer sampled rows than this in a leaf are a finding, if leaf values come from the sample
 
 
 def sampling_findings(
     sampling: Sampling, loss: Loss, step: Step, limits: Limits, execution: Execution, langevin: Dynamics
 ) -> tuple[Finding, ...]:
-    """Nothing if the rule changes nothing that is known of the recipe."""
+    """Findings; () if the rule does not change the verdict on the recipe."""
     parts = (
         _of_score(sampling, loss, step),
         _of_leaves(sampling, step, limits),

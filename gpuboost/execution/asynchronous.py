@@ -36,18 +36,18 @@ class Asynchronous(Rules):
     workers : int
         How many trees are being built at the same time.
     engine : "threads", "ray" or Ray
-        What runs the workers: threads of this process, actors of a Ray cluster, or ``gb.Ray(...)`` with options of its
+        Runtime of the workers: threads of this process, actors of a Ray cluster, or ``gb.Ray(...)`` with options of its
         own. On a GPU threads, each with a stream; a Ray worker would get its gradients through the memory of two hosts.
     address : str or None
         For "ray": see ``gb.Ray``. None starts Ray on this machine if there is none.
     leaf_values : "server" or "worker"
-        Who finds the values of a tree's leaves. "server": from the newest gradients of all rows, so that only the shape
-        of a tree is stale. The training loss then behaves as if it were built by one worker. "worker": from the
-        gradients it pulled, of its own rows, as published; it overshoots where workers are many and steps long.
+        Where leaf values are computed. "server": from the newest gradients of all rows, so that only the shape of a
+        tree is stale. The training loss then behaves as with one worker. "worker": from the gradients that the worker
+        pulled, on its own rows, as published; it overshoots with many workers and long steps.
     sample_at : "pull" or "version"
-        When rows are drawn. "version", as published, has all workers begin with the same tree.
+        Time at which rows are drawn. With "version", as published, all workers begin with the same tree.
     staleness : "apply", "damp", "drop" or "block"
-        What becomes of trees that are more than ``max_staleness`` rounds late. "damp": their learning rate is divided
+        Treatment of trees that are more than ``max_staleness`` rounds late. "damp": their learning rate is divided
         by ``1 + damping * (lateness above the limit)``. "drop": they are thrown away; a worker much slower than the
         others never gets a tree in. "block": there are none, since other workers wait (bounded staleness).
     max_staleness : int or None
@@ -60,17 +60,16 @@ class Asynchronous(Rules):
         "ray", where a worker that hangs is ended; never for "threads", where a thread cannot be ended: it is left to
         itself, with its memory, and goes with the process.
     max_failures : int
-        How many failures of workers are made good, by putting a fresh one in the place of one that failed. The next one
-        ends the fit.
+        Number of failed workers that are replaced. The next failure ends the fit.
     allow_unproven : bool
-        Run compositions that are known to be fragile, such as Newton steps with leaf values of the workers.
+        Allow compositions that are known to be fragile, such as Newton steps with leaf values of the workers.
 
     Raises
     ------
     RecipeError
         If a parameter is out of its range, or two contradict each other.
     DeviceError
-        By the fit: on a GPU with workers of other processes, or if a worker's memory is not there.
+        By the fit: on a GPU with workers of other processes, or if there is not enough memory for a worker.
     """
 
     engine: Any = "threads"

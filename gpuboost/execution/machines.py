@@ -53,5 +53,5 @@ class EngineTraits:
 
 
 def in_process(kind: Any) -> bool:
-    """Whether workers of this kind of engine live where the server does, and build on ``BackendFactory.slots``."""
+    """True if workers of this kind of engine run in the server's process, and build on ``BackendFactory.slots``."""
     return declared(EngineTraits, kind).in_process

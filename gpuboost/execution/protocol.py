@@ -47,7 +47,7 @@ class ExecutionTraits:
 
     @property
     def has_workers(self) -> bool:
-        """Whether trees are built beside the server, and may be fitted to old gradients."""
+        """True if workers other than the server build the trees, which may then be fitted to stale gradients."""
         return self.leaf_values is not None
 
 

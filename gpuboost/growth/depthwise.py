@@ -10,7 +10,7 @@ from gpuboost.types import Candidates, Limits, Structure, Target, TrainingSet
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class DepthWise:
-    """Level by level, to ``limits.max_depth``; where leaves run out, the nodes that gain most come first."""
+    """Level by level, to ``limits.max_depth``; nodes of largest gain first if ``limits.max_leaves`` is reached."""
 
     limits: Limits
 

@@ -10,7 +10,7 @@ from gpuboost.types import Candidates, Limits, Structure, Target, TrainingSet
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class LeafWise:
-    """One leaf at a time, to ``limits.max_leaves``. Equal gains: the older node first."""
+    """One leaf at a time, to ``limits.max_leaves``. Ties: the older node first."""
 
     limits: Limits
 

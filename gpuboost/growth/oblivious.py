@@ -1,4 +1,4 @@
-"""Oblivious growth: every level asks one question (Kohavi 1994; the symmetric trees of CatBoost)."""
+"""Oblivious growth: one split for all nodes of a level (Kohavi 1994; the symmetric trees of CatBoost)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gpuboost.types import Candidates, Limits, Structure, Target, TrainingSet
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class Oblivious:
-    """Level by level, to ``limits.max_depth``: all open nodes of a level get the split that gains most in sum.
+    """Level by level, to ``limits.max_depth``: all open nodes of a level get the split of largest total gain.
 
-    A level is split as a whole or, where ``limits.max_leaves`` has no room for it, not at all.
+    A level is split as a whole or, if that would exceed ``limits.max_leaves``, not at all.
     """
 
     limits: Limits

@@ -10,10 +10,10 @@ from gpuboost.types import Candidates, Limits, Structure, Target, TrainingSet
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class SignStump:
-    """One split, one number: its leaves are -(G_L - G_R) / (H + lambda) and the negative of that.
+    """One split, one value v = -(G_L - G_R) / (H + lambda): the leaves are v and -v.
 
     The split with the largest (G_L - G_R)^2 is taken: among normalised vectors of +1 and -1, the one most parallel to
-    the gradient. Where none beats the constant vector, the stump is that. Other limits than its single split hold.
+    the gradient. If none is better than the constant vector, the stump is constant. All other limits apply.
     """
 
     limits: Limits

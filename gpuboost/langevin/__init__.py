@@ -1,4 +1,4 @@
-"""Langevin boosting: the policy that a user names, and the noise and shrinkage of one run that it makes."""
+"""Langevin boosting: the user's policy, and the noise and shrinkage that it gives one run."""
 
 from gpuboost.langevin.chain import Chain
 from gpuboost.langevin.policy import Dynamics, Langevin, NoNoise

@@ -18,13 +18,13 @@ MOST_FORGOTTEN = 1000.0  # binary orders that the scale may lose in a run; float
 class Chain:
     """Noise and shrinkage of one run, for known data, learning rate and curvature. By default there is neither."""
 
-    shrink: float = 1.0  # what a round leaves of the model, 1 - gamma eps
+    shrink: float = 1.0  # factor of the model in each round, 1 - gamma eps
     structure: float = 0.0  # standard deviation of the noise on G of a node, over sqrt(H)
     leaves: float = 0.0
     random_from: int | None = None  # the first round whose shapes are drawn at random; None: there is none
 
     def check(self, rounds: int) -> None:
-        """Refuse a shrinkage that leaves nothing of the model, at once or in so many rounds.
+        """Refuse a shrinkage that reduces the model to nothing, at once or within ``rounds`` rounds.
 
         Raises:
             RecipeError: if 1 - gamma eps is not above 0, or its power to the number of rounds is below 2**-1000.
@@ -41,21 +41,21 @@ class Chain:
             )
 
     def perturb(self, backend: Backend, target: Target, key: Key) -> Target:
-        """The target that a tree's shape is fitted to. key: of the round."""
+        """The target that a tree's shape is fitted to. key: key of the round."""
         if self.structure == 0.0 or self._draws(key):
             return target
         gradients = backend.noise(target.gradients, target.rows, Noise(self.structure, key))
         return replace(target, gradients=gradients, noisy=True)
 
     def grow(self, search: Grow, limits: Limits, key: Key) -> Grow:
-        """``search``; or, in rounds whose shapes are random, a draw in its place. key: of the round."""
+        """``search`` or, in rounds of random shapes, a random draw. key: key of the round."""
         return partial(_drawn, limits, key) if self._draws(key) else search
 
     def _draws(self, key: Key) -> bool:
         return self.random_from is not None and key.iteration >= self.random_from
 
     def leaf_noise(self, key: Key) -> Noise | None:
-        """Noise on the gradients that leaf values are made of, independent of the structure's. key: of the round."""
+        """Noise on the gradients of the leaf values, independent of the structure's noise. key: key of the round."""
         return None if self.leaves == 0.0 else Noise(self.leaves, key)
 
 

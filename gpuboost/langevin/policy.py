@@ -3,9 +3,10 @@
     F_{j+1} = (1 - gamma eps) F_j - eps mean over the leaf of (g + s zeta),    s = sqrt(2 N / (eps beta))
 
 The shape of a tree is fitted to gradients with noise of their own, zeta', and its leaf values have another, independent
-draw zeta. With both, and eps -> 0, the scores follow a Langevin diffusion: whatever the loss looks like, F comes to be
-distributed as exp(-beta (mean loss + gamma / 2 |P^-1/2 F|^2)), which for large beta gathers at the global minimum,
-and for beta = N is the Bayes posterior of a loss that is a negative log-likelihood. More in docs/theory/langevin.md.
+draw zeta. With both, and eps -> 0, the scores follow a Langevin diffusion: whatever the loss looks like, F has the
+stationary distribution exp(-beta (mean loss + gamma / 2 |P^-1/2 F|^2)), which for large beta concentrates at the global
+minimum, and for beta = N is the Bayes posterior of a loss that is a negative log-likelihood. More in
+docs/theory/langevin.md.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from gpuboost.types import Array, Limits, TrainingSet
 
 
 class Dynamics(Protocol):
-    """Forces on the model beside the gradient: noise and shrinkage."""
+    """Terms of the dynamics other than the gradient: noise and shrinkage."""
 
     @property
     def random_from(self) -> int | None: ...  # the first round whose shapes are drawn at random; None: there is none
     @property
-    def allow_unproven(self) -> bool: ...  # whether compositions run that no theorem covers
+    def allow_unproven(self) -> bool: ...  # True: allow compositions that no theorem covers
 
     def check(self, rate: float, curvature: float | None, rounds: int) -> None: ...  # raises RecipeError
 
@@ -41,13 +42,13 @@ class Dynamics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NoNoise:
-    """Nothing does: plain gradient descent."""
+    """Plain gradient descent: no noise, no shrinkage."""
 
     random_from: ClassVar[int | None] = None
     allow_unproven: ClassVar[bool] = False
 
     def check(self, rate: float, curvature: float | None, rounds: int) -> None:
-        """There is nothing to refuse."""
+        """Accept every recipe."""
 
     def start(self, loss: Loss, data: TrainingSet) -> Array:
         return loss.start(data.y, data.row_weight())
@@ -71,29 +72,29 @@ class Langevin:
         gamma: each round first shrinks the model, except for its start value, to ``1 - gamma eps`` of itself. None:
         L / (beta v) for trees of at most L leaves, v being ``prior_variance`` (and no more than 1 / (2 eps)).
     temperature : float or None
-        T = beta / N, another way to say ``inverse_temperature``: the number that CatBoost calls
+        T = beta / N, an alternative to ``inverse_temperature``: the number that CatBoost calls
         ``diffusion_temperature`` (the inverse temperature, in fact, of the *summed* loss; larger is colder there too).
         T = 1 is the Bayes posterior. CatBoost's ``posterior_sampling`` takes T = N, N times as cold; the paper's
         formula is in beta.
     random_from : int or None
         The round, counted from 0, from which on the shapes of trees are drawn at random and not searched: features
         evenly, and their cuts evenly. At the posterior's temperature noise decides the shapes anyway, so once the chain
-        has come to its law it may go on in rounds that cost a fraction of others. Trees are then full to ``max_depth``
-        or ``max_leaves``, their splits gain 0, and ``min_samples_leaf`` does not hold. None: never.
+        has reached its stationary distribution, rounds may be made at a fraction of the cost. Trees are then full to
+        ``max_depth`` or ``max_leaves``, their splits gain 0, and ``min_samples_leaf`` does not hold. None: never.
     structure_noise, leaf_noise : bool
-        Whether there is noise on what a tree's shape is fitted to, and in its leaf values. The law needs both.
+        Add noise to the gradients of the split search, and to those of the leaf values. The theorem needs both.
     paper : bool
-        Start from 0, as the paper has it, and not from the loss's best constant.
+        Start from 0, as in the paper, and not from the loss's best constant.
     allow_unproven : bool
-        Run compositions that no theorem covers, such as Newton steps.
+        Allow compositions that no theorem covers, such as Newton steps.
     prior_variance : float or None
-        v, about the variance that scores have before they see data, another way to say ``shrinkage`` that keeps its
-        meaning whatever N, depth and temperature are. None: 1. ``gb.fit_posterior`` chooses it by held-out data.
+        v, about the prior variance of the scores, an alternative to ``shrinkage`` that does not depend on N, depth and
+        temperature. None: 1. ``gb.fit_posterior`` chooses it by held-out data.
 
     Raises
     ------
     RecipeError
-        If a number is out of its range, or two that say the same are both given: inverse_temperature and temperature,
+        If a number is out of its range, or two alternatives are both given: inverse_temperature and temperature,
         shrinkage and prior_variance.
     """
 
@@ -171,7 +172,7 @@ def _is_number(value: object, *, positive: bool) -> bool:
 
 
 def _of_python(value: Any) -> Any:
-    """Numpy's number as Python's: a float32 would make float32 of all that it meets."""
+    """NumPy number as a Python number: a NumPy float32 would turn results to float32."""
     return value.item() if isinstance(value, np.generic) else value
 
 

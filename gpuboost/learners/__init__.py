@@ -1,6 +1,6 @@
-"""Which weak learners compete for a round (RGBM, Lu and Mazumder, SIAM J. Optim. 2020, section 1.2).
+"""Rules that select the weak learners of a round (RGBM, Lu and Mazumder, SIAM J. Optim. 2020, section 1.2).
 
-And the families that are built in beside trees, for ``base_learner=``: those of ``gpuboost.public``.
+Also the built-in families of base learners, for ``base_learner=``: those of ``gpuboost.public``.
 """
 
 from gpuboost.learners.by_node import RandomByNode

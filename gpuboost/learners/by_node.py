@@ -1,4 +1,4 @@
-"""Random features for every node: as random forests have it."""
+"""Random features for every node, as in random forests."""
 
 from __future__ import annotations
 

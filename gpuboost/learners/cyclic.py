@@ -29,7 +29,7 @@ class CyclicGroups:
     Raises
     ------
     RecipeError
-        If one of them is something else.
+        If t is not a count or a share, or groups is neither.
     """
 
     t: int | float = 1
@@ -50,7 +50,7 @@ class CyclicGroups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CyclicDraw:
-    """Groups of a partition that is known."""
+    """Cyclic draws from a known partition."""
 
     rule: CyclicGroups
     of: Partition

@@ -1,4 +1,4 @@
-"""``random_strength``: noise on the gains of the features when the one that splits a node is chosen."""
+"""``random_strength``: noise on the features' split gains in the choice of a node's split."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class GainNoise(Protocol):
     """Noise on the split gains of a tree."""
 
     def disturb(self, candidates: Candidates, key: Key) -> Candidates:
-        """The same candidates, chosen between by noisy gains. key: of the round."""
+        """The candidates, with noise on their gains. key: key of the round."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoGainNoise:
-    """The feature that gains most splits the node."""
+    """No noise: the feature of largest gain splits the node."""
 
     def disturb(self, candidates: Candidates, key: Key) -> Candidates:
         return candidates
@@ -36,5 +36,5 @@ class RandomStrength:
 
 
 def gain_noise(strength: float) -> GainNoise:
-    """The piece that ``random_strength`` names."""
+    """Gain noise of ``random_strength``; ``NoGainNoise`` for 0."""
     return RandomStrength(strength) if strength > 0.0 else NoGainNoise()

@@ -27,14 +27,14 @@ class RandomGroups:
     t : int or float
         A count of at least 1, or a share of the groups in (0, 1], rounded up.
     groups : "feature", "root", or a label for each column
-        What a group is: a feature with all its cuts; the trees whose root is split by that feature, which below it may
-        use every feature; or the features of one label. For stumps the first two are the same, and the first is
-        quicker. Only of the first and the last does a feature that was not drawn cost nothing.
+        Definition of a group: a feature with all its cuts; the trees whose root is split by that feature and which may
+        use every feature below it; or the features of one label. For stumps the first two are the same, and the first
+        is faster. A feature that is not drawn costs nothing in the first and the last.
 
     Raises
     ------
     RecipeError
-        If t is not a count or a share, groups is something else, or (as a fit begins) there is not one label for each
+        If t is not a count or a share, groups is none of these, or (as a fit begins) there is not one label for each
         column.
     """
 
@@ -76,7 +76,7 @@ class RandomGroup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupDraw:
-    """Random groups of a partition that is known."""
+    """Random draws from a known partition."""
 
     rule: RandomGroups
     of: Partition

@@ -17,11 +17,10 @@ from gpuboost.types import Candidates, Cuts
 class RandomLearners:
     """Type 1: ``t`` weak learners, uniformly, without replacement, drawn anew in every round. For stumps.
 
-    A weak learner is a pair of a feature and a cut, "x <= cut"; beside all pairs there is the constant learner, once.
-    Rows whose value is missing go to the side where they gain more, and the last cut of a feature (the only learner of
-    one with a single bin) brings along the question whether the value is missing. Only features of the draw cost
-    anything: for a t of several times the number of features that is all of them, and ``RandomGroups`` does the same at
-    less cost.
+    A weak learner is a pair of a feature and a cut, "x <= cut", or the constant learner. Rows whose value is missing go
+    to the side of larger gain, and the last cut of a feature (the only one of a feature with a single bin) includes the
+    split of missing from other values. Only drawn features cost time: if t is several times the number of features,
+    these are all features, and ``RandomGroups`` does the same at less cost.
 
     Parameters
     ----------
@@ -56,10 +55,10 @@ class RandomLearners:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairDraw:
-    """Random pairs, the cuts being known."""
+    """Random draws of pairs for known cuts."""
 
     rule: RandomLearners
-    start: NDArray[np.int64]  # (d + 1,) the number of each feature's first pair; the last learner is the constant
+    start: NDArray[np.int64]  # (d + 1,) index of each feature's first pair; the last learner is the constant
     n_bins: NDArray[np.int32]  # (d,)
 
     @property

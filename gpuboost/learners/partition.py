@@ -16,10 +16,10 @@ WORDS = ("feature", "root")
 
 
 def labels_of(groups: Any) -> Any:
-    """A word as it is, labels as a tuple, so that a policy is immutable and can be compared.
+    """A name unchanged, labels as a tuple, so that a policy is immutable and can be compared.
 
     Raises:
-        RecipeError: if it is neither.
+        RecipeError: if groups is neither.
     """
     if isinstance(groups, str):
         if groups not in WORDS:

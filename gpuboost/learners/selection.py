@@ -1,4 +1,4 @@
-"""Selection rules: what a rule is, and the one that lets everything compete."""
+"""Protocol of selection rules, and the rule that selects all learners."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ class SelectionTraits:
     """Attributes that a selection rule may have, and the values that stand for those that it does not have.
 
     A rule that depends on more than the number of groups has a method ``prepared(cuts, n_groups)``. It is called once a
-    fit and returns the rule that is drawn from: there is the place for what can be worked out once.
+    fit, computes all that does not change between rounds, and returns the rule to draw from.
     """
 
-    groups: Any = "feature"  # which groups there are, as of ``RandomGroups``
+    groups: Any = "feature"  # kind of groups, as in ``RandomGroups``
     prepared: Callable[[Cuts, int], Any] | None = None
 
 
 class Selection(Protocol):
-    """A rule for what competes in one tree.
+    """A rule that selects the weak learners of one tree.
 
     It may have any of the ``SelectionTraits`` as attributes.
     """
 
     def draw(self, n_groups: int, key: Key) -> Candidates:
-        """``n_groups`` are the features, for trees; the same key draws the same."""
+        """Candidates out of ``n_groups`` groups (features, for trees), a function of the key."""
         ...
 
 
 def prepared(rule: Selection, cuts: Cuts, n_groups: int) -> Selection:
-    """The rule, ready for these data. Raises RecipeError if it does not suit them."""
+    """The rule, prepared for these data. Raises RecipeError if it does not fit them."""
     prepare = declared(SelectionTraits, rule).prepared
     made: Selection = rule if prepare is None else prepare(cuts, n_groups)
     return made
@@ -50,34 +50,34 @@ def prepared(rule: Selection, cuts: Cuts, n_groups: int) -> Selection:
 
 @dataclass(frozen=True, slots=True)
 class AllLearners:
-    """Type 0: everything competes."""
+    """Type 0: all groups."""
 
     def draw(self, n_groups: int, key: Key) -> Candidates:
         return _every(n_groups)
 
 
-@lru_cache(maxsize=4)  # the same in every round: who has prepared for it sees that at a glance
+@lru_cache(maxsize=4)  # the same object in every round, so that a backend recognises it by identity
 def _every(n_groups: int) -> Candidates:
     return Candidates(np.arange(n_groups, dtype=np.int32))
 
 
 def check_count(t: Any, of: str) -> None:
-    """Refuse what is neither a count nor a share."""
+    """Raise RecipeError unless t is a count of at least 1 or a share in (0, 1]."""
     size = 0.0 if isinstance(t, bool) or not isinstance(t, Real) else float(t)
     if not (size >= 1.0 if isinstance(t, Integral) else 0.0 < size <= 1.0):
         raise RecipeError(f"learners: t must be a count of at least 1, or a share of the {of} in (0, 1]; got {t!r}.")
 
 
 def count_of(t: Any, of: int) -> int:
-    """How many of ``of`` a count or a share, of Python's numbers or numpy's, means: a share is rounded up."""
+    """Number of items out of ``of`` that t, a count or a share (Python or numpy number), stands for; rounded up."""
     # 0.07 * 100 is a little more than 7 in binary, and 7 is what is meant
     return min(int(t), of) if isinstance(t, Integral) else max(ceil(float(t) * of - 1e-9), 1)
 
 
 def subset(count: int, of: int, key: Key) -> NDArray[np.int32]:
-    """(count,) int32: so many of 0 .. of - 1, increasing; every set of them is as likely as any other."""
+    """(count,) int32 random subset of 0 .. of - 1, uniform over all subsets of that size, increasing."""
     from gpuboost.backends.numerics import (
-        feature_subsets as subsets,  # compiled code, which a policy that is only described does not need
+        feature_subsets as subsets,  # compiled code, imported only for a draw
     )
 
     return subsets.subset(count, of, key)

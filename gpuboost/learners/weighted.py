@@ -1,4 +1,4 @@
-"""Groups drawn with probabilities of their own."""
+"""Groups drawn with given probabilities."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WeightedGroups:
     Raises
     ------
     RecipeError
-        If one of them is something else, or (as a fit begins) there is not one weight for each group.
+        If t, weights or groups is invalid, or (as a fit begins) there is not one weight for each group.
     """
 
     t: int | float
@@ -62,12 +62,12 @@ class WeightedGroups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedDraw:
-    """Groups of a partition that is known."""
+    """Weighted draws from a known partition."""
 
     rule: WeightedGroups
     of: Partition
     possible: NDArray[np.intp]  # groups whose weight is positive
-    weights: NDArray[np.float64]  # theirs
+    weights: NDArray[np.float64]  # (groups,) their weights
 
     def draw(self, n_groups: int, key: Key) -> Candidates:
         from gpuboost.backends.numerics.feature_subsets import fractions  # compiled code

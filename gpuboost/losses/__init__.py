@@ -1,4 +1,4 @@
-"""Losses: what a fit makes small. ``get("huber")`` or ``Huber(delta=2.0)``; docs/losses.md has the table.
+"""Loss functions. ``get("huber")`` or ``Huber(delta=2.0)``; docs/losses.md has the table.
 
 The classes are those of ``gpuboost.public.LOSSES``.
 """

@@ -1,4 +1,4 @@
-"""The constants that losses start from: sums, means and quantiles that no machine, order or repetition changes."""
+"""Start values of losses: sums, means and quantiles that are the same on every machine, in any order of rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _EXACT = float(1 << 53)  # below it a sum of whole numbers is exact in any order
 def exact_sum(x: Any) -> float:
     """The sum of x, rounded once. (n,) float64.
 
-    Each number is taken apart into three integers of 31 bits, whose sums have no order; what lies more than 93 bits
-    below the largest number, or below 1e-318, is dropped.
+    Each number is split into three integers of 31 bits, whose sums do not depend on the order; bits more than 93 bits
+    below the largest number, or below 1e-318, are dropped.
     """
     x = np.asarray(x, dtype=np.float64)
     largest = float(max(np.max(x, initial=0.0), -np.min(x, initial=0.0)))
@@ -47,7 +47,7 @@ def _blocks(x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
 
 
 def _sum(parts: Iterable[NDArray[np.float64]], largest: float) -> float:
-    """The sum of numbers of which none is larger than ``largest``."""
+    """The sum of numbers of absolute value at most ``largest``."""
     if largest == 0.0:
         return 0.0
     if not math.isfinite(largest):
@@ -66,7 +66,7 @@ def _sum(parts: Iterable[NDArray[np.float64]], largest: float) -> float:
 
 
 def _exact_products(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """x y rounded, and what the rounding took away (Dekker 1971)."""
+    """x y rounded, and the rounding error (Dekker 1971)."""
     x_high, x_low = _halves(x)
     y_high, y_low = _halves(y)
     product = x * y

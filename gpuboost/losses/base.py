@@ -1,4 +1,4 @@
-"""The base of the losses in this package: a record of facts with defaults, so that a loss states what differs."""
+"""Base class of the losses in this package, with a record of facts whose defaults a loss overrides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuboost.types import Array
 Floats: TypeAlias = NDArray[float64]
 
 Link: TypeAlias = Literal["identity", "logistic", "softmax", "log", "other"]
-"""The link function: the prediction is the score itself, expit, softmax or exp of it, or made in a way of its own."""
+"""The link function: the prediction is the score itself, expit, softmax or exp of it, or another function of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,10 @@ class LossFacts:
     lipschitz: float | None = None  # sup |g|; None if unbounded
     has_curvature: bool = True
     leaf_quantile: float | None = None
-    default_metric: str = "loss"  # watched if no metric is asked for; a name of ``gpuboost.metrics``
+    default_metric: str = "loss"  # metric if ``eval_metric`` is None; a name of ``gpuboost.metrics``
     link: Link = "identity"
-    score_scale: float = 1.0  # the link function is of score_scale times the score
-    normal_noise: bool = False  # whether it is the negative log-likelihood of normal noise about the first score
+    score_scale: float = 1.0  # the link function is applied to score_scale times the score
+    normal_noise: bool = False  # True: negative log-likelihood of normal noise about the first score
     xgboost_objective: str = ""  # in files for XGBoost; empty for the usual one of the link function
 
 
@@ -122,7 +122,7 @@ class BaseLoss:
         return self.facts.score_scale * score
 
     def noise(self, members: Array, predictions: Array, temperature: float) -> Floats | None:
-        """(n,) variance of the target about its mean under the loss's likelihood; None if the loss is of no likelihood.
+        """(n,) variance of the target about its mean under the loss's likelihood; None if the loss is no likelihood.
 
         Args:
             members: (draws, n_outputs, n) scores of the members of an ensemble, over which the variance is averaged.

@@ -1,4 +1,4 @@
-"""Losses of two classes: y is 0 or 1, and the score is positive where class 1 is the likelier.
+"""Losses of two classes: y is 0 or 1, and the score is positive where class 1 is more probable.
 
 Both are written in t, the score counted towards the wrong class, so that exchanging the classes mirrors every score
 to the last bit.
@@ -117,6 +117,6 @@ class Exponential(BaseLoss):
 
 
 def log_odds(mean: float) -> float:
-    """Of a share, which is kept off 0 and 1."""
+    """Log odds of a share, which is first clipped away from 0 and 1."""
     p = min(max(mean, _RAREST), 1.0 - _RAREST)
     return log(p) - log(1.0 - p)

@@ -44,15 +44,15 @@ def custom(
         value: (y, f) -> the loss of one row.
         gradient: (y, f) -> its first derivative.
         hessian: (y, f) -> its second derivative, or any curvature that is not negative; None if there is none.
-        name: what the loss is called; the name of ``value`` if not given.
+        name: name of the loss; the name of ``value`` if not given.
         inverse_link: (n,) scores to (n,) predictions; the scores themselves if not given.
         start: the score before the first tree, 0 if not given; "minimise" searches for the constant of least loss
             (on at most 10,000 rows); a function (y, weight) -> number computes it.
         smoothness: the largest second derivative, if known: permits the constant step.
-        convex: whether the loss is convex in f.
+        convex: True if the loss is convex in f.
 
-    The machines compile the functions as they stand; a model file keeps only the name. There is no promise of
-    equal bits on every machine, as the functions may call what differs between machines (``math.exp``).
+    The backends compile the functions unchanged; a model file keeps only the name. Models are not guaranteed to be
+    byte-identical on every machine, as the functions may call ``math.exp`` and others that differ between machines.
 
     Raises:
         RecipeError: if a function does not take two arguments, or the name is that of a built-in loss.
@@ -76,7 +76,7 @@ def flat(y: float, f: float) -> float:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Custom(BaseLoss):
-    """What ``custom`` makes. ``functions`` holds value, gradient and hessian, for a backend to compile."""
+    """Loss made by ``custom``. ``functions`` holds value, gradient and hessian, for a backend to compile."""
 
     name: str
     functions: tuple[Formula, Formula, Formula]
@@ -132,7 +132,7 @@ class Custom(BaseLoss):
 
 @dataclass(frozen=True, slots=True)
 class SavedCustom(BaseLoss):
-    """A custom loss as a model file knows it: its name. The model predicts raw scores; it cannot be trained on."""
+    """A custom loss from a model file, which holds its name only. It gives raw scores, and cannot be trained on."""
 
     name: str
 
@@ -201,7 +201,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _least(total: Callable[[float], float], name: str) -> float:
-    """Where a function of one number with one valley is least: downhill by doubled steps, then golden section."""
+    """Minimiser of a unimodal function of one number: bracketed by doubled steps downhill, then golden section."""
     low, high = _bracket(total, name)
     while abs(high - low) > 1e-9 * (1.0 + abs(low)):
         third = (1.0 - _GOLDEN) * (high - low)

@@ -1,4 +1,4 @@
-"""Losses that predict a distribution and not only its mean: several scores a row."""
+"""Losses that predict a distribution, not only its mean: several scores per row."""
 
 from __future__ import annotations
 

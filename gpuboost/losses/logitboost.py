@@ -1,4 +1,4 @@
-"""The logistic loss as LogitBoost has it: the score is half of the log-odds."""
+"""The logistic loss of LogitBoost: the score is half of the log-odds."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gpuboost.types import Array
 class LogitBoost(BaseLoss):
     """log(1 + e^2t) with t = -f if y = 1, f if y = 0, so that p = expit(2 f) (Friedman, Hastie and Tibshirani 2000).
 
-    SMART and Asynch-SGBDT write their algorithms in it. It is ``Logistic`` in other units, and the units are a trap of
-    a **factor of four**: with phi = |y - p|, |g| = 2 phi and h = 4 phi (1 - phi) are 2 and 4 times as large as those of
-    ``Logistic``. So numbers that such a paper prints mean something else there:
+    SMART and Asynch-SGBDT use it. It is ``Logistic`` in other units, which differ by up to a **factor of four**: with
+    phi = |y - p|, |g| = 2 phi and h = 4 phi (1 - phi) are 2 and 4 times as large as those of ``Logistic``. So
+    parameters of these papers translate to ``Logistic`` as follows:
 
         here                           Logistic, the same probabilities
-        Newton, reg_lambda = 0         as it is
+        Newton, reg_lambda = 0         unchanged
         Newton, reg_lambda = L         reg_lambda = L / 4
         min_child_weight = w           min_child_weight = w / 4
         step="gradient", rate v        rate 4 v

@@ -1,7 +1,7 @@
 """Losses with a logarithmic link, e^f being the predicted mean: counts, amounts, and amounts with many zeros.
 
-Where |f| > 40 a loss goes on as its tangent, l(c) + l'(c) (f - c) with c the nearer of -40 and 40, and h stays what
-it is at c. So no score makes a gradient overflow, and a fit that strayed there is still pulled back.
+For |f| > 40 a loss continues as its tangent, l(c) + l'(c) (f - c) with c the nearer of -40 and 40, and h is that at c.
+So no score makes a gradient overflow, and gradients beyond still point back.
 """
 
 from __future__ import annotations

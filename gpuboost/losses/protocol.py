@@ -1,4 +1,4 @@
-"""What a loss must say of itself. Formulas are scalar Python, so that one text serves every machine."""
+"""Protocol of losses. Formulas are scalar Python, so that one text serves every backend."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PairWeight: TypeAlias = Callable[[float, float], float]
 
 
 def undefined(*_: Any) -> NoReturn:
-    """Stands for the pair of formulas that a loss does not have."""
+    """Placeholder for the pair of formulas that a loss does not have."""
     raise TypeError(
         "a loss of one output has value and derivatives, one of several row_value and row_derivatives, and one of "
         "lists pair_weight."
@@ -32,25 +32,25 @@ def undefined(*_: Any) -> NoReturn:
 
 
 class Loss(Protocol):
-    """l(y, f): the price of the score f when the truth is y, for one row of weight 1.
+    """l(y, f): loss of the score f for the target y, for one row of weight 1.
 
     The three formulas use only arithmetic, comparisons, ``abs``, and the scalar functions of
     ``gpuboost.elementary``: the Reference backend calls them as they are, numba compiles the same text. ``a`` is
-    ``parameter``, handed in so that one compiled kernel serves every value of it.
+    ``parameter``, an argument so that one compiled kernel serves every value of it.
 
     Losses of one output define ``value`` and ``derivatives``; those of several (``n_outputs > 1``) define
     ``row_value`` and ``row_derivatives``. The other pair is ``undefined``; both are for a ``ListLoss``. For every
     finite f, g and h are finite and h is not negative.
 
     ``gpuboost.losses.BaseLoss`` has defaults for most members. A loss that derives from it also declares its link
-    function and default metric to metrics, exports and ``predict_uncertainty``; of another they assume nothing.
+    function and default metric to metrics, exports and ``predict_uncertainty``, which assume neither otherwise.
     """
 
     @property
-    def name(self) -> str: ...  # as it stands in a model file
+    def name(self) -> str: ...  # name in a model file
 
     @property
-    def task(self) -> str: ...  # "regression", "binary", "multiclass", "ranking", or "any": what its target is
+    def task(self) -> str: ...  # kind of target: "regression", "binary", "multiclass", "ranking", or "any"
 
     @property
     def parameter(self) -> float: ...  # delta, alpha, power, ridge ...; 0.0 if the loss has none
@@ -65,13 +65,13 @@ class Loss(Protocol):
     def strong_convexity(self) -> float: ...  # mu >= 0
 
     @property
-    def bounded_level_sets(self) -> bool: ...  # whether {f: l(y, f) <= c} is bounded for every y and c
+    def bounded_level_sets(self) -> bool: ...  # True if {f: l(y, f) <= c} is bounded for every y and c
 
     @property
     def convex(self) -> bool: ...
 
     @property
-    def has_curvature(self) -> bool: ...  # False where h may be 0 over a whole leaf: Newton steps make no sense
+    def has_curvature(self) -> bool: ...  # False if h may be 0 over a whole leaf: no Newton steps
 
     @property
     def leaf_quantile(self) -> float | None: ...  # leaves are this quantile of the residuals, not -G / (H + lambda)
@@ -97,39 +97,39 @@ class Loss(Protocol):
         ...
 
     def inverse_link(self, scores: Array) -> Array:
-        """(k, n) scores to what is predicted: (n,) means or probabilities of class 1, or (n, classes)."""
+        """(k, n) scores to predictions: (n,) means or probabilities of class 1, or (n, classes) probabilities."""
         ...
 
 
 class ListLoss(Loss, Protocol):
-    """The price of how a list is ordered: its rows are documents of one query, and have no price by themselves.
+    """Loss of the order of a list: its rows are documents of one query; a single row has no loss.
 
     A pair of documents costs ``w log(1 + e^(-a d))``, d being the better document's score less the worse one's and
     ``a`` the ``parameter``. ``pair_weight`` is scalar Python, as other formulas are, of the differences of gains and of
-    discounts, proportional to the first if the loss ``uses_ideal``; pairs of equal gain weigh nothing, unasked.
-    ``losses.ranking.pull`` has the derivatives. ``TrainingSet.query_start`` tells the lists.
+    discounts, proportional to the first if the loss ``uses_ideal``; pairs of equal gain have weight 0 in any case.
+    ``losses.ranking.pull`` has the derivatives. ``TrainingSet.query_start`` holds the lists.
     """
 
     @property
     def pair_weight(self) -> PairWeight: ...
 
     @property
-    def truncation(self) -> int | None: ...  # pairs of which one is among so many best-placed documents; None for all
+    def truncation(self) -> int | None: ...  # pairs with a document among that many first places; None for all
 
     @property
-    def prefers_close(self) -> bool: ...  # whether w is divided by 0.01 + |d|
+    def prefers_close(self) -> bool: ...  # True if w is divided by 0.01 + |d|
 
     @property
-    def evens_lists(self) -> bool: ...  # whether a list whose pairs pull with S is multiplied by log2(1 + S) / S
+    def evens_lists(self) -> bool: ...  # True if g and h of a list are multiplied by log2(1 + S) / S, S = 2 sum w p
 
     @property
-    def uses_ideal(self) -> bool: ...  # whether pairs are weighed relative to the DCG of the list's best order
+    def uses_ideal(self) -> bool: ...  # True if pair weights are relative to the DCG of the ideal order
 
     def gains(self) -> Array:
-        """(labels,) float64, what each label is worth; (0,) if it is worth its number."""
+        """(labels,) float64 gain of each label; (0,) if a label is its own gain."""
         ...
 
 
 def is_list_loss(loss: Loss) -> TypeGuard[ListLoss]:
-    """Whether the loss is of whole lists."""
+    """True if the loss is defined on whole lists (queries), not on single rows."""
     return loss.task == "ranking"

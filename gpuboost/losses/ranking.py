@@ -1,7 +1,7 @@
-"""Losses of whole lists, for learning to rank. A list is the documents of one query, with what each is worth.
+"""Losses of whole lists, for learning to rank. A list holds the documents of one query, with relevance labels.
 
-For two documents i, j of a list with labels y_i > y_j, the pair costs w_ij log(1 + e^(-sigma (f_i - f_j))). What
-differs is w_ij. It is held constant while derivatives are taken, also where it depends on the scores.
+For two documents i, j of a list with labels y_i > y_j, the pair costs w_ij log(1 + e^(-sigma (f_i - f_j))). The losses
+differ in w_ij. It is held constant in derivatives, even if it depends on the scores.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import finite, number, require
 from gpuboost.types import Array
 
-MOST_LABEL = 31  # 2**31 - 1 is what the best document is worth at most, unless a table says otherwise
-MOST_GRADES = 2**24  # labels below it are told apart as float32
-NEAR = 0.01  # pairs that stand closer than this weigh alike
-FARTHEST = -50.0  # documents whose score times sigma lies further below the list's best count as being there
-FURTHEST = -4096.0  # and those whose score does, when it comes to how close documents stand
+MOST_LABEL = 31  # of the default gains: the largest gain is 2**31 - 1
+MOST_GRADES = 2**24  # labels below it are exact in float32
+NEAR = 0.01  # score differences well below this do not change a pair's weight
+FARTHEST = -50.0  # least score times sigma relative to the list's best; lower ones are clipped
+FURTHEST = -4096.0  # the same for scores, in the distance of two documents
 
 Numbers = NDArray[np.float32]
 
@@ -74,17 +74,17 @@ class PairwiseLoss(BaseLoss):
 
 @dataclass(frozen=True, slots=True)
 class LambdaMART(PairwiseLoss):
-    """w_ij = |G_i - G_j| |D_i - D_j| / (ideal DCG): by how much exchanging the two would change NDCG (Burges 2010).
+    """w_ij = |G_i - G_j| |D_i - D_j| / (ideal DCG): the change of NDCG if the two are exchanged (Burges 2010).
 
-    G is the gain of a label, D = 1 / log2(1 + rank) the discount of a place. Only pairs of which one document stands
-    among the first ``truncation`` count, so a list costs truncation x documents; the ideal DCG is truncated alike.
+    G is the gain of a label, D = 1 / log2(1 + rank) the discount of a place. Only pairs with a document among the
+    first ``truncation`` places count, so a list costs truncation x documents; the ideal DCG is truncated alike.
 
     Args:
         sigma: steepness of the logistic function.
         truncation: places that count; None for all of them.
-        gain: what label 0, 1, 2, ... is worth, not falling; None for 2^label - 1, labels up to 31.
-        normalise: divide w_ij by 0.01 + |f_i - f_j|, and shrink the derivatives of a list whose pairs pull with S
-            together by log2(1 + S) / S, so that long lists do not drown short ones.
+        gain: gain of label 0, 1, 2, ..., not decreasing; None for 2^label - 1, labels up to 31.
+        normalise: divide w_ij by 0.01 + |f_i - f_j|, and multiply a list's derivatives by log2(1 + S) / S, where
+            S = 2 sum sigma w p, so that long lists do not dominate (LightGBM's ``lambdarank_norm``).
 
     Raises:
         RecipeError: if one of them is out of its range.
@@ -125,13 +125,13 @@ class LambdaMART(PairwiseLoss):
 class PairwiseLogistic(PairwiseLoss):
     """w_ij = 1: the negative log-likelihood of the pairs' order (RankNet, Burges et al. 2005).
 
-    Every pair counts by default, which costs documents^2 a list; with ``truncation`` those of which one document
-    stands among the first so many.
+    Every pair counts by default, which costs documents^2 a list; with ``truncation``, pairs with a document among
+    the first ``truncation`` places.
 
     Args:
         sigma: steepness of the logistic function.
         truncation: places that count; None for all of them.
-        normalise: shrink the derivatives of a list as ``LambdaMART`` does; pairs weigh alike.
+        normalise: shrink the derivatives of a list as ``LambdaMART`` does; pair weights stay 1.
 
     Raises:
         RecipeError: if one of them is out of its range.

@@ -43,7 +43,7 @@ _ELSEWHERE = {
     "regression": "squared_error",
     "rmse": "squared_error",
 }
-"""What other libraries call them, for the error message."""
+"""Names in other libraries, for the error message."""
 
 
 def get(loss: str | Loss, n_classes: int | None = None) -> Loss:
@@ -51,7 +51,7 @@ def get(loss: str | Loss, n_classes: int | None = None) -> Loss:
 
     Args:
         loss: a name or a loss object.
-        n_classes: what "softmax" is to tell apart.
+        n_classes: number of classes, for "softmax".
 
     Raises:
         InputError: if there is no such loss, or n_classes is missing.
@@ -78,7 +78,7 @@ def get(loss: str | Loss, n_classes: int | None = None) -> Loss:
 
 
 def to_json(loss: Loss) -> dict[str, Any]:
-    """What a model file holds of a loss: its name and parameters. A custom loss is kept by name only.
+    """Name and parameters of a loss, as a model file holds them. A custom loss is kept by name only.
 
     Raises:
         InputError: if it is not one of this package's losses.
@@ -91,7 +91,7 @@ def to_json(loss: Loss) -> dict[str, Any]:
 
 
 def from_json(stored: Any) -> Loss:
-    """The loss that ``to_json`` described.
+    """Loss from the output of ``to_json``.
 
     Raises:
         InputError: if the entry is not exactly what ``to_json`` writes.

@@ -23,8 +23,8 @@ class Softmax(BaseLoss):
 
     g_c = p_c - [c = y], and h_c = K / (K - 1) p_c (1 - p_c). The second derivatives alone would be p_c (1 - p_c); but
     the K trees of a round move all scores at once, and a class gains both by its own rise and by the others' fall.
-    The factor is Friedman's (2001, algorithm 6; LightGBM has it too). With two classes it makes one round the very
-    Newton step of ``Logistic``. XGBoost takes 2, which is the factor of K = 2 for every K.
+    The factor is Friedman's (2001, algorithm 6; LightGBM has it too). With two classes one round is exactly
+    the Newton step of ``Logistic``. XGBoost takes 2, which is the factor of K = 2 for every K.
 
     ``smoothness`` is 1/2, the largest eigenvalue of diag(p) - p p^T: it bounds all scores moving together.
 

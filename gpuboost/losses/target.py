@@ -1,4 +1,4 @@
-"""Checks of a loss's target, and the errors that say why one is refused."""
+"""Checks of a loss's target, and their errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST_POSITIVE = 1e17  # below e**40, up to where the losses with a logarithmi
 
 
 def require(ok: Any, values: Any, rule: str, advice: str, argument: str = "y") -> None:
-    """Raise InputError for the first row that is not ok."""
+    """Raise InputError for the first row with ``ok`` False."""
     if np.all(ok):
         return
     rows = np.flatnonzero(np.logical_not(ok))

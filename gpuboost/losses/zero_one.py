@@ -1,4 +1,4 @@
-"""The share of wrong answers, made smooth: the loss that Langevin boosting is there for."""
+"""The smoothed 0-1 loss, for Langevin boosting."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gpuboost.types import Array
 class SmoothedZeroOne(BaseLoss):
     """expit(t / scale) with t = -f if y = 1, f if y = 0: the 0-1 loss of sign f, which it becomes as scale goes to 0.
 
-    (SGLB, section 5.1.) It has local optima, so pair it with ``gb.Langevin``. Its slope is at most 1 / (4 scale), and
-    next to nothing where |f| is many times the scale: the start is 0, and shrinkage keeps scores where they can still
-    move. The second derivative is negative on the wrong side, so Newton steps are refused; h is its bound,
+    (SGLB, section 5.1.) It has local optima, so use it with ``gb.Langevin``. Its slope is at most 1 / (4 scale), and
+    vanishes if |f| is many times the scale: the start is 0, and shrinkage keeps scores where the gradient does not
+    vanish. The second derivative is negative on the wrong side, so Newton steps are refused; h is its bound,
     1 / (6 sqrt(3) scale^2). A learning rate of about 10 scale^2 makes gradient steps as long as 1 / bound.
 
-    What ``predict_proba`` gives, expit(f / scale), only orders the rows: it is not calibrated.
+    ``predict_proba`` returns expit(f / scale), which orders the rows but is not calibrated.
 
     Raises:
         RecipeError: if scale is not between 1e-6 and 1e6.

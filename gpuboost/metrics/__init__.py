@@ -1,4 +1,4 @@
-"""Metrics: named measures of scores, for early stopping and evaluation."""
+"""Metrics: named functions of targets and scores, for early stopping and evaluation."""
 
 from gpuboost.metrics.registry import (
     NAMES,

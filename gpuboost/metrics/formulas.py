@@ -34,7 +34,7 @@ def loss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 
 def logloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-    """Weighted mean of -log of the probability of the class that was seen, two classes; y is 0 or 1."""
+    """Weighted mean of -log of the probability of the true class, for two classes; y is 0 or 1."""
     zero_or_one(y, "logloss")
     if loss.task == "binary":
         f = loss.log_odds(scores[0]) if isinstance(loss, BaseLoss) else scores[0]
@@ -44,7 +44,7 @@ def logloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 
 def mlogloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-    """The same for several classes; y (n,) is the class, scores (k, n)."""
+    """Weighted mean of -log of the probability of the true class; y (n,) is the class, scores (k, n)."""
     top = np.max(scores, axis=0)
     total = np.zeros_like(top)
     for score in scores:  # in this order on every machine
@@ -54,7 +54,7 @@ def mlogloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float
 
 
 def accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-    """Share of the weight whose class is the likeliest one."""
+    """Share of the weight of rows whose true class has the highest probability."""
     if loss.task == "multiclass":
         found = np.argmax(scores, axis=0)
     elif loss.task == "binary":
@@ -91,7 +91,7 @@ def mse(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 
 def rmse(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-    """Its root, in units of y."""
+    """Root of ``mse``, in units of y."""
     return math.sqrt(mse(y, scores, weight, loss))
 
 
@@ -101,7 +101,7 @@ def mae(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 
 def r2(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-    """1 - squared error / variance; nan where y is constant."""
+    """1 - squared error / variance; nan if y is constant."""
     spread = _mean(np.square(y - _mean(y, weight)), weight)
     return 1.0 - mse(y, scores, weight, loss) / spread if spread > 0.0 else math.nan
 
@@ -113,7 +113,7 @@ def quantile(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: fl
 
 
 def huber(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
-    """Half the square of a difference of at most a, and a straight line beyond."""
+    """Huber loss: half the square of differences up to a, linear beyond."""
     r = np.abs(loss.inverse_link(scores) - y)
     return _mean(np.where(r <= a, 0.5 * r * r, a * (r - 0.5 * a)), weight)
 
@@ -143,7 +143,7 @@ def tweedie_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss, 
 
 
 def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-    """What a function of the user says of y and predictions. Raises InputError unless it is a number."""
+    """Value of a user's function for y and predictions. Raises InputError unless it is a number."""
     prediction = loss.inverse_link(scores)
     if weight_as == "third":
         found = function(y, prediction, weight)

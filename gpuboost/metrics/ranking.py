@@ -1,6 +1,6 @@
 """The formulas of the metrics of rankings: one value per query, then their weighted mean. The same bits everywhere.
 
-y (n,) labels; scores (k, n); weight (n,) or None, of which a query has one; query_start (queries + 1,). Documents are
+y (n,) labels; scores (k, n); weight (n,) or None, constant within a query; query_start (queries + 1,). Documents are
 placed by their scores, equal ones in the order of rows. Sums run from the first place down, and the mean is exact.
 """
 
@@ -21,8 +21,8 @@ from gpuboost.types import Array
 
 Floats: TypeAlias = NDArray[np.float64]
 Placed: TypeAlias = Callable[[Floats, int], Floats]
-"""((lists, width) labels in order of places, -1 where a list has ended; places that count) -> (lists,) values, nan for
-a list in which there is nothing to find"""
+"""((lists, width) labels in order of places, padded with -1; places that count) -> (lists,) values, nan for a list
+without relevant documents"""
 
 
 def ndcg(
@@ -43,9 +43,9 @@ def ndcg(
 def average_precision(
     y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array, *, k: int | None, empty: float | None
 ) -> float:
-    """The mean, over the relevant documents that could stand in the first k places, of the precision at each.
+    """Average precision at k: the mean of the precision at the places of the relevant documents, of at most k.
 
-    Relevant is a label of 1 or more. A relevant document beyond place k counts 0.
+    A document of label 1 or more is relevant. A relevant document beyond place k counts 0.
     """
 
     def of(labels: Floats, width: int) -> Floats:
@@ -73,7 +73,7 @@ def reciprocal_rank(
 
 
 def values_by_query(of: Placed, y: Array, f: Array, query_start: Array, k: int | None) -> Floats:
-    """(queries,) what ``of`` makes of each list. Lists of about the same length are looked at together."""
+    """(queries,) value of ``of`` for each list. Lists of similar length are computed together."""
     start, lengths = query_start[:-1], np.diff(query_start)
     values = np.full(len(lengths), np.nan)
     classes = np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64)
@@ -93,7 +93,10 @@ def values_by_query(of: Placed, y: Array, f: Array, query_start: Array, k: int |
 def _mean_over_queries(
     of: Placed, y: Array, f: Array, weight: Array | None, query_start: Array, k: int | None, empty: float | None
 ) -> float:
-    """empty: what a list with nothing to find counts; None leaves it out. nan if all are left out."""
+    """Weighted mean over queries; nan if all are left out.
+
+    empty: value of a list without relevant documents; None leaves it out.
+    """
     values = values_by_query(of, y, f, query_start, k)
     weight = None if weight is None else weight[query_start[:-1]]
     nothing = np.isnan(values)
@@ -107,7 +110,7 @@ def _mean_over_queries(
 
 
 def _gains(y: Array, loss: Loss, gain: tuple[float, ...] | None) -> Floats:
-    """(labels,) what each label is worth: as given, as the loss has it, or 2^label - 1."""
+    """(labels,) gain of each label: the given one, that of the loss, or 2^label - 1."""
     table = LambdaMART(gain=gain).gains()
     if not gain and is_list_loss(loss) and len(loss.gains()):
         table = loss.gains()
@@ -124,7 +127,7 @@ def _dcg(labels: Floats, gains: Floats, width: int) -> Floats:
 
 
 def _ratio(above: Floats, below: Array) -> Floats:
-    """nan where there is nothing below."""
+    """above / below; nan where below is 0."""
     ratio: Floats = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
     return ratio
 

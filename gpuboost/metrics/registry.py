@@ -1,6 +1,6 @@
-"""Metrics: how good the scores are, for early stopping and history. The same bits on every machine.
+"""Registry of metrics, for early stopping and history. The same bits on every machine.
 
-A metric judges scores, (k, n), not predictions: it knows the loss, hence the link, and works in whichever of the two
+A metric takes scores, (k, n), not predictions: it gets the loss, hence the link, and computes with whichever of the two
 loses no accuracy.
 """
 
@@ -26,7 +26,7 @@ from gpuboost.metrics import ranking as query_measures
 from gpuboost.types import Array
 
 Function: TypeAlias = Callable[..., float]
-"""(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None; of rankings also query_start"""
+"""(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None; rankings also take query_start"""
 
 
 def _same(mean: float) -> float:
@@ -35,9 +35,9 @@ def _same(mean: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A named measure of scores.
+    """A named function of targets and scores.
 
-    Where ``mean_of`` is a loss, the metric is ``finish`` of the weighted mean of that loss: a backend's
+    If ``mean_of`` is a loss, the metric is ``finish`` of the weighted mean of that loss: a backend's
     ``loss_value`` then gives the same number, up to rounding, without the scores leaving the device.
     """
 
@@ -54,7 +54,7 @@ class Metric:
         """The value over the rows. y (n,), scores (k, n), weight (n,) or None; query_start (queries + 1,).
 
         Raises:
-            InputError: if y is outside the metric's domain, or it is a metric of rankings and no queries are known.
+            InputError: if y is outside the metric's domain, or it is a metric of rankings and no queries are given.
         """
         if not self.by_query:
             return self.function(y, scores, weight, loss)
@@ -64,12 +64,12 @@ class Metric:
 
 
 def ndcg(k: int | None = None, *, empty: float | None = 1.0, gain: Sequence[float] | None = None) -> Metric:
-    """Normalised discounted cumulative gain of the first k places; None: of all.
+    """Normalised discounted cumulative gain of the first k places, or of all places if k is None.
 
     Args:
-        k: places that count.
-        empty: what a query without any gain counts: 1, as in XGBoost and LightGBM, 0, or None to leave it out.
-        gain: what label 0, 1, 2, ... is worth; None for the loss's own, or 2^label - 1.
+        k: number of places that count.
+        empty: value of a query without any gain: 1, as in XGBoost and LightGBM, 0, or None to leave it out.
+        gain: gain of label 0, 1, 2, ...; None for the loss's own gains, or else 2^label - 1.
     """
     table = None if gain is None else LambdaMART(gain=tuple(gain)).gain
     return _of_rankings("ndcg", k, empty, partial(query_measures.ndcg, gain=table))
@@ -100,14 +100,14 @@ def _of_rankings(name: str, k: Any, empty: Any, function: Function) -> Metric:
 def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
     """The metric of that name, or a user's function ``f(y_true, prediction, sample_weight) -> float``.
 
-    Names: see ``NAMES``; those of rankings with the number of places, and what a query in which there is nothing to
-    find counts (1 if not said), as in "ndcg@10", "map@5:0" and "mrr:skip". "quantile", "huber" and "tweedie_deviance"
+    Names: see ``NAMES``; those of rankings with the number of places, and the value of a query without relevant
+    documents (default 1), as in "ndcg@10", "map@5:0" and "mrr:skip". "quantile", "huber" and "tweedie_deviance"
     take their parameter from the loss, or from the name, as in "quantile:0.9".
 
-    A function is called with what ``predict`` or ``predict_proba`` would return (for two classes, the probability of
-    class 1); weights, or None, are handed on by the name ``sample_weight`` if it has such an argument, as the third if
-    it needs three, or not at all. Larger is better if it has an attribute ``higher_is_better`` that says so or, as
-    scikit-learn names things, if its name ends in ``_score``.
+    A function is called with the result of ``predict`` or ``predict_proba`` (for two classes, the probability of class
+    1); weights, or None, are passed by the name ``sample_weight`` if it has such an argument, as the third argument if
+    it needs three, or not at all. Larger is better if its attribute ``higher_is_better`` is true or, by scikit-learn's
+    convention, if its name ends in ``_score``.
 
     Raises:
         InputError: if there is no such metric, or it does not fit the loss.
@@ -124,15 +124,15 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
 
 
 def default_metric(loss: Loss) -> Metric:
-    """What is watched if nothing else is asked for; "loss" itself for a custom loss."""
+    """Metric that is evaluated if ``eval_metric`` is None; "loss" itself for a custom loss."""
     return get(facts_of(loss).default_metric, loss)
 
 
 def _weight_as(function: Any) -> str:
-    """How a user's function takes the weights: "named" sample_weight, as its "third" argument, or not at all: ""."""
+    """Way that a user's function takes the weights: "named" (sample_weight), "third" (argument), or "" (not at all)."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some built-in functions do not tell
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return ""
     if "sample_weight" in signature.parameters:
         return "named"
@@ -193,7 +193,7 @@ _ELSEWHERE = {
     "pinball": "quantile",
     "roc_auc": "auc",
 }
-"""What other libraries call them, for the error message."""
+"""Names in other libraries, for the error message."""
 
 
 def _root_of_twice(mean: float) -> float:
@@ -228,7 +228,7 @@ def _named(text: str, loss: Loss) -> Metric:
 
 
 def _ranking(text: str, name: str, places: str | None, empty: str | None) -> Metric:
-    """What "ndcg@10:skip" stands for."""
+    """Metric that a text such as "ndcg@10:skip" stands for."""
     try:
         k = None if places is None else int(places)
         value = 1.0 if empty is None else None if empty == "skip" else float(empty)
@@ -240,7 +240,7 @@ def _ranking(text: str, name: str, places: str | None, empty: str | None) -> Met
 
 
 def _must_fit(name: str, loss: Loss) -> None:
-    """Refuse a metric that cannot judge what the loss predicts."""
+    """Raise InputError if the metric does not fit the loss's task."""
     tasks = _SIMPLE[name][2] if name in _SIMPLE else ("ranking",) if name in RANKINGS else _REGRESS
     why = ""
     if loss.task == "any":
@@ -273,7 +273,7 @@ def _judge(name: str, family: Callable[[float], Loss], given: str, loss: Loss) -
 
 
 def _as_loss(name: str, loss: Loss) -> tuple[Loss | None, Callable[[float], float]]:
-    """The loss whose weighted mean the metric is, and what is then done with the mean."""
+    """The loss whose weighted mean the metric is a function of (or None), and that function."""
     if name == "loss":
         return loss, _same
     if name in ("logloss", "mlogloss"):
@@ -289,5 +289,5 @@ def _as_loss(name: str, loss: Loss) -> tuple[Loss | None, Callable[[float], floa
 
 
 def _predicts_scores(loss: Loss) -> bool:
-    """Whether the prediction of a regression is the score as it is."""
+    """True if the prediction of a regression is the untransformed score."""
     return facts_of(loss).link == "identity" and loss.task == "regression"

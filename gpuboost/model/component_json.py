@@ -180,7 +180,7 @@ def _leaves_from(
 
 
 def _matrix(value: Any, where: str, rows: int, width: int | None) -> NDArray[np.float64]:
-    """(rows, width) numbers; of any width, the same in every row, if it is None."""
+    """(rows, width) float64. width None: any width, equal in all rows."""
     lines = strict.items(value, where)
     if len(lines) != rows:
         strict.refuse(where, f"{rows} lists were expected", len(lines))

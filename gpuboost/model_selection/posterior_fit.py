@@ -56,7 +56,7 @@ def fit_posterior(
     """Fit the model at the temperature and the prior variance under which held-out rows are likeliest.
 
     T = 1 is the posterior of a loss that is the true likelihood. Real labels are often less noisy than the loss takes
-    them to be, and of the squared error 1 / T *is* the noise: both are learned from known rows alone. The temperature
+    them to be, and for the squared error 1 / T *is* the noise: both are learned from known rows alone. The temperature
     is chosen at the middle prior variance, then the prior variance at that temperature, then half and twice the
     temperature are tried, unless temperatures were given. The likelihood is that of the mean of the draws (classes), or
     of a normal number with their mean and total variance.
@@ -69,8 +69,8 @@ def fit_posterior(
     X, y, sample_weight
         As for ``fit``; X may be a ``gb.Dataset``.
     temperatures : positive numbers, optional
-        1, 4, 16, 64 and 256; of the squared error those over the target's variance. ``GaussianNLL`` learns the noise:
-        1 alone.
+        1, 4, 16, 64 and 256; for the squared error these divided by the target's variance. ``GaussianNLL`` learns the
+        noise: 1 alone.
     prior_variances : positive numbers, optional
         1, 4 and 16 for classes; a 16th, a quarter, and all of the target's variance for numbers.
     held_out : float

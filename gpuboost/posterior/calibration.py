@@ -19,7 +19,7 @@ COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Promised and observed shares, and the number of rows (or of answers about a row) behind each."""
+    """Predicted and observed shares, and the number of rows (or of predictions) of each."""
 
     promised: Floats
     found: Floats
@@ -27,7 +27,7 @@ class Calibration:
 
     @property
     def error(self) -> float:
-        """Mean distance of the two, by counts: for classes the expected calibration error (Naeini et al. 2015)."""
+        """Mean absolute difference of the two, weighted by counts; for classes the ECE (Naeini et al. 2015)."""
         return float(np.average(np.abs(self.promised - self.found), weights=self.counts))
 
     def __str__(self) -> str:
@@ -36,11 +36,11 @@ class Calibration:
 
 
 def calibration(found: Uncertainty, y: Any, classes: Any = None, coverages: Sequence[float] = COVERAGES) -> Calibration:
-    """Hold predictions against targets of rows that the model was not trained on.
+    """Compare predictions with targets of rows that the model was not trained on.
 
     Numbers: the share of targets inside the central interval of each coverage, of a normal number with the mean and
-    the total variance of ``found``. Classes: probabilities of all classes, in ten equal steps, against how often the
-    class was the true one (steps that hold no probability are left out).
+    the total variance of ``found``. Classes: probabilities of all classes, in ten bins of equal width, against the
+    frequency of the class (empty bins are left out).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def calibration(found: Uncertainty, y: Any, classes: Any = None, coverages: Sequ
     Raises
     ------
     InputError
-        If y does not fit, a label is none of the classes, or the loss says nothing of the noise.
+        If y does not fit, a label is none of the classes, or the loss has no noise model.
     """
     target = np.asarray(y)
     if target.shape != (len(found.mean),):
@@ -74,10 +74,10 @@ def calibration(found: Uncertainty, y: Any, classes: Any = None, coverages: Sequ
 
 
 def separation(inside: Any, outside: Any) -> float:
-    """Out-of-domain check: how likely a row of another kind is the more uncertain of two (area under the ROC curve).
+    """Out-of-domain check: the probability that an outside row is more uncertain than an inside one (ROC AUC).
 
     inside, outside: (n,) and (m,) uncertainties, such as ``knowledge``, of held-out rows of the training data's kind,
-    and of rows of another. 0.5: they cannot be told apart; 1: all of the others are the more uncertain ones.
+    and of rows of another kind. 0.5: no separation; 1: every outside row is more uncertain than every inside row.
 
     Raises:
         InputError: if one of them is empty or holds NaN.

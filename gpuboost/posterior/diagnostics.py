@@ -1,6 +1,6 @@
 """Convergence: autocorrelation time, effective sample size, R-hat (Bayesian Data Analysis, 3rd ed., 11.4-5).
 
-Traces are (chains, draws, ...): several chains, or one; the quantities behind are judged each by itself.
+Traces are (chains, draws, ...): several chains, or one; each of the trailing quantities is diagnosed by itself.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ FEWEST = 8  # draws of a chain
 class Diagnostics:
     """Convergence diagnostics of each traced quantity."""
 
-    autocorrelation_time: Floats  # rounds between draws that tell something new
-    effective_sample_size: Floats  # independent draws that all chains together are worth
-    r_hat: Floats  # 1 where chains, and their halves, agree
+    autocorrelation_time: Floats  # rounds between independent draws
+    effective_sample_size: Floats  # equivalent number of independent draws of all chains
+    r_hat: Floats  # 1 if chains, and their halves, agree
 
     @property
     def mixed(self) -> bool:
@@ -40,7 +40,7 @@ class Diagnostics:
 
 
 def diagnose(traces: Any) -> Diagnostics:
-    """All of the below. traces: (chains, draws, ...).
+    """All diagnostics of this module. traces: (chains, draws, ...).
 
     Raises:
         InputError: if there are fewer than 8 draws a chain, or some are not finite.
@@ -50,7 +50,7 @@ def diagnose(traces: Any) -> Diagnostics:
 
 
 def r_hat(traces: Any) -> Floats:
-    """Split R-hat: how much wider all half chains lie together than each by itself (Gelman and Rubin 1992)."""
+    """Split R-hat: the spread of all half chains together over that within each (Gelman and Rubin 1992)."""
     x = _checked(traces)
     half = x.shape[1] // 2
     halves = np.concatenate([x[:, :half], x[:, -half:]])

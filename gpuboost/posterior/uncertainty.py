@@ -2,7 +2,7 @@
 
     total = data + knowledge
 
-``data`` is what no model could know; ``knowledge`` is what the members disagree on, and more rows would settle.
+``data`` is irreducible (aleatoric); ``knowledge`` (epistemic) is the members' disagreement, which more rows reduce.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Uncertainty:
 
 
 def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncertainty:
-    """members: (draws, k, n) scores. ``temperature`` (T) is what the squared error was sampled at: noise of 1 / T."""
+    """Uncertainty from members: (draws, k, n) scores. temperature: T of the chain; noise of 1 / T for squared error."""
     if loss.task in ("binary", "multiclass"):
         return _of_classes(np.stack([_probabilities(loss, scores) for scores in members]))
     values = np.stack([np.asarray(loss.inverse_link(scores)) for scores in members])
@@ -44,12 +44,12 @@ def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncerta
 
 
 def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature: float = 1.0) -> Floats:
-    """(n, 2) the bounds of a central credible interval, the members' scores being taken as normal.
+    """(n, 2) float64 bounds of a central credible interval, from a normal fitted to the members' scores.
 
-    kind: "mean", of what the loss predicts; "observation", of a new target, where the loss is of normal noise.
+    kind: "mean", the quantity that the loss predicts; "observation", a new target, for losses of normal noise.
 
     Raises:
-        InputError: if coverage or kind is none, the loss has several outputs, or it is not of normal noise.
+        InputError: if coverage or kind is invalid, the loss has several outputs, or it has no normal noise.
     """
     from scipy.special import ndtri
 
@@ -77,7 +77,7 @@ def _probabilities(loss: Loss, scores: Array) -> Floats:
 
 
 def _of_classes(p: Floats) -> Uncertainty:
-    """p: (draws, n, K)."""
+    """Uncertainty of classes from (draws, n, K) probabilities."""
     mean = p.mean(axis=0)
     total, data = _entropy(mean), _entropy(p).mean(axis=0)
     return Uncertainty(mean, total, data, np.maximum(total - data, 0.0))  # not negative, but for rounding
@@ -88,6 +88,6 @@ def _entropy(p: Floats) -> Floats:
 
 
 def _noise(loss: Loss, members: Array, values: Floats, temperature: float) -> Floats:
-    """(n,) the variance of a target that the loss takes to be noise, averaged over the members; NaN if unknown."""
+    """(n,) noise variance that the loss assumes, averaged over the members; NaN if unknown."""
     noise = loss.noise(members, values, temperature) if isinstance(loss, BaseLoss) else None
     return np.full(members.shape[2], np.nan) if noise is None else noise

@@ -1,4 +1,4 @@
-"""Share of the gradient explained by each round's trees (edge), beside the decrease that the descent lemma promises."""
+"""Share of the gradient explained by each round's trees (edge), and the decrease guaranteed by the descent lemma."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gpuboost.types import Progress, TrainingSet
 
 @dataclass(frozen=True, slots=True)
 class EdgeReport:
-    """Round by round. The edge is |P r| / |r|: r is the negative gradient of all rows, P r its part along the trees."""
+    """Edge |P r| / |r| of each round: r is the negative gradient of all rows, P r its part along the trees."""
 
     edges: tuple[float, ...]
-    promised: tuple[float, ...]  # at least by so much falls the mean loss of a row (descent lemma)
-    factors: tuple[float, ...]  # what the round leaves of L - L* at most; 1 if the loss is not strongly convex
+    promised: tuple[float, ...]  # lower bound on the decrease of the mean loss (descent lemma)
+    factors: tuple[float, ...]  # upper bound on the factor of L - L*; 1 if the loss is not strongly convex
 
     def __str__(self) -> str:
         return f"edges from {min(self.edges):.3g} to {max(self.edges):.3g}, at least {sum(self.promised):.4g} down"
@@ -27,24 +27,24 @@ class EdgeReport:
 
 @dataclass(slots=True)
 class EdgeRecord:
-    """Collects the numbers of a report during a fit. Rounds on a device are not measured.
+    """Recorder of the numbers of a report during a fit. Rounds on a device are not measured.
 
-    Leaf values of a constant step are -G / (c N + lambda), and c N is the cover: so a tree tells its own sums, after
-    the fit, and a round costs one pass over the gradients. A line search scales them, so there G is summed again.
+    Leaf values of a constant step are -G / (c N + lambda), and c N is the cover: so sums follow from the tree after the
+    fit, and a round costs one pass over the gradients. A line search scales the values, so there G is summed again.
     """
 
     recipe: Recipe
     measured: bool = field(init=False)
-    even: bool = True  # every row counts once
+    even: bool = True  # all rows have weight 1
     total_weight: float = 1.0
     lengths: list[float] = field(default_factory=list)
-    rounds: list[Any] = field(default_factory=list)  # trees, or what a line search would make one forget of them
+    rounds: list[Any] = field(default_factory=list)  # trees, or their sums if a line search scales the leaf values
     before: Any = None  # scores after the last round, of base learners other than trees
 
     def __post_init__(self) -> None:
         loss, curvature = self.recipe.loss, self.recipe.step.curvature(self.recipe.loss)
         smooth = loss.smoothness is not None and loss.leaf_quantile is None
-        held = self.recipe.growth.limits.directions is not None  # then values do not tell their sums
+        held = self.recipe.growth.limits.directions is not None  # then sums do not follow from the values
         self.measured = smooth and curvature is not None and not held
 
     def start(self, data: TrainingSet) -> None:
@@ -69,7 +69,7 @@ class EdgeRecord:
     def _see_scores(self, progress: Progress, gradients: Any) -> None:
         """Measure the edge of any base learner from the change of the scores on all rows.
 
-        After a model that is carried on, the first round has nothing to be measured from.
+        The first round after a continued model is not measured.
         """
         before, self.before = self.before, np.array(progress.scores)
         if before is None and progress.n_rounds > 1:
@@ -85,7 +85,7 @@ class EdgeRecord:
         self.rounds.append(list(zip(reach.tolist(), down.tolist(), strict=True)))
 
     def report(self) -> EdgeReport | None:
-        """None if nothing was measured."""
+        """The report; None if no round was measured."""
         if not self.rounds:
             return None
         edges, promised, factors = [], [], []
@@ -98,7 +98,7 @@ class EdgeRecord:
         return EdgeReport(tuple(edges), tuple(promised), tuple(factors))
 
     def _of(self, tree: Any) -> tuple[float, float]:
-        """|P r|^2, and how much the summed loss falls at least: sum of d G - (sigma / 2) N d^2, d the leaf's step."""
+        """|P r|^2, and least decrease of the summed loss: sum of d G - (sigma / 2) N d^2, d the leaf's step."""
         limits, rate, nodes = self.recipe.growth.limits, self.recipe.learning_rate, tree.nodes
         curvature, sigma = self.recipe.step.curvature(self.recipe.loss) or 1.0, self.recipe.loss.smoothness or 0.0
         every = zip(nodes.feature.tolist(), nodes.cover.tolist(), tree.value.tolist(), strict=True)
@@ -114,7 +114,7 @@ class EdgeRecord:
         return curvature * reach, down
 
     def _searched(self, gradients: Any, tree: Any, leaves: Any) -> tuple[float, float]:
-        """The same; a line search does no worse than the constant step, and a share of it as much of that."""
+        """``_of`` for a line search, which lowers the loss at least as much as the constant step."""
         curvature, m = self.recipe.step.curvature(self.recipe.loss) or 1.0, gradients.multiplicity
         times = 1.0 if m is None else m
         g = np.bincount(leaves, gradients.g[tree.output] * times, len(tree.value))

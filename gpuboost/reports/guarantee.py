@@ -1,4 +1,4 @@
-"""From the pieces of a recipe to the strongest statement of ``gpuboost.theory`` whose assumptions they meet."""
+"""The strongest statement of ``gpuboost.theory`` whose assumptions a recipe meets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gpuboost.steps import LineSearchStep, searches
 from gpuboost.theory import Guarantee
 
 THEOREMS = (AllLearners, RandomLearners, RandomGroup, RandomGroups)
-"""Rules that the theorems are about: types 0 to 3."""
+"""Selection rules of the theorems: types 0 to 3."""
 
 
 def guarantee_of(recipe: Recipe, *, stops_early: bool = False) -> Guarantee:
-    """Guarantee on the training loss, or on the law of a chain from which no round was picked by its score."""
+    """Guarantee on the training loss, or on the distribution of a chain from which no round was picked by its score."""
     if isinstance(recipe.langevin, Langevin):
         result = verdict(recipe, stops_early=stops_early)
         if result.kind == "sound":
@@ -76,7 +76,7 @@ def _step(recipe: Recipe) -> float | None:
 
 
 def _needs(recipe: Recipe) -> Iterator[tuple[bool, str]]:
-    """The other conditions of a rate: whether each is violated, and the reason to give."""
+    """The other conditions of a rate: (True if it is violated, reason) for each."""
     limits, step, loss, trees = recipe.growth.limits, recipe.step, recipe.loss, recipe.base_learner is None
     yield not trees, "how near a base learner comes to the gradient is known when it has been fitted, and not before."
     yield not isinstance(recipe.learners, THEOREMS), f"no rate is known of {recipe.learners!r}."

@@ -20,7 +20,7 @@ class Verdict:
     """Verdict on a composition.
 
     ``sound``: a theorem applies. ``heuristic``: none does, but it works in practice. ``unproven``: none does, and it
-    has to be asked for. ``refused``: it cannot run.
+    must be requested. ``refused``: it cannot run.
     """
 
     kind: Kind
@@ -37,7 +37,7 @@ class FitReport:
     device: str
     device_reason: str
     threads: int
-    rows: int  # trained on; rows of weight 0 are not
+    rows: int  # of the training data, without rows of weight 0
     features: int
     rounds: int  # run, those after the best one included
     rounds_kept: int
@@ -46,7 +46,7 @@ class FitReport:
     verdict: Verdict
     sampling: SamplingReport | None = None  # None if every tree saw every row
     edges: EdgeReport | None = None  # None if the descent lemma does not apply, or gradients were on a device
-    log: Log | None = None  # who built which trees, and on which gradients
+    log: Log | None = None  # the worker of each tree, and the version of its gradients
 
     def __str__(self) -> str:
         times = ", ".join(f"{name} {value:.2f} s" for name, value in self.seconds.items())
@@ -79,7 +79,7 @@ def verdict(recipe: Recipe, *, stops_early: bool = False) -> Verdict:
 
 
 def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
-    """The same with what drawing rows or learners, or old gradients, change of it: no descent without exact leaves."""
+    """The verdict with row or feature sampling, or stale gradients: no descent guarantee without exact leaves."""
     findings = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
     findings += recipe.execution_findings + recipe.monotone_findings
     if not findings:
@@ -104,7 +104,7 @@ def descent(recipe: Recipe) -> Verdict:
     """Verdict on the descent of the training loss.
 
     A tree's exact leaf values on all rows are -G / (D + lambda) with D = c n, c the step's curvature. By the descent
-    lemma the loss of a sigma-smooth loss falls by at least ``eps (1 - eps sigma / (2 c)) G^2 / (c n)`` in each leaf,
+    lemma the sum of a sigma-smooth loss falls by at least ``eps (1 - eps sigma / (2 c)) G^2 / (c n)`` in each leaf,
     whatever shape the tree has, so neither row nor feature sampling can make it rise while eps sigma <= 2 c. A leaf
     that is the exact minimiser of a convex loss, scaled by eps <= 1, cannot make it rise either.
     """
@@ -135,7 +135,7 @@ def descent(recipe: Recipe) -> Verdict:
 
 
 def _of_exact_step(loss: Loss, rate: float, exact: str) -> Verdict:
-    """The share ``rate`` of the way to the minimum of a convex loss; of a quadratic one, up to twice the way."""
+    """Verdict on steps of ``rate`` times the exact step; up to twice the exact step lowers a quadratic loss."""
     if rate <= 1.0:
         return Verdict("sound", (f"the training loss never rises: {exact} of a convex loss.",))
     if loss.smoothness is not None and loss.smoothness == loss.strong_convexity and rate <= 2.0:
@@ -146,5 +146,5 @@ def _of_exact_step(loss: Loss, rate: float, exact: str) -> Verdict:
 
 
 def refused(error: RecipeError) -> Verdict:
-    """The verdict of a recipe that could not be put together."""
+    """Verdict on a recipe that raised ``error``."""
     return Verdict("unproven" if isinstance(error, UnprovenError) else "refused", (str(error),))

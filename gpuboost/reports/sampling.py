@@ -14,11 +14,11 @@ from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.sampling import ImportanceSampling, Sampling
 from gpuboost.types import Array, Drawn, Progress
 
-WARN_ABOVE = 0.001  # share of all curvature that is in rows that are never drawn; below it hardly matters
+WARN_ABOVE = 0.001  # share of all curvature in rows that are never drawn; a smaller share is negligible
 
 
 EVERY = 16
-"""By leaf it is counted in so many first rounds, and then in each of that distance: in every one it would cost time."""
+"""Leaf sizes are counted in the first ``EVERY`` rounds and then in every ``EVERY``-th, to save time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class LeafSizes:
 
 @dataclass(frozen=True, slots=True)
 class SamplingReport:
-    """Round by round, and leaf by leaf.
+    """Sampling statistics per round and per leaf.
 
-    Rows of weights v are worth as much as (sum v)^2 / sum v^2 of equal weight (Kish 1965). Here v = w h, with w = 1 / p
-    and h the second derivative: what the denominator of a leaf is a sum of.
+    Rows of weights v have the effective size (sum v)^2 / sum v^2 (Kish 1965). Here v = w h, with w = 1 / p
+    and h the second derivative: the terms of a leaf's denominator.
     """
 
     rates: tuple[float, ...]  # share of the rows that were drawn
@@ -65,7 +65,7 @@ class SamplingReport:
 
 @dataclass(slots=True)
 class SamplingRecord:
-    """Fills a report while a fit goes on. A GPU is asked when it is over: its effective rows are of the last round."""
+    """Recorder of a report during a fit. A GPU is read after the fit, so its effective rows are of the last round."""
 
     sampling: Sampling
     backend: Backend
@@ -106,7 +106,7 @@ class SamplingRecord:
             self._warn(drawn)
 
     def _warn(self, drawn: Drawn) -> None:
-        """Rows of probability 0 may have no gradient to lose, but they have a part in the denominators of leaves."""
+        """Warn of rows of probability 0: they may have no gradient, but count in the denominators of leaves."""
         lost = curvature_lost(drawn)
         if lost > WARN_ABOVE:
             self.warned = True
@@ -118,7 +118,7 @@ class SamplingRecord:
             )
 
     def _ask(self, on_device: Drawn) -> None:
-        """A device, for what it has noted of each round, and for the last draw."""
+        """Read the device's records of all rounds, and its last draw."""
         drawn, draws = fetched(on_device, self.backend.to_host, self.numbers)
         self.rates += (draws["rows"] / self.n_rows).tolist()
         self.largest += draws["largest"].astype(np.float64).tolist()
@@ -126,7 +126,7 @@ class SamplingRecord:
         self._weigh(drawn, by_leaf=True)
 
     def report(self) -> SamplingReport | None:
-        """None if every round had every row."""
+        """The report; None if no round sampled rows."""
         if self.on_device is not None:
             self._ask(self.on_device)
             self.on_device = None
@@ -144,7 +144,7 @@ class SamplingRecord:
 
 
 def _curvature(drawn: Drawn) -> tuple[Array, Any]:
-    """(k, m) float32 of the drawn rows, times 1 / p, and how many rows each of them stands for."""
+    """(k, m) float32 curvature of the drawn rows times 1 / p, and their multiplicity."""
     rows, h, m = drawn.sample.rows, drawn.target.gradients.h, drawn.target.gradients.multiplicity
     if drawn.target.rows is None:
         h, m = h[:, rows], None if m is None else m[rows]

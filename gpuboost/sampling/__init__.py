@@ -1,4 +1,4 @@
-"""Row sampling: which rows a tree is fitted to, and with what weight.
+"""Row sampling: the rows that a tree is fitted to, and their weights.
 
 A policy is one small class with ``draw``. Rows are kept by independent coin flips q_i ~ Bernoulli(p_i), each flip a
 function of (seed, round, row) alone, and weighted by 1 / p_i, so that every sum over rows keeps its expectation.

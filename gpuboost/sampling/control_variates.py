@@ -19,13 +19,13 @@ from gpuboost.types import Array, Ensemble, Gradients, Limits, Sample, Structure
 @dataclass(frozen=True, slots=True)
 class _Round:
     gradients: Gradients
-    trees: Sequence[Tree]  # that were fitted to them
+    trees: Sequence[Tree]  # fitted to these gradients
     leaves: Sequence[Array]
 
 
 @dataclass(slots=True)
 class ControlVariateSampler:
-    """Gradients with those of an earlier round as a control variate; the sample's alone in the first rounds.
+    """Sampled gradients with those of an earlier round as control variate; without one in the first rounds.
 
     ``by_node``: over all rows of the node being grown; otherwise over those of a leaf of the last round's tree.
     """
@@ -66,7 +66,7 @@ class ControlVariateSampler:
 def sampler_of(rule: Sampling, *, own_leaves: bool = False) -> Sampler:
     """The sampler that the rule's ``variance_control`` asks for.
 
-    own_leaves: leaf values are of the sample, even if the rule asks for exact ones.
+    own_leaves: compute leaf values from the sample, even if the rule asks for exact ones.
     """
     traits = declared(SamplingTraits, rule)
     match traits.variance_control:
@@ -90,7 +90,7 @@ def recall(
     limits: Limits,
     shrink: float,
 ) -> None:
-    """Have the sampler remember the last rounds of an ensemble that is continued, so that 5 + 5 rounds are 10.
+    """Restore the sampler's memory of the last rounds of a continued ensemble, so that 5 + 5 rounds equal 10.
 
     Their gradients and leaves are computed again from the trees.
     """

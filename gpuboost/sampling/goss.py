@@ -20,8 +20,8 @@ class GOSS:
     The latter are drawn with probability other / (1 - top) each and weighted by its inverse. Rows that tie at the
     border are equally likely. Leaf values are those of all rows, or of the sample for ``variance_control="none"``.
 
-    As in the paper a gradient's size is |g|, of several outputs its norm; LightGBM's code takes |g h|, leaves its first
-    rounds unsampled, and draws by blocks of rows that depend on the number of threads.
+    As in the paper a gradient's size is |g|, or its norm for several outputs; LightGBM's code takes |g h|, leaves its
+    first rounds unsampled, and draws by blocks of rows that depend on the number of threads.
 
     Raises:
         RecipeError: if a share is not in (0, 1], or both together are more than all rows.

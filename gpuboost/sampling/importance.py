@@ -1,4 +1,4 @@
-"""Importance sampling (SMART): rows are drawn as often as they matter, and weighted so that sums keep their mean."""
+"""Importance sampling (SMART): rows are drawn by a score, and weighted so that sums keep their expectation."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from gpuboost.types import Gradients, Sample
 
 KAPPAS = {"gradient": 0.0, "mvs": 0.1, "hessian": inf, "loss": 0.0}
 VARIANCE_CONTROLS = (*LEAVES_FROM, "node", "previous_leaf")
-LEAST = 0.1  # of the rate: the floor, if none is given
+LEAST = 0.1  # default floor, as a share of the rate
 
 
 @dataclass(frozen=True, slots=True)
 class ImportanceSampling:
     """p_i = min(1, max(floor, rho s_i)),  s_i = sqrt(g_i^2 + kappa h_i^2): Poisson sampling, weights 1 / p_i.
 
-    Among all p of the same sum this one makes sum (g^2 + kappa h^2) / p, the variance of sampled sums, smallest. Of
-    several outputs s_i takes the sum of squares, so that a row is drawn once for all of them; of a row of weight w,
+    Among all p of the same sum this one makes sum (g^2 + kappa h^2) / p, the variance of sampled sums, smallest. With
+    several outputs s_i takes the sum of squares, so that a row is drawn once for all of them; for a row of weight w,
     s_i is that of w rows. Gradients are those of complete data, so documents of a ranking may be sampled as well.
 
     Parameters
     ----------
     rate : float in (0, 1]
-        How many rows are drawn, on average: rho is solved for in each round.
+        Share of the rows that is drawn, on average: rho is solved for in each round.
     rho : float
-        Or a fixed rho, as the SMART paper has it: the sample then shrinks with the gradients. One of the two is given.
+        Fixed rho, as in the SMART paper: the sample then shrinks with the gradients. Give either rate or rho.
     score : "mvs", "gradient", "hessian", "loss" or a number
         kappa: "gradient" is 0 (SMART's first order), "hessian" is infinity (its second order), "mvs" is 0.1, between
         them, or a number. "loss" takes the row's loss in place of s_i, and 0 for a loss below 0.
@@ -40,18 +40,18 @@ class ImportanceSampling:
         are at most 1 / floor. None: a tenth of ``rate``, and 0 with ``rho``. It is the probability that is bounded and
         not the weight, so sums stay unbiased.
     variance_control : "leaf_refit", "none", "node" or "previous_leaf"
-        Where leaf values come from. "leaf_refit": from all rows, exactly; only a tree's shape comes from the sample.
+        Source of the leaf values. "leaf_refit": from all rows, exactly; only a tree's shape comes from the sample.
         The training loss then falls whatever was drawn, and it costs one pass. "none": from the sample (SMART,
         algorithm 2). "node": the sample is used for what changed since an earlier gradient g', and all rows for g'
         itself, ``q / p (g - g') + eta g'``, in every node of the tree being grown: SMART's improved diagonal
         approximation in its one consistent reading. Its variance is small, but **a tree costs as much as one fitted
         to all rows**. "previous_leaf": the same with the mean of g' over a leaf of the *previous* tree in place of
-        g'_i. It removes what distinguishes rows of a leaf from each other, and training stalls; it is there to
-        reproduce that.
+        g'_i. It removes the differences between rows of a leaf, and training stalls; it is offered to reproduce that
+        result.
     lag : 1 or 2
-        How many trees g' is behind.
+        Age of g', in trees.
     eta : float in (0, 1]
-        How much of g' is given back. Sums are unbiased for 1 only.
+        Share of g' that is added back. Sums are unbiased for 1 only.
 
     Raises
     ------
@@ -95,7 +95,7 @@ class ImportanceSampling:
 
     @property
     def least(self) -> float:
-        """The floor."""
+        """Least probability of a row: ``floor``, or its default."""
         if self.floor is not None:
             return float(self.floor)
         return 0.0 if self.rate is None else LEAST * self.rate
@@ -106,14 +106,14 @@ class ImportanceSampling:
 
     @property
     def unbiased(self) -> bool:
-        """Of sums of gradients. A row of loss 0, or without curvature, may have a gradient."""
+        """True if sums of gradients are unbiased. A row of loss 0, or without curvature, may have a gradient."""
         controlled = self.variance_control == "node" and self.eta < 1.0
         blind = self.least == 0.0 and self.score in ("loss", "hessian")
         return not (controlled or blind or self.variance_control == "previous_leaf")
 
     @property
     def bounded(self) -> bool:
-        """g / p is at most 1 / rho where p is in proportion to |g|."""
+        """True if g / p is bounded; it is at most 1 / rho if p is in proportion to |g|."""
         return self.least > 0.0 or (self.kappa == 0.0 and not self.weighs_losses)
 
     def draw(self, backend: Backend, gradients: Gradients, key: Key, losses: Losses | None = None) -> Sample:

@@ -21,9 +21,9 @@ def smart_second_order(
 ) -> ImportanceSampling:
     """SMART, algorithm 3: p in proportion to h, and the improved diagonal approximation.
 
-    The paper does not say whose leaves it averages over. "node" is the one reading that is consistent, at the cost of
-    a pass over all rows at every node; "previous_leaf" is the one that is as cheap as the paper's timings, and stalls;
-    "leaf_refit" is this library's way to the same end. ``paper``: without a floor.
+    The paper does not state over which leaves it averages. "node" is the only consistent reading, at the cost of a
+    pass over all rows at every node; "previous_leaf" is as cheap as the paper's timings, and training stalls;
+    "leaf_refit" is this library's alternative. ``paper``: without a floor.
     """
     return ImportanceSampling(rate, rho, "hessian", 0.0 if paper else None, variance_control)
 

@@ -1,4 +1,4 @@
-"""What a row-sampling rule is, and what it may be asked about."""
+"""Protocol of row-sampling rules, and the queries that they may make."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from gpuboost.keys import Key
 from gpuboost.types import Array, Gradients, Sample
 
 Losses: TypeAlias = Callable[[], Array]
-"""() -> (n,) float64, the loss of each row as the model stands; computed only if somebody asks"""
+"""() -> (n,) float64, the loss of each row under the current model; computed by the call"""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingTraits:
     """Attributes that a row-sampling rule may have, and the values that stand for those that it does not have."""
 
-    unbiased: bool | None = None  # of sums over the sample; None: it is not known. Langevin boosting asks for it,
-    bounded: bool | None = None  # and for this, of the weights 1 / p
-    score: Any = None  # by which rows are drawn, this and the next three as of ``ImportanceSampling``
+    unbiased: bool | None = None  # True: sums over the sample are unbiased; None: unknown. Langevin boosting
+    bounded: bool | None = None  # requires it, and bounded weights 1 / p
+    score: Any = None  # score by which rows are drawn; this and the next three as in ``ImportanceSampling``
     variance_control: str = "leaf_refit"
     lag: int = 1
     eta: float = 1.0
-    weighs_losses: bool = False  # if so, ``draw`` gets a ``Losses`` as its last argument
+    weighs_losses: bool = False  # True: ``draw`` gets a ``Losses`` as its last argument
 
 
 class Sampling(Protocol):
@@ -40,14 +40,14 @@ LEAVES_FROM = ("leaf_refit", "none")
 
 
 def leaves_from(value: Any, options: tuple[str, ...] = LEAVES_FROM) -> None:
-    """Raise RecipeError if it is none of the ``variance_control`` that there are."""
+    """Raise RecipeError unless value is one of the options of ``variance_control``."""
     if value not in options:
         names = ", ".join(map(repr, options))
         raise RecipeError(f"sampling: variance_control must be one of {names}; got {value!r}.")
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a finite number; True and False are none."""
+    """True if value is a finite number; False for bools."""
     return not isinstance(value, bool) and isinstance(value, Real) and isfinite(float(value))
 
 

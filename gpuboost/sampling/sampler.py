@@ -1,4 +1,4 @@
-"""A sampling rule at work in one run: it draws the rows of each round and makes of them what a tree is fitted to."""
+"""Samplers: a sampling rule in one run, which draws the rows of each round and makes the target of its trees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Sampler(Protocol):
 
     @property
     def lag(self) -> int:
-        """Number of rounds back that it has to remember."""
+        """Number of past rounds that it needs."""
         ...
 
     def draw(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample: ...
@@ -26,7 +26,7 @@ class Sampler(Protocol):
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target: ...
 
     def remember(self, gradients: Gradients, trees: Sequence[Tree], leaves: Sequence[Array]) -> None:
-        """Note a finished round: its gradients, its trees, and the (n,) leaf of every row in each tree."""
+        """Store a finished round: its gradients, its trees, and the (n,) leaf of every row in each tree."""
         ...
 
 
@@ -48,11 +48,11 @@ class PlainSampler:
         return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=self.own_leaves)
 
     def remember(self, gradients: Gradients, trees: Sequence[Tree], leaves: Sequence[Array]) -> None:
-        """Nothing is needed again."""
+        """Do nothing: no past round is needed."""
 
 
 def drawn_by(rule: Any, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
-    """The sample that the rule draws; a rule that ``weighs_losses`` is given them too."""
+    """The sample that the rule draws; rules that ``weighs_losses`` also get the losses."""
     if declared(SamplingTraits, rule).weighs_losses:
         sample: Sample = rule.draw(backend, gradients, key, losses)
     else:

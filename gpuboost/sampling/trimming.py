@@ -1,4 +1,4 @@
-"""Weight trimming (Friedman, Hastie and Tibshirani 2000): the rows that matter little are left out."""
+"""Weight trimming (Friedman, Hastie and Tibshirani 2000): rows of small weight are left out."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gpuboost.types import Gradients, Sample
 class WeightTrimming:
     """The rows with the largest weights, as many as it takes to hold ``mass`` of the sum of all; chosen in each round.
 
-    A row's weight is its curvature h, as in LogitBoost, or |g| for ``score="gradient"``. The rows left out are not made
-    up for, so sums are biased; leaf values are of all rows, unless ``variance_control`` is "none". ``mass`` is 1 - beta
-    of the paper, which takes beta from 0.01 to 0.1.
+    A row's weight is its curvature h, as in LogitBoost, or |g| for ``score="gradient"``. There is no compensation for
+    rows left out, so sums are biased; leaf values are of all rows, unless ``variance_control`` is "none". ``mass`` is
+    1 - beta of the paper, which takes beta from 0.01 to 0.1.
 
     Raises:
-        RecipeError: if mass is not in (0, 1], or the score is none of the two.
+        RecipeError: if mass is not in (0, 1], or the score is neither of the two.
     """
 
     mass: float = 0.9

@@ -1,4 +1,4 @@
-"""The state of a training: the scores of its rows, and the model as far as it has grown."""
+"""The state of a training: the scores of its rows, and the model so far."""
 
 from gpuboost.state.growing_ensemble import GrowingEnsemble
 from gpuboost.state.scores import RunningScores

@@ -1,4 +1,4 @@
-"""A model while it grows: adding a round costs the same, however many there are."""
+"""A model during training: the cost of adding a round does not depend on the number of rounds."""
 
 from __future__ import annotations
 

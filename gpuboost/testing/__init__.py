@@ -1,4 +1,4 @@
-"""Contracts that a piece of your own can be held to, as test suites to subclass. They run under pytest.
+"""Contract tests for user-defined pieces, as pytest suites to subclass.
 
 The built-in pieces pass the same suites.
 """

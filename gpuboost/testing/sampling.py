@@ -1,4 +1,4 @@
-"""The contract of a row-sampling policy: what the training loop, model files and other machines rely on.
+"""Contract tests of a row-sampling policy: the properties that the training loop, model files and backends rely on.
 
 Subclass ``SamplingContract`` in a test module, and pytest collects its tests::
 
@@ -28,7 +28,7 @@ from gpuboost.keys import Key, Stream
 from gpuboost.types import Gradients, Sample
 
 DRAWS, STANDARD_ERRORS = 300, 6.0  # keys are fixed, so a right policy passes always or never
-SEVERAL_THREADS = 40_000  # rows of which the CPU backend gives each thread some
+SEVERAL_THREADS = 40_000  # number of rows from which the CPU backend uses several threads
 
 
 class SamplingContract:
@@ -41,7 +41,7 @@ class SamplingContract:
     bad_arguments
         Fields out of their range, each of which must raise ``RecipeError`` when the policy is made with it.
     random
-        Whether different rounds draw different rows. False for a policy that chooses rows by their gradients alone.
+        True if different rounds draw different rows; False for a policy that selects rows by their gradients alone.
     """
 
     sampling: ClassVar[Any]
@@ -51,7 +51,7 @@ class SamplingContract:
     # for subclasses to override
 
     def machines(self) -> Sequence[Backend]:
-        """Machines that must draw the same rows."""
+        """Backends that must draw the same rows."""
         return Reference(), Cpu(1), Cpu(3)
 
     def on_host(self, machine: Backend, sample: Any) -> Sample:
@@ -88,7 +88,7 @@ class SamplingContract:
                 assert 0 <= sample.n_excluded <= n - len(rows)
 
     def test_sums_weighted_by_the_inverse_probability_are_unbiased(self) -> None:
-        """Of g, h and of 1, over the rows that have a gradient, unless the policy says that it is not ``unbiased``."""
+        """Sums of g, h and 1 over the rows with a gradient, unless the policy declares that it is not ``unbiased``."""
         if not getattr(self.sampling, "unbiased", True):
             import pytest
 
@@ -130,7 +130,7 @@ class SamplingContract:
             assert after == before
 
     def test_the_policy_is_a_value(self) -> None:
-        """It is compared and hashed by its fields, and survives pickling."""
+        """Comparison and hash by fields; pickling keeps equality."""
         policy: Any = self.sampling
         assert is_dataclass(policy), "fields of a dataclass are what is saved, compared and searched over"
         twin, copy = replace(self.sampling), pickle.loads(pickle.dumps(self.sampling))
@@ -183,7 +183,7 @@ class SamplingContract:
                 n_estimators=3, sampling=self.sampling, random_state=1, n_jobs=threads, device="cpu"
             )
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what a theory says of the policy is not what is tested
+                warnings.simplefilter("ignore")  # findings of theory about the policy are not tested here
                 predictions.append(model.fit(x, y).predict(x).tobytes())
         assert predictions[0] == predictions[1]
 
@@ -197,7 +197,7 @@ class SamplingContract:
         return self.on_host(machine, policy.draw(machine, gradients, key))
 
     def _weights(self, sample: Sample, n: int) -> NDArray[np.float64]:
-        """(n,) 1 / p of the rows drawn, 0 of the others."""
+        """(n,) 1 / p for the rows drawn, 0 for the others."""
         if sample.rows is None:
             return np.ones(n)
         weights = np.zeros(n)

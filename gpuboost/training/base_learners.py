@@ -1,4 +1,4 @@
-"""What ``base_learner=`` names."""
+"""Resolution of ``base_learner=`` to a base learner."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ON_GPUS = ", ".join(family.__name__ for family in FAMILIES if family.on_gpu)
 
 
 def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
-    """None for trees; families of ``gb.learners``, one or a list; or a regressor in scikit-learn's manner.
+    """None for trees; families of ``gb.learners``, one or a list; or a regressor with scikit-learn's interface.
 
     Raises
     ------
     RecipeError
-        If it is nothing of the kind.
+        If value is none of these.
     """
     if value is None:
         return None
@@ -50,14 +50,14 @@ def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
 
 
 def not_on_gpus(value: Any) -> str | None:
-    """What of ``base_learner`` is fitted on CPUs only, as it was written; None for what a GPU can fit."""
+    """The part of ``base_learner`` that has no GPU implementation, as text for the error; None if there is none."""
     listed = value if isinstance(value, (list, tuple)) else [value]
     others = (one for one in listed if not (isinstance(one, Family) and one.on_gpu))
     return None if value is None else next(map(shown, others), None)
 
 
 def takes_weights(estimator: Any) -> bool:
-    """Whether its ``fit`` has a parameter ``sample_weight``; of a pipeline, which has none to pass on by, False."""
+    """True if its ``fit`` has a parameter ``sample_weight``; False for a pipeline, whose ``fit`` has none."""
     try:
         return "sample_weight" in inspect.signature(estimator.fit).parameters
     except (TypeError, ValueError):
@@ -65,12 +65,12 @@ def takes_weights(estimator: Any) -> bool:
 
 
 def _cancels(sampling: Any) -> bool:
-    """Whether h / p is one number for all rows: no row's p is bound from below, and 1 is reached by none."""
+    """True if h / p is one number for all rows: no row's p is bounded from below, and no row's p reaches 1."""
     return isinstance(sampling, ImportanceSampling) and sampling.score == "hessian" and sampling.least == 0.0
 
 
 def with_numbers(recipe: Recipe, names: tuple[str, ...] | None) -> Recipe:
-    """The same, columns that families name by text turned to their numbers.
+    """The recipe with column names in families replaced by column numbers.
 
     Raises
     ------

@@ -31,13 +31,13 @@ class RawEvalSet:
 
     name: str
     x: Any  # numbers (n, d)
-    y: NDArray[Any]  # (n,) float64, as the loss wants it
+    y: NDArray[Any]  # (n,) float64, as the loss expects it
     rows: RowMetadata
 
 
 @dataclass(frozen=True, slots=True)
 class Monitoring:
-    """The metrics of a fit and its watchers; made anew for each fit."""
+    """The metrics and watchers of a fit; created for each fit."""
 
     metrics: tuple[metrics.Metric, ...]
     history: History
@@ -51,7 +51,7 @@ class Monitoring:
         Raises
         ------
         RecipeError, InputError
-            Naming the parameter that is out of its range.
+            If a parameter is out of its range; the message names it.
         """
         history = History()
         watchers = [history, *_callbacks(params["callbacks"])]
@@ -69,7 +69,7 @@ class Monitoring:
 
 
 def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
-    """The metric as the watchers call it; on the backend where it is the mean of a loss."""
+    """The metric as the watchers call it; computed by the backend if it is the mean of a loss."""
 
     def of(scores: Array, data: TrainingSet) -> float:
         weight = weight_of(data)
@@ -81,7 +81,7 @@ def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
 
 
 def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Metric, ...]:
-    """The metrics that ``eval_metric`` names; a ranking metric without a place is taken at each of ``eval_at``."""
+    """The metrics that ``eval_metric`` names; a ranking metric without a place is evaluated at each of ``eval_at``."""
     listed: Sequence[Any] = asked if isinstance(asked, (list, tuple)) else [asked]
     if is_list_loss(loss):
         listed = [name for one in listed for name in _at_places("ndcg" if one is None else one, eval_at)]

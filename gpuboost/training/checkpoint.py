@@ -1,7 +1,7 @@
-"""A fit that was interrupted, and goes on from a checkpoint as if it had not been.
+"""Checkpoints: the state from which an interrupted fit continues to the model that it would have made.
 
-A model file says what a model is. To go on *in the same way* takes more: the seed, what was watched so far, which
-random numbers are used up. A checkpoint holds that too, in the same file, so that no reader meets a model without it.
+A model file holds the model. To continue to the same bytes takes more: the seed, the metrics so far, and the random
+numbers that were used. A checkpoint holds these too, in the same file, so that they cannot be separated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpuboost.watch.history import History
 from gpuboost.watch.record import Evals, Plan
 
 MAY_DIFFER = ("n_estimators", "random_state")
-"""Parameters that a fit may go on with another value of; of the second, if it is None."""
+"""Parameters that may change when a fit is resumed; ``random_state`` only if it is None."""
 
 KEYS = {"seed", "first", "data", "evals", "log"}
 
@@ -34,7 +34,7 @@ NOTHING = Log(())
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """The content of a checkpoint beside the model."""
+    """The content of a checkpoint other than the model."""
 
     seed: int
     first: int  # rounds of the model that the fit began with
@@ -47,19 +47,19 @@ class CheckpointState:
         return len(self.log.applied)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values; numbers that JSON has no word for, as text."""
+        """JSON values; numbers that JSON cannot represent (NaN, inf) as text."""
         evals = [{name: {m: repr(v) for m, v in of.items()} for name, of in one.items()} for one in self.evals]
         log = self.log.to_json()
         return {"seed": self.seed, "first": self.first, "data": list(self.data), "evals": evals, "log": log}
 
     @classmethod
     def from_json(cls, found: Any) -> CheckpointState:
-        """The inverse.
+        """Inverse of ``to_json``.
 
         Raises
         ------
         InputError
-            If it is anything else.
+            If the value is not such a state.
         """
         strict.record(found, "extra.run", tuple(KEYS))
         seed, first = (strict.integer(found[name], f"extra.run.{name}", 0, 2**64) for name in ("seed", "first"))
@@ -73,12 +73,12 @@ class CheckpointState:
         return cls(seed, first, (rows, features, check), evals, Log.from_json(found["log"]))
 
     def remaining(self, recipe: Recipe) -> Recipe:
-        """The recipe with the rounds that are still to be done.
+        """The recipe with the number of rounds that remain.
 
         Raises
         ------
         RecipeError
-            If there were more of them already than are asked for.
+            If more rounds were done already than ``n_estimators`` asks for.
         """
         if recipe.rounds < self.done:
             raise RecipeError(
@@ -88,7 +88,7 @@ class CheckpointState:
         return replace(recipe, rounds=recipe.rounds - self.done)
 
     def check_watched(self, plan: Plan) -> None:
-        """Refuse other eval sets or metrics than those that were watched. Raises RecipeError."""
+        """Raise RecipeError if eval sets or metrics differ from those of the interrupted fit."""
         if not self.evals:
             return
         then = {name: sorted(of) for name, of in self.evals[0].items()}  # files have keys in their own order
@@ -99,7 +99,7 @@ class CheckpointState:
     def check(
         self, then: Mapping[str, Any], now: Mapping[str, Any], random_state: Any, data: tuple[int, int, int]
     ) -> None:
-        """Refuse what could not come to the model that was begun.
+        """Refuse parameters and data that could not give the same model as the interrupted fit.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class CheckpointState:
         RecipeError
             If a parameter differs.
         InputError
-            If the data do.
+            If the data differ.
         """
         differ = [name for name in sorted(then.keys() & now.keys()) if then[name] != now[name]]
         differ = [name for name in differ if name not in MAY_DIFFER]
@@ -130,7 +130,7 @@ class CheckpointState:
 
 @dataclass(slots=True)
 class CheckpointRecorder:
-    """Notes of a fit from which the state after any of its rounds is made."""
+    """Records of a fit, from which the state after any of its rounds is made."""
 
     state: CheckpointState
     execution: Execution
@@ -138,7 +138,7 @@ class CheckpointRecorder:
     lines: list[Built] = field(default_factory=list)  # since this call of fit
 
     def state_after(self, rounds: int) -> CheckpointState:
-        """The state when the model had so many rounds."""
+        """The state after ``rounds`` rounds of the model."""
         log = log_of(self.execution, self.state.seed, (*self.state.log.lines, *self.lines)).before(rounds)
         return replace(self.state, evals=self.history.by_round[: len(log.applied)], log=log)
 

@@ -1,4 +1,4 @@
-"""Weights so light that no tree can have a split: the model would be a constant, and nothing would say why."""
+"""Warning for sample weights so small that ``min_child_weight`` forbids every split."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuboost.recipe import Recipe
 
 
 def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None) -> None:
-    """Say so where all rows together have not the curvature that two leaves need.
+    """Warn if the curvature of all rows together is less than two leaves need.
 
     weight: (n,) of the training rows. Weights that sum to 1, as probabilities do, are the usual case: a leaf needs a
     curvature of ``min_child_weight``, which is that of one row of weight 1 (docs/decisions/0005).

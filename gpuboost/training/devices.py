@@ -1,4 +1,4 @@
-"""Machines and estimators: the backend that predicts, kept between calls, and data that live on a device already."""
+"""Devices of an estimator: the backend that predicts, kept between calls, and data that are on a device already."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpuboost.types import Array
 
 
 class _Kept(threading.local):
-    """Per thread, since a backend serves one caller at a time; gone with the estimator."""
+    """Backend of an estimator, per thread, since a backend serves one caller at a time; freed with the estimator."""
 
     def __init__(self) -> None:
         self.machines: WeakKeyDictionary[object, tuple[tuple[str, int], Backend]] = WeakKeyDictionary()
@@ -38,7 +38,7 @@ def machine_of(owner: object, device: str, threads: int) -> Backend:
 
 
 def as_device_array(X: Any, device: object) -> Any:
-    """X; or, where it lives on a GPU, what stands for it there. Raises DeviceError if ``device`` is another one."""
+    """X, or a ``DeviceMatrix`` if X is on a GPU. Raises DeviceError if ``device`` is another one."""
     where = gpu_of(X)
     if where is None:
         return X
@@ -46,7 +46,7 @@ def as_device_array(X: Any, device: object) -> Any:
 
 
 def on_host(values: Any) -> Any:
-    """A target or weights, brought to the host if they live on a GPU."""
+    """Target or weights as a host array, copied if they are on a GPU."""
     where = gpu_of(values)
     if where is None:
         return values
@@ -55,9 +55,9 @@ def on_host(values: Any) -> Any:
 
 
 def to_caller_device(machine: Backend, x: Any, found: Array, finish: Callable[[Array], Any] | None = None) -> Any:
-    """``finish`` of what a machine found: on the device if x is there, unless it is text.
+    """``finish`` of a backend's result: on the device if x is there, unless it is text.
 
-    What only hands on the scores of one output stays where it is; other answers are finished on the host.
+    The scores of a single output stay on the device; other results are finished on the host.
     """
     if not isinstance(x, CudaMatrix):
         return found if finish is None else finish(found)
@@ -69,7 +69,7 @@ def to_caller_device(machine: Backend, x: Any, found: Array, finish: Callable[[A
 
 
 def _hands_on(finish: Callable[[Array], Any]) -> bool:
-    """True if ``finish`` makes (n,) of (1, n) scores, and nothing else."""
+    """True if ``finish`` only reshapes (1, n) scores to (n,)."""
     probe = np.zeros((1, 1))
     answer = finish(probe)
     return np.shape(answer) == (1,) and np.shares_memory(answer, probe)
@@ -80,4 +80,4 @@ def _forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)  # a backend's threads do not live on in a forked child
+    os.register_at_fork(after_in_child=_forget)  # a backend's threads do not exist in a forked child

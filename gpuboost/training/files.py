@@ -1,7 +1,7 @@
-"""Estimators to model files and back. The format is ``gpuboost.model.file``'s; here is what an estimator puts there.
+"""Conversion of estimators to model files and back. ``gpuboost.model.file`` defines the format.
 
-What a fit depends on is written; where and how loudly it ran (``device``, ``execution``, ``n_jobs``, ``verbose``,
-``callbacks``) is not, so that the same model gives the same bytes on every machine.
+Parameters that decide the model are written; those of its environment (``device``, ``execution``, ``n_jobs``,
+``verbose``, ``callbacks``) are not, so that the same model gives the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ POLICIES: dict[str, Any] = {
     name: loaded(f"{module}:{name}") for name, module in (public.POLICIES | public.IMPLIED_POLICIES).items()
 }
 POLICIES |= {family.__name__: family for family in FAMILIES}
-"""The classes of which a model file holds name and fields."""
+"""Classes that a model file stores by name and fields."""
 
 CLASSIFIER, REGRESSOR, RANKER = "GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker"
 
@@ -40,20 +40,20 @@ PLAIN = (str, int, float, bool, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a model file says of an estimator."""
+    """Contents of a model file that concern the estimator."""
 
-    params: dict[str, Any]  # those that could be written
+    params: dict[str, Any]  # those that can be written
     ensemble: Ensemble
     loss: Loss
     columns: Columns
-    classes: NDArray[Any] | None  # of a classifier only
+    classes: NDArray[Any] | None  # of a classifier; None otherwise
     best_iteration: int | None = None
     best_score: float | None = None
-    run: dict[str, Any] | None = None  # of a checkpoint: how to go on, see ``training.checkpoint``
+    run: dict[str, Any] | None = None  # of a checkpoint: its state, see ``training.checkpoint``
 
 
 def write(saved: Saved, path: str | os.PathLike[str]) -> None:
-    """Write the file, whole or not at all.
+    """Write the file atomically.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
     params = {}
     for name, value in given.items():
         if name not in NOT_WRITTEN:
-            with suppress(TypeError):  # only a Python object can say it: a loaded model has the default
+            with suppress(TypeError):  # not representable in JSON: a loaded model has the default
                 params[name] = _to_json(value)
     return params
 
@@ -90,7 +90,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
     Raises
     ------
     InputError
-        If it is anything else, is damaged, or is of a newer gpuboost; the message says where.
+        If it is not a model file, is damaged, or was written by a newer gpuboost; the message names the place.
     """
     try:
         return _read(path)
@@ -119,7 +119,7 @@ def _read(path: str | os.PathLike[str]) -> Saved:
 
 
 def _check_parts(saved: Saved, kind: Any) -> None:
-    """Refuse parts that are right by themselves and do not belong together."""
+    """Raise InputError if parts that are valid by themselves contradict each other."""
     cuts, columns, outputs = saved.ensemble.cuts, saved.columns, saved.ensemble.n_outputs
     if columns.n_features != cuts.n_columns or (columns.is_categorical[cuts.columns] != cuts.is_categorical).any():
         raise InputError("model file: columns: they must be those of the features; their number or kind differs.")
@@ -145,14 +145,14 @@ def _check_parts(saved: Saved, kind: Any) -> None:
 
 
 def kind_of(saved: Saved) -> str:
-    """The name of the estimator that such a model is of."""
+    """Class name of the estimator of this model."""
     if saved.classes is not None:
         return CLASSIFIER
     return RANKER if is_list_loss(saved.loss) else REGRESSOR
 
 
 def _to_json(value: Any) -> Any:
-    """The parameter as JSON. Raises TypeError if there is no way to write it."""
+    """The parameter as a JSON value. Raises TypeError if it cannot be written."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, PLAIN):
@@ -171,14 +171,14 @@ def _to_json(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's numbers as Python's, also in tuples, which JSON knows as lists."""
+    """NumPy numbers as Python numbers, also in tuples, which become lists."""
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _from_json(name: str, value: Any) -> Any:
-    """The inverse of ``_to_json``."""
+    """Inverse of ``_to_json``."""
     if isinstance(value, PLAIN) or (isinstance(value, list) and all(isinstance(one, PLAIN) for one in value)):
         return value
     if isinstance(value, list):
@@ -215,7 +215,7 @@ def _classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:
 
 
 def _classes_from_json(value: Any) -> NDArray[Any]:
-    """The inverse of ``_classes_to_json``."""
+    """Inverse of ``_classes_to_json``."""
     wrong = InputError(f"model file: classes: two or more labels of one type, sorted, were expected; found {value!r}.")
     if not isinstance(value, dict) or set(value) != {"dtype", "values"} or not isinstance(value["values"], list):
         raise wrong

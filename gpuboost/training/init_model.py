@@ -25,7 +25,7 @@ class Start:
     columns: Columns
     ensemble: Ensemble
     params: Mapping[str, Any] = field(default_factory=dict)
-    run: CheckpointState | None = None  # how to go on, if the fit that made it was interrupted
+    run: CheckpointState | None = None  # state of an interrupted fit, if it is to be resumed
 
 
 def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
@@ -34,7 +34,7 @@ def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
     Raises
     ------
     InputError
-        If it was made for another kind of target.
+        If the model was made for another kind of target.
     """
     if (saved.classes is None) != (target.classes is None):
         wanted = files.CLASSIFIER if target.classes is not None else "a regressor or ranker"
@@ -50,12 +50,12 @@ def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
 
 
 def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:
-    """The checkpoint to go on from.
+    """The checkpoint to resume from.
 
     Raises
     ------
     RecipeError
-        If it is no path, or a model to begin with was given too.
+        If it is no path, or ``init_model`` was given too.
     InputError
         If it is not a checkpoint of a fit of this kind.
     """

@@ -1,4 +1,4 @@
-"""From an estimator's parameters and what was passed to ``fit`` to a job that can run."""
+"""Preparation of a fit: from an estimator's parameters and the arguments of ``fit`` to a job that can run."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ if TYPE_CHECKING:  # it imports kernels, which take a while
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Training rows as numbers, with what turned them to numbers and where they are cut."""
+    """Training rows as numbers, with their columns (encoding) and cuts."""
 
     x: Any  # (n, d)
     columns: Columns
     cuts: Cuts
-    dataset: Dataset | None  # holds the bins of these very rows, or will; None if the cuts are another model's
+    dataset: Dataset | None  # of these rows, holds their bins once made; None if the cuts are those of another model
 
 
 def job(
@@ -66,12 +66,12 @@ def job(
     start: Start | None,
     started: float,
 ) -> tuple[Job, Saved]:
-    """The job, and what is known already of the model it will make.
+    """The job, and the parts of its model that are known before training.
 
     Raises
     ------
     InputError, RecipeError, DeviceError
-        Whatever is wrong, before any work is done.
+        If data, parameters or device cannot be used; raised before any work is done.
     """
     values, place = size_of(rows.x)
     choice, threads = machine(params, values, place), parameters.threads(params["n_jobs"])
@@ -84,7 +84,7 @@ def job(
     found = features(params, rows.x, target.rows.weight, start, threads)
     recipe = with_numbers(recipe, found.columns.names)
     if params["validation_fraction"] is None:
-        on = "cpu" if choice.name == GPUS else choice.name  # rows to watch stay with the driver of shards
+        on = "cpu" if choice.name == GPUS else choice.name  # eval sets stay with the driver of shards
         sets = watched(eval_set, found.columns, target, on)
     elif eval_set is None:
         found, target, sets = split(params["validation_fraction"], seed, found, target)
@@ -115,7 +115,7 @@ def job(
 
 
 def _run(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None) -> CheckpointState:
-    """The state that this fit begins with: its seed, its data, and the rounds that were done before."""
+    """The initial state of the fit: its seed, its data, and the rounds that were done before."""
     data = fingerprint(rows.x.shape[1], target.y, target.rows.weight)
     if start is None or start.run is None:
         return CheckpointState(seed_of(params["random_state"]), 0 if start is None else start.ensemble.n_rounds, data)
@@ -124,12 +124,12 @@ def _run(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, 
 
 
 def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
-    """The device of a fit: the CPU for what a GPU has no kernels for, and for workers of other processes.
+    """The device of a fit: the CPU if a GPU has no kernels for the recipe, or if workers are other processes.
 
     Raises
     ------
     RecipeError, DeviceError
-        As ``choose``; and if these are to be fitted on a GPU.
+        As ``choose``; and if ``device`` asks for a GPU in one of these cases.
     """
     if isinstance(params.get("execution"), DataParallel):
         return shards_choice(params, place)
@@ -159,7 +159,7 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
 def features(
     params: Mapping[str, Any], rows: Any, weight: NDArray[np.float64] | None, start: Start | None, threads: int
 ) -> Features:
-    """Columns and cuts: of the model to continue, of the Dataset, or chosen now.
+    """Columns and cuts: those of the model to continue, those of the Dataset, or newly chosen ones.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def features(
 
 
 def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
-    """Refuse a parameter that the Dataset has decided otherwise."""
+    """Raise RecipeError if a parameter contradicts the Dataset."""
     if params["max_bins"] not in (MOST_BINS, dataset.max_bins):
         raise RecipeError(
             f"max_bins: the Dataset was cut into {dataset.max_bins} bins, the estimator asks for {params['max_bins']}; "
@@ -200,12 +200,12 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
 def split(
     fraction: Any, seed: int, found: Features, target: TrainingTarget
 ) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...]]:
-    """Set a share of the rows aside to be watched; of classes, the same share of each; of rankings, whole queries.
+    """Set a share of the rows aside as the eval set: the same share of each class, or whole queries for rankings.
 
     Raises
     ------
     RecipeError, InputError
-        If it is not a share, or too few rows are there to be shared out.
+        If it is not a share, or there are too few rows to split.
     """
     if found.dataset is not None and found.dataset.in_files:
         raise InputError("validation_fraction: rows of Parquet files stay where they are; pass others as eval_set.")
@@ -257,12 +257,12 @@ def settled(
     target: TrainingTarget,
     eval_rows: tuple[int, ...],
 ) -> Choice:
-    """The choice, if that machine can do it; where it was ours to make, else the CPU.
+    """The choice if that device can run the recipe; otherwise the CPU if the choice was automatic.
 
     Raises
     ------
     DeviceError
-        If a GPU was asked for and has no room, or no way to compute the loss.
+        If a GPU was requested and has too little memory, or cannot compute the loss.
     """
     if choice.name in ("cpu", GPUS):
         return choice
@@ -281,7 +281,7 @@ def watched(given: Any, columns: Columns, target: TrainingTarget, device: str) -
     Raises
     ------
     InputError
-        Naming the set that does not have the features or the kind of target of the training data.
+        If a set does not have the features or the kind of target of the training data; the message names the set.
     """
 
     by_query = target.rows.group is not None
@@ -326,12 +326,12 @@ def training_set(found: Features, target: TrainingTarget, *, with_x: bool) -> Ca
 
 
 def seed_of(random_state: Any) -> int:
-    """An int is the seed itself; None and a RandomState draw one.
+    """Seed of a fit: ``random_state`` itself if it is an int, else a drawn one.
 
     Raises
     ------
     RecipeError
-        If it is anything else.
+        If it is not an int, None or a RandomState.
     """
     if isinstance(random_state, bool):
         random_state = "a bool"

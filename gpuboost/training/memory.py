@@ -32,12 +32,12 @@ from gpuboost.types import (
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.cuda.backend import Cuda
 
-ROUNDS = 3  # after two, everything that a training holds is there
+ROUNDS = 3  # after two rounds, all arrays of a training are allocated
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
-    """Bytes of device memory, to the byte what a training asks for. CuPy rounds every array up to 512 bytes."""
+    """Device memory that a training requests, in bytes. CuPy rounds every array up to 512 bytes."""
 
     n_rows: int
     n_features: int
@@ -45,7 +45,7 @@ class MemoryEstimate:
 
     @property
     def total(self) -> int:
-        """At the moment when it is the most."""
+        """Peak memory in bytes."""
         return sum(self.breakdown.values())
 
     @property
@@ -62,7 +62,7 @@ class MemoryEstimate:
 
 
 def check_room(device: str, recipe: Recipe, cuts: Cuts, rows: RowMetadata, eval_rows: tuple[int, ...]) -> None:
-    """Raise DeviceError, with the numbers, if the GPU has not enough free memory for the training."""
+    """Raise DeviceError, with the sizes, if the GPU has not enough free memory for the training."""
     runtime = open_gpu(device)
     fewer = "with fewer workers, " if declared(ExecutionTraits, recipe.execution).has_workers else ""
     needed, free = training_memory(recipe, cuts, runtime.sm_count, rows, eval_rows), runtime.free_memory
@@ -78,7 +78,7 @@ def check_room(device: str, recipe: Recipe, cuts: Cuts, rows: RowMetadata, eval_
 def training_memory(
     recipe: Recipe, cuts: Cuts, sm_count: int, rows: RowMetadata, eval_rows: tuple[int, ...] = ()
 ) -> MemoryEstimate:
-    """The memory that the driver allocates for a training of this recipe on the kept ones of these rows."""
+    """The memory that the driver allocates to train this recipe on the kept rows."""
     from gpuboost.backends.cuda.backend import Cuda
 
     n, runtime = rows.n_kept, DryRun(sm_count)

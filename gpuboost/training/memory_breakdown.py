@@ -1,4 +1,4 @@
-"""The GPU memory of a training by purpose: a backend, and its workers' benches, whose allocations are traced."""
+"""The GPU memory of a training by purpose: tracing of the allocations of a backend and of its workers' slots."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TracedBackend:
             return self._machine.grow(data, target, output, candidates, limits)
 
     def slots(self) -> Callable[[], WorkerSlot]:
-        """Each worker's machine has its allocations told apart, too."""
+        """Slots of workers whose allocations are traced too."""
         opened = self._machine.slots()
 
         def new_slot() -> WorkerSlot:
@@ -90,13 +90,13 @@ class TracedBackend:
         return new_slot
 
     def breakdown(self, data: TrainingSet) -> dict[str, int]:
-        """Bytes by purpose when they were the most."""
+        """Bytes by purpose at the peak."""
         bins, most = cast(DenseBins, data.bins), self._runtime.most
         found = {purpose: most[purpose] for purpose in PURPOSES}
         found["rows"], found["columns"] = (min(part.nbytes, most["bins"]) for part in (bins.rows, bins.columns))
         found["other"] += most["bins"] - found["rows"] - found["columns"]
         held = sum(0 if given is None else given.nbytes for given in (data.weight, data.multiplicity))
-        if most["gradients"]:  # weights are brought there when gradients are first computed
+        if most["gradients"]:  # weights are copied to the device when gradients are first computed
             found["labels"], found["gradients"] = found["labels"] + held, found["gradients"] - held
         told = sum(found.values())
         if most["arena"]:
@@ -106,7 +106,7 @@ class TracedBackend:
         return found
 
     def _tell(self, found: dict[str, int]) -> None:
-        """Add what this machine grows trees in."""
+        """Add the arrays in which this backend grows trees to ``found``."""
         if self._plan is None:
             return
         for name, (length, dtype) in self._plan.sizes().items():

@@ -1,4 +1,4 @@
-"""``monotonic_cst=``: for each column, predictions rise with it, fall, or are free."""
+"""``monotonic_cst=``: for each column, increasing, decreasing or unconstrained predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULE = "None, one of -1 (falls), 0 (free) and 1 (rises) for each column, or a ma
 
 
 def constrains(value: Any) -> bool:
-    """False for None and zeros. Values that make no sense count as True; they are refused later."""
+    """False for None and zeros, True otherwise. Invalid values count as True; they are refused later."""
     if value is None:
         return False
     listed = value.values() if isinstance(value, Mapping) else value
@@ -29,12 +29,12 @@ def constrains(value: Any) -> bool:
 
 
 def monotone_constraints(value: Any, columns: Columns) -> tuple[int, ...] | None:
-    """(columns,) 1, -1 or 0; None if every column is free.
+    """(columns,) 1, -1 or 0; None if no column is constrained.
 
     Raises
     ------
     RecipeError
-        If it is of the wrong length, has another value, names no column, or is of a categorical column.
+        If the length is wrong, a value is not -1, 0 or 1, a name is no column, or a column is categorical.
     """
     return _constraints(value, columns.n_features, columns.names, columns.is_categorical)
 
@@ -42,9 +42,9 @@ def monotone_constraints(value: Any, columns: Columns) -> tuple[int, ...] | None
 def monotone_constraints_for(
     value: Any, X: Any, categorical_features: Any, known: Columns | None = None
 ) -> tuple[int, ...] | None:
-    """The same before columns are learned: X is a Dataset, or what ``as_table`` takes.
+    """``monotone_constraints`` before columns are learned. X: a Dataset, or any input of ``as_table``.
 
-    known: the columns of a model that is carried on.
+    known: the columns of a model that is continued.
     """
     if value is None:
         return None

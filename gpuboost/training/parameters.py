@@ -1,4 +1,4 @@
-"""The constructor's parameters, checked, and put together to a recipe."""
+"""Validation of the constructor's parameters, and their assembly into a recipe."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RIDGE, RIDGE_OF_LISTS = 3.0, 1.0  # reg_lambda, unless it is given
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """The value as an int of the range, or RecipeError."""
+    """The value as an int from low to high; raises RecipeError otherwise."""
     rule = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
@@ -53,7 +53,7 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 
 def real(name: str, value: Any, *, positive: bool = False) -> float:
-    """The value as a finite float >= 0 (or > 0), or RecipeError."""
+    """The value as a finite float >= 0 (or > 0); raises RecipeError otherwise."""
     rule = "a finite number above 0" if positive else "a finite number, 0 or more"
     if not isinstance(value, Real) or isinstance(value, bool):
         raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
@@ -64,14 +64,14 @@ def real(name: str, value: Any, *, positive: bool = False) -> float:
 
 
 def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
-    """What the word stands for, or RecipeError."""
+    """Value of the option; raises RecipeError if the option is unknown."""
     if not isinstance(value, str) or value not in options:
         raise RecipeError(f"{name}: must be one of {', '.join(map(repr, options))}; got {value!r}.")
     return options[value]
 
 
 def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple[int, ...] | None = None) -> Limits:
-    """Where a tree stops. Without ``max_leaves`` the depth alone decides, and the other way round."""
+    """Limits of a tree's growth. ``max_depth`` or ``max_leaves`` alone decides if the other one is None."""
     depth = None if params["max_depth"] is None else integer("max_depth", params["max_depth"], 1)
     leaves = None if params["max_leaves"] is None else integer("max_leaves", params["max_leaves"], 2)
     if depth is None and leaves is None:
@@ -101,7 +101,7 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple
 
 
 def sampling(value: Any) -> Sampling:
-    """None, a rate, or a policy with ``draw``."""
+    """Row-sampling rule of None, a rate, or a policy with ``draw``."""
     if value is None:
         return EveryRow()
     if isinstance(value, Real) and not isinstance(value, bool):
@@ -117,7 +117,7 @@ def sampling(value: Any) -> Sampling:
 
 
 def learners(value: Any) -> Selection:
-    """None, a count or share of the features, or a policy with ``draw``."""
+    """Selection rule of None, a count or share of the features, or a policy with ``draw``."""
     if value is None:
         return AllLearners()
     if isinstance(value, Integral) and not isinstance(value, bool):
@@ -130,7 +130,7 @@ def learners(value: Any) -> Selection:
 
 
 def langevin(value: Any) -> Dynamics:
-    """None, or a ``Langevin``."""
+    """Dynamics of None, or of a ``Langevin``."""
     if value is None:
         return NoNoise()
     if not isinstance(value, (Langevin, NoNoise)):
@@ -140,7 +140,7 @@ def langevin(value: Any) -> Dynamics:
 
 
 def execution(value: Any) -> Execution:
-    """None, or a policy with ``open``."""
+    """Execution policy of None, or of a policy with ``open``."""
     if value is None:
         return Serial()
     policy: Execution = _policy("execution", value, ("open",), "None, or a policy such as Asynchronous(4)")
@@ -148,7 +148,7 @@ def execution(value: Any) -> Execution:
 
 
 def _check_posterior_samples(params: Mapping[str, Any]) -> None:
-    """Refuse what ``predict_uncertainty`` could only refuse after the fit."""
+    """Raise RecipeError before the fit for values that ``predict_uncertainty`` would refuse after it."""
     asked = params.get("posterior_samples")
     if asked is None:
         return
@@ -168,7 +168,7 @@ def _check_posterior_samples(params: Mapping[str, Any]) -> None:
 
 
 def _reg_lambda(value: Any, loss: Loss, policy: Any) -> float:
-    """What None stands for: see docs/decisions/0010, and 0 with Langevin, whose leaves are plain averages."""
+    """``reg_lambda``; None: see docs/decisions/0010, and 0 with Langevin, whose leaves are plain averages."""
     if value is not None:
         return real("reg_lambda", value)
     if isinstance(policy, Langevin):
@@ -177,7 +177,7 @@ def _reg_lambda(value: Any, loss: Loss, policy: Any) -> float:
 
 
 def step(value: Any, loss: Loss, dynamics: Dynamics) -> Step:
-    """A word, or a policy with ``curvature`` and ``refine``."""
+    """Step rule of a name, or of a policy with ``curvature`` and ``refine``."""
     if isinstance(value, str):
         auto = GradientStep if isinstance(dynamics, Langevin) else partial(automatic, loss)
         made: Step = choice("step", value, {"auto": auto, **STEPS})()
@@ -200,14 +200,14 @@ def recipe(
     n_columns: int | None = None,
     directions: tuple[int, ...] | None = None,
 ) -> Recipe:
-    """The pieces that the parameters name, for so many rows and, if that is known, columns.
+    """The recipe of the parameters, for a known number of rows and an optional number of columns.
 
-    directions: what ``monotonic_cst`` means for these columns.
+    directions: monotonic constraint of each column, as ``monotone_constraints`` returns them.
 
     Raises
     ------
     RecipeError
-        Naming the first parameter that is out of its range, or the pieces that contradict each other.
+        If a parameter is out of its range, or pieces contradict each other; the message names them.
     """
     dynamics = langevin(params.get("langevin"))
     growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, loss, n_rows, directions))
@@ -231,7 +231,7 @@ def recipe(
 
 
 def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bins: Any) -> None:
-    """Refuse what could only be refused when the data are binned, and with numbers that are not known later on."""
+    """Refuse rules that do not fit the columns or the limits, before the data are binned. Raises RecipeError."""
     groups = declared(SelectionTraits, selection).groups
     if isinstance(groups, tuple):
         partition(groups, n_columns)
@@ -248,7 +248,7 @@ def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bi
 
 
 def threads(n_jobs: Any) -> int:
-    """How many threads ``n_jobs`` means: None and -1 are all that this process may use, -2 all but one."""
+    """Number of threads for ``n_jobs``: all that this process may use for None and -1, all but one for -2."""
     usable = usable_threads()
     if n_jobs is None:
         return usable

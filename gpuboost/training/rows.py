@@ -1,4 +1,4 @@
-"""From what the user hands to ``fit`` to rows that can be learned from, or watched."""
+"""Conversion of the arguments of ``fit`` to training rows and eval rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpuboost.types import Array, Cuts, TrainingSet
 
 @dataclass(frozen=True, slots=True)
 class LabelledRows:
-    """Rows as the user gave them, checked."""
+    """The user's rows with target, weights and queries, checked."""
 
     x: Any  # Table, numpy array or scipy matrix; or a Dataset, whose features are numbers already
     y: NDArray[Any]  # (n,) numbers or labels
@@ -36,7 +36,7 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> Lab
     Raises
     ------
     InputError
-        If there is not one finite target and one weight >= 0 for each row, or the group is not one of rows in order.
+        If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
     target = check_target(column_or_1d(y, warn=True), n_rows)
     queries = check_group(group, n_rows)
@@ -45,7 +45,7 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> Lab
 
 
 def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> LabelledRows:
-    """The rows of a Dataset. A target, weights or queries that it does not hold may come beside it."""
+    """The rows of a Dataset. A target, weights or queries that it does not hold may be passed."""
     held_and_given = (("y", data.y, y), ("sample_weight", data.weight, weight), ("group", data.group, group))
     for name, held, given in held_and_given:
         if held is not None and given is not None:
@@ -61,7 +61,7 @@ def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> L
 
 
 def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> Any:
-    """x as the model's columns turn it to numbers; of a Dataset, what it holds. read: rows that are in files, too.
+    """x, converted to numbers by the model's columns; the contents of a Dataset. read: also rows that are in files.
 
     Raises
     ------
@@ -81,12 +81,12 @@ def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> 
 
 
 def bin_rows(backend: Backend, x: Any, cuts: Cuts, y: NDArray[np.float64], rows: RowMetadata) -> TrainingSet:
-    """Rows of numbers as the loop and the watchers want them; those of weight 0 are left out."""
+    """Binned rows for the loop and the watchers, without rows of weight 0."""
     return rows.training_set(backend.quantise(rows.select(x), cuts), cuts, y)
 
 
 def with_values(data: TrainingSet, x: Any, rows: RowMetadata) -> TrainingSet:
-    """The same with the numbers that were binned, for base learners that do not go by bins."""
+    """The data with the unbinned numbers, for base learners that do not use bins."""
     return replace(data, x=rows.select(x))
 
 

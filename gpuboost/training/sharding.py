@@ -1,4 +1,4 @@
-"""Training rows shared out to the shards of a data-parallel fit."""
+"""Distribution of the training rows to the shards of a data-parallel fit."""
 
 from __future__ import annotations
 
@@ -30,19 +30,18 @@ if TYPE_CHECKING:  # they import kernels, which take a while
     from gpuboost.backends.sharded.gpus import ShardedGpus
     from gpuboost.backends.sharded.shard_data import ShardData, ShardSource
 
-GPUS = "cuda"  # the name of the choice: which GPU a shard has is decided where it lives
+GPUS = "cuda"  # name of the choice; each shard's host selects the GPU
 ON_GPUS = (
     "with device='cuda' shards of DataParallel grow trees of any growth, with any weights, categories and drawn "
     "features, from every row, for losses of single rows"
 )
-STRETCH = 4_096  # rows; a boundary between stretches of the fixed summation order saves sending their ends
+STRETCH = 4_096  # rows; boundaries at blocks of the fixed summation order save sending partial sums
 
 
 def ends_of(n_rows: int, shards: int, lists: NDArray[np.int64] | None = None, *, whole: bool = False) -> list[int]:
-    """Up to which row each shard goes: about equally many, whole queries, whole stretches where rows are many.
+    """End row of each shard: about equal sizes, whole queries, and whole blocks of ``STRETCH`` rows for many rows.
 
-    There are fewer shards than were asked for if there are fewer rows, queries or, where stretches must be ``whole``,
-    stretches.
+    There are fewer shards than requested if there are fewer rows or queries or, with ``whole``, fewer blocks.
     """
     if whole:
         stretches = -(-n_rows // STRETCH)
@@ -60,12 +59,12 @@ def ends_of(n_rows: int, shards: int, lists: NDArray[np.int64] | None = None, *,
 def shared_out(
     backend: Sharded | ShardedGpus, x: Any, cuts: Cuts, y: NDArray[np.float64], rows: RowMetadata
 ) -> TrainingSet:
-    """The rows ``x`` (n, d) that are in memory here, each shard given its own; those of weight 0 are left out."""
+    """Send to each shard its part of the rows ``x`` (n, d), which are in local memory, without rows of weight 0."""
     from gpuboost.backends.sharded.shard_data import ShardData
 
     files = x if isinstance(x, ParquetRows) else None
     if files is not None:
-        x = np.arange(len(y))  # of rows that stay in files, the numbers are sent
+        x = np.arange(len(y))  # for rows that stay in files, row numbers are sent
     x, y = rows.select(x), rows.select(y)
     weight, multiplicity, lists = rows.real_weight, rows.multiplicity, rows.query_start
     sources: list[ShardSource] = []
@@ -80,7 +79,7 @@ def shared_out(
 
 
 def _read(files: ParquetRows, numbered: ShardData) -> ShardData:
-    """The data with rows in place of their numbers: called by the shard."""
+    """The data with row numbers replaced by the rows; called by the shard."""
     rows = numbered.x
     begin, end = int(rows[0]), int(rows[-1]) + 1
     return replace(numbered, x=files[begin:end] if end - begin == len(rows) else files[rows])
@@ -92,7 +91,7 @@ def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
     Raises
     ------
     RecipeError, DeviceError
-        If that is not what the parameters, or the place of the data, ask for.
+        If it contradicts the parameters, or the location of the data.
     """
     if place is not None or params["device"] not in ("auto", "cpu", "cuda"):
         seen = f"X lives on {place}" if place is not None else f"got device={params['device']!r}"
@@ -107,7 +106,7 @@ def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
 
 @contextmanager
 def on_its_machine(job: Job) -> Iterator[Job]:
-    """The job as it is, or, if its rows are to be shared out, on shards that are there as long as it takes.
+    """The job itself or, for a data-parallel fit, the job on shards that exist while the context is open.
 
     Raises
     ------
@@ -128,14 +127,14 @@ def on_its_machine(job: Job) -> Iterator[Job]:
 
 
 def check_for_gpus(recipe: Recipe) -> None:
-    """Refuse what shards on GPUs do not do.
+    """Refuse recipes that shards on GPUs do not support.
 
     Raises
     ------
     RecipeError
-        Naming the piece, and what they do.
+        If a piece is not supported; the message names it, and the supported ones.
     DeviceError
-        If there is no way to compute the loss on a GPU.
+        If the loss cannot be computed on a GPU.
     """
     from gpuboost.backends.cuda.codegen.formulas import formulas
 

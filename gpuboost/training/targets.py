@@ -1,4 +1,4 @@
-"""The target of a fit: numbers to be learned, the loss that fits them, and the weights and queries of the rows."""
+"""The target of a fit: float64 values, the loss, and the weights and queries of the rows."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class TrainingTarget:
     """The target of a fit."""
 
     loss: Loss
-    y: Floats  # (n,) as the loss wants it
+    y: Floats  # (n,) as the loss expects it
     rows: RowMetadata  # weights include class weights; queries of rankings only
     classes: NDArray[Any] | None  # (K,) sorted; None for regression
     encode: Callable[[NDArray[Any]], Floats]  # other targets of the same kind; raises InputError
 
 
 def regression(loss: Any, rows: LabelledRows) -> TrainingTarget:
-    """Numbers.
+    """Target of a regression.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def regression(loss: Any, rows: LabelledRows) -> TrainingTarget:
 
 
 def ranking(loss: Any, rows: LabelledRows) -> TrainingTarget:
-    """Grades of documents, list by list.
+    """Target of a ranking: relevance labels of documents, query by query.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def ranking(loss: Any, rows: LabelledRows) -> TrainingTarget:
 
 
 def checked_queries(rows: RowMetadata) -> NDArray[Any]:
-    """(n,) the query of each row. Raises InputError if none is given, or the rows of one differ in weight."""
+    """(n,) query number of each row. Raises InputError if none is given, or the rows of one differ in weight."""
     if rows.group is None:
         raise InputError(
             "group: a ranker must know which rows belong together; none is given. Pass group=, the query id of each "
@@ -95,7 +95,7 @@ def _without_queries(rows: RowMetadata) -> RowMetadata:
 
 
 def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> TrainingTarget:
-    """Labels of any kind, as 0 .. K - 1 in sorted order.
+    """Target of a classification: labels of any kind, as 0 .. K - 1 in sorted order.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> Training
 
 
 def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """(K,) the classes, sorted, and (n,) the place of each label among them."""
+    """(K,) sorted classes, and (n,) the index of each label among them."""
     found = whole_labels(y)
     if found is not None and 2 * len(found[0]) <= len(y):  # of more classes than that, scikit-learn has a warning
         return found
@@ -188,7 +188,7 @@ def _weighted(weight: Floats | None, class_weight: Any, classes: NDArray[Any], c
 
 
 def _given_weights(class_weight: Mapping[Any, Any], classes: NDArray[Any]) -> Floats:
-    """(K,) 1 where nothing is said."""
+    """(K,) weight of each class; 1 for classes that the mapping leaves out."""
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:

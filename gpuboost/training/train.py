@@ -1,4 +1,4 @@
-"""One fit, from checked parts to a finished ensemble. Knows nothing of estimators."""
+"""One fit, from checked parts to a finished ensemble. Independent of estimators."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from gpuboost.watch.record import Plan
 class Job:
     """Everything a fit needs, checked."""
 
-    recipe: Recipe  # its rounds are those that are still to be done
+    recipe: Recipe  # with the number of rounds that remain
     training_set: Callable[[Backend], TrainingSet]
     eval_sets: tuple[RawEvalSet, ...]
     monitoring: Monitoring
@@ -43,7 +43,7 @@ class Job:
     threads: int
     run: CheckpointState
     resume: Ensemble | None
-    write_model: Callable[[Ensemble, str, dict[str, Any]], None]  # with what it takes to go on
+    write_model: Callable[[Ensemble, str, dict[str, Any]], None]  # with the state for a continuation
     started: float  # perf_counter
 
 
@@ -122,7 +122,7 @@ def train(job: Job) -> Trained:
 
 
 def _warn(recipe: Recipe) -> None:
-    """Say what the user should know before the work begins."""
+    """Issue the warnings of the recipe's findings, before the work begins."""
     for finding in recipe.findings:
         if finding.warns:
             warnings.warn(finding.why, OutsideTheoryWarning, stacklevel=2)
@@ -150,7 +150,7 @@ def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
 
 
 def _training_loss(job: Job, data: TrainingSet, progress: Progress) -> float:
-    if is_list_loss(job.recipe.loss):  # it is no mean over rows: what it makes small is what NDCG lacks
+    if is_list_loss(job.recipe.loss):  # not a mean over rows: it minimises 1 - NDCG
         return 1.0 - default_metric(job.recipe.loss)(
             data.y, job.backend.to_host(progress.scores), weight_of(data), job.recipe.loss, data.query_start
         )

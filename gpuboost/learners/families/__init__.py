@@ -1,8 +1,8 @@
-"""Families of base learners that are built in: what ``base_learner=`` takes beside anybody's estimator.
+"""Built-in families of base learners: the values of ``base_learner=`` other than a user's estimator.
 
-All are functions of the bins of their features, as trees are, so that a round costs one histogram whichever of them
-compete. Give one of them or a list; in each round the one that lowers the weighted sum of squares most is taken, each
-with the same degrees of freedom, or the flexible ones would always win (Hofner, Hothorn, Kneib and Schmid 2011).
+All are functions of the bins of their features, as trees are, so a round costs one histogram, whatever the families.
+Give one of them or a list; each round takes the one that lowers the weighted sum of squares most. All have the same
+degrees of freedom, or the flexible ones would always win (Hofner, Hothorn, Kneib and Schmid 2011).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The pieces of spaces: a feature's bins as an axis, B-splines, penalties and their weight.
 
-Everything is worked out once a fit. A bin stands for the median of its training values, so a feature of up to 255
-distinct values is seen exactly. Degrees of freedom are tr(2S - S'S), S being the smoother for rows of equal curvature.
+Everything is computed once a fit. A bin is represented by the median of its training values, so a feature of up to 255
+distinct values is represented exactly. Degrees of freedom are tr(2S - S'S), S being the smoother for rows of equal
+curvature.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """One feature, as the training rows fill it."""
+    """The bins of one feature, and the training rows in them."""
 
     feature: int
     grid: Grid
     weight: Floats  # (c,) of the rows in each cell but the last; the one for missing values last, if there are any
-    at: Floats  # (b,) the median of each bin's values; of an empty bin, its upper end
+    at: Floats  # (b,) the median of each bin's values; the upper end of an empty bin
     has_missing: bool
 
     @property
     def varies(self) -> bool:
-        """True unless all known values of a numeric feature are equal: a constant has no shape."""
+        """True unless all known values of a numeric feature are equal."""
         return len(self.at) > 1 and bool(self.at[0] < self.at[-1])
 
     @property
@@ -45,7 +46,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axes:
-    """The axes of the features of a training set, each made when it is first asked for."""
+    """The axes of the features of a training set, each made at its first use."""
 
     data: TrainingSet
     smoothing: Smoothing
@@ -58,7 +59,7 @@ class Axes:
 
 
 def axis_of(data: TrainingSet, feature: int, smoothing: Smoothing) -> Axis:
-    """Of a numeric feature, or of a categorical one, whose ``at`` means nothing."""
+    """Axis of one feature. ``at`` is meaningless (zeros) for a categorical feature."""
     b = int(data.cuts.n_bins[feature])
     codes = smoothing.codes(data.bins, feature)
     weight = weight_of_cells(codes, data, b + 1)
@@ -118,7 +119,7 @@ def difference_penalty(q: int, order: int) -> Floats:
 
 
 def space_on(family: str, axis: Axis, first: NDArray[np.int32], basis: Floats, penalty: Floats, ridge: float) -> Space:
-    """With one coefficient more for missing values, if there are any; else these count as the average row."""
+    """Space of a basis, with one more coefficient for missing values if there are any; else they count as the mean."""
     q, w = len(penalty), max(basis.shape[1], penalty.shape[1])
     size = q + axis.has_missing
     wide_basis, wide_penalty = np.zeros((len(axis.weight), w)), np.zeros((size, w))
@@ -137,7 +138,7 @@ def space_on(family: str, axis: Axis, first: NDArray[np.int32], basis: Floats, p
 
 
 def calibrated(space: Space, weight: Floats, df: float, smoothing: Smoothing) -> Space:
-    """The same with the ridge that gives it so many degrees of freedom; hardly any, if it has no more."""
+    """The space with the ridge that gives ``df`` degrees of freedom; a minimal ridge if it has no more than that."""
     gram = smoothing.gram(weight, space.first, space.basis, space.size)
     total = exact_sum(weight)
     scale = exact_sum(gram[:, 0]) / exact_sum(space.penalty[:, 0])

@@ -19,7 +19,7 @@ from gpuboost.losses.averages import exact_sum
 class CategoricalRidge(OneFeatureFamily):
     """One effect for each category of a feature, shrunk towards 0: a random effect.
 
-    What is missing counts as one more category if it occurs in training.
+    Missing values count as one more category if they occur in training.
 
     Parameters
     ----------

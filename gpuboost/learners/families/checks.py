@@ -10,7 +10,7 @@ from gpuboost.errors import RecipeError
 
 
 def check_df(family: Any, null_space: int) -> None:
-    """Of a penalised fit: what the penalty leaves alone cannot be taken away."""
+    """Refuse fewer degrees of freedom than the dimension of the null space, which the penalty does not shrink."""
     value = family.df
     if isinstance(value, bool) or not isinstance(value, Real) or not null_space < float(value) < inf:
         name = type(family).__name__

@@ -1,4 +1,4 @@
-"""A family of base learners: its parameters, and its answers to a fit. A new one derives from a class of this file."""
+"""Base classes of the families of base learners. A new family derives from a class of this file."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Columns: TypeAlias = tuple[Column, ...] | None
 
 
 class Family(ABC):
-    """A frozen dataclass, whose fields are written to model files."""
+    """Base class of families: frozen dataclasses, whose fields are written to model files."""
 
     __slots__ = ()
 
-    kind: ClassVar[str]  # the word for it in ``gpuboost.public``; of functions of bins, also in model files
-    on_gpu: ClassVar[bool] = True  # whether GPUs have kernels for it
+    kind: ClassVar[str]  # its name in ``gpuboost.public``; also in model files, for functions of bins
+    on_gpu: ClassVar[bool] = True  # True: GPUs have kernels for it
 
     def numbered(self, number: Callable[[Column], int]) -> Self:
-        """The same, each column that the family names replaced by ``number`` of it."""
+        """The family with each of its columns replaced by ``number(column)``."""
         return self
 
 
@@ -42,7 +42,7 @@ class SmoothFamily(Family):
 
     @abstractmethod
     def spaces(self, axes: Axes) -> Iterator[Space]:
-        """One for each feature, or pair, that the family is offered.
+        """A space for each feature, or pair of features, of the family.
 
         Raises:
             InputError: if there is no feature of its kind, or a column that it names does not exist or is of another
@@ -51,7 +51,7 @@ class SmoothFamily(Family):
 
     @abstractmethod
     def grids(self, cuts: Cuts) -> Iterator[Grid]:
-        """Those of ``spaces``, for data of which nothing but the cuts is known: with as many cells as there may be.
+        """Grids of ``spaces`` if only the cuts are known, with the maximum number of cells.
 
         Raises:
             InputError: as ``spaces``.
@@ -63,7 +63,7 @@ class OneFeatureFamily(SmoothFamily):
 
     __slots__ = ()
 
-    for_categories: ClassVar[bool] = False  # whether it is for categorical features, and not for numeric ones
+    for_categories: ClassVar[bool] = False  # True: for categorical features; False: for numeric ones
 
     columns: Columns
 

@@ -17,8 +17,8 @@ from gpuboost.learners.families.protocol import Columns, OneFeatureFamily
 class Spline(OneFeatureFamily):
     """A P-spline in one numeric feature: a B-spline basis and a penalty on differences of its coefficients.
 
-    Beyond the range of the training data it keeps its value at the end (Eilers and Marx 1996). By default it is free to
-    bend sharply, as additive models of boosted trees are; fewer knots and ``difference=2`` make it slower to.
+    Beyond the range of the training data it keeps its value at the end (Eilers and Marx 1996). By default it is as
+    flexible as additive models of boosted trees; fewer knots and ``difference=2`` make it smoother.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class Spline(OneFeatureFamily):
     knots : int
         Pieces between the least and the greatest value.
     degree : int, 0 to 5
-        Of the polynomials.
+        Degree of the polynomials.
     difference : int, 1 to 3
         Order of the differences that are penalised: a polynomial of one degree less costs nothing.
     scale : "rank" or "value"
-        Along what the knots are equidistant: by the rank of a value, so that each piece holds as many rows, or by the
+        Scale on which the knots are equidistant: the rank of a value, so that all pieces hold equally many rows, or the
         value itself.
     columns : tuple of int or str, or None
         Features to which it is offered; None for all that are numeric.

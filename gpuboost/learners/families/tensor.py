@@ -31,9 +31,9 @@ class TensorSpline(SmoothFamily):
     knots : int
         Pieces along each feature.
     degree, difference : int
-        As of ``Spline``.
+        As in ``Spline``.
     cells : int, 2 to 64
-        Into so many groups of bins each feature is cut.
+        Number of groups of bins along each feature.
 
     Raises
     ------
@@ -77,7 +77,7 @@ class TensorSpline(SmoothFamily):
         return replace(self, pairs=tuple((number(a), number(b)) for a, b in self.pairs))
 
     def _space(self, data: TrainingSet, a: Axis, b: Axis, smoothing: Smoothing) -> Space:
-        """Products of two bases. It says nothing where one of the two features is missing."""
+        """Space of the products of two bases; 0 if one of the two features is missing."""
         parts = [self._grouped(axis) for axis in (a, b)]
         (cells_a, basis_a), (cells_b, basis_b) = parts
         penalty = np.kron(self._full(basis_a), np.eye(basis_b.shape[1]))
@@ -95,7 +95,7 @@ class TensorSpline(SmoothFamily):
         return calibrated(made, weight, self.df, smoothing)
 
     def _grouped(self, axis: Axis) -> tuple[NDArray[np.int32], Floats]:
-        """The group of each bin, (256,), and the basis in each group; the last group, of what is missing, has none."""
+        """(256,) int32 group of each bin, and the basis in each group; the last group, of missing values, has none."""
         u = axis.rank
         group = np.unique(np.minimum((u * self.cells).astype(np.int64), self.cells - 1), return_inverse=True)[1]
         known = axis.weight[: len(u)]
