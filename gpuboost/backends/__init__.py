@@ -1,4 +1,4 @@
-"""Machines. Nothing above this package knows which one it runs on; a backend is imported when it is asked for."""
+"""Machines: one interface for all of them, ``Backend``. A backend is imported at the first request for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Backend", "get"]
 
 
 def get(name: str, threads: int = 1) -> Backend:
-    """The backend of that name: "cpu", "cuda:N", or "reference", the slow definition that the others are held to.
+    """The backend of that name: "cpu", "cuda:N", or "reference", the slow definition that the others must match.
 
     Raises:
         DeviceError: if that GPU cannot be used.

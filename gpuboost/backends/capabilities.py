@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a machine runs beside trees that are grown from all rows. By default, everything."""
+    """Capabilities of a machine beyond growing trees from all rows. By default, all of them."""
 
     sampling: bool = True  # rows drawn for each tree: ``sample``, ``draw``, ``losses``, ``weigh``, ``ControlVariates``
     langevin: bool = True  # ``noise``, and ``grow`` with a key
     line_search: bool = True  # ``line_search`` and ``length_along``
-    base_learners: bool = True  # others than trees: ``smoothing``
+    base_learners: bool = True  # base learners other than trees: ``smoothing``
     list_losses: bool = True  # losses of whole queries
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 

@@ -12,8 +12,8 @@ from gpuboost.backends.cuda.device.gpus import Gpu, gpus
 from gpuboost.errors import DeviceError, RecipeError
 
 AUTO_CELLS = 5_000_000
-"""From so many values of X on, a hundred trees on a few cores take longer than it takes to start a GPU: a second or two
-for its context, and for kernels where they are compiled for the first time. Reckoned, not measured."""
+"""Number of values of X from which a hundred trees on a few cores take longer than the start of a GPU: a second or two
+for its context, and for kernels that are compiled for the first time. An estimate, not a measurement."""
 
 OTHERWISE = ". Use device='cpu' or 'auto'."
 
@@ -39,9 +39,9 @@ class Choice:
 
 
 def usable_threads() -> int:
-    """The cores this process may use: its affinity and its container's quota, and OMP_NUM_THREADS where that is set.
+    """Number of cores this process may use, by its affinity, its container's quota and OMP_NUM_THREADS if it is set.
 
-    joblib sets that variable in its worker processes, so that a grid search does not start workers times cores.
+    joblib sets that variable in its worker processes, so a grid search does not start workers times cores threads.
     """
     from joblib import cpu_count
 
@@ -51,7 +51,7 @@ def usable_threads() -> int:
 
 
 def kernel_cache() -> str:
-    """The folder that compiled kernels are kept in."""
+    """Folder of the cached compiled kernels."""
     from gpuboost.kernels.common.disk_cache import cache_folder
 
     return str(cache_folder())
@@ -67,19 +67,19 @@ def devices() -> list[Device]:
 
 
 def choose(device: object, cells: int | None = None, on: str | None = None) -> Choice:
-    """The device that ``device=`` names. Nothing is ever taken in place of one that was named.
+    """The device that ``device=`` names. A device asked for by name is never replaced by another one.
 
-    "cuda" is the GPU that the data live on, or the first usable one. "auto" is the GPU that the data live on; or the
-    first usable one if the data are large; or the CPU.
+    "cuda" is the GPU that holds the data, or the first usable one. "auto" is the GPU that holds the data; or the first
+    usable one if the data are large; or the CPU.
 
     Args:
         device: "auto", "cpu", "cuda" or "cuda:N".
-        cells: values of X, rows times features; None where a GPU would never be worth it, as to predict few rows.
-        on: the GPU that X lives on, such as "cuda:0"; None for the host.
+        cells: number of values of X, rows times features; None if a GPU is never worthwhile, as to predict few rows.
+        on: the GPU that holds X, such as "cuda:0"; None for the host.
 
     Raises:
-        RecipeError: if it is none of these words.
-        DeviceError: if it is not usable, or X lives elsewhere on a GPU.
+        RecipeError: if ``device`` is none of these words.
+        DeviceError: if the device is not usable, or X is on another GPU.
     """
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise RecipeError(f"device: must be 'auto', 'cpu', 'cuda' or 'cuda:N'; got {device!r}.")
@@ -96,10 +96,10 @@ def choose(device: object, cells: int | None = None, on: str | None = None) -> C
 
 
 def choose_to_predict(device: object, on: str | None = None) -> Choice:
-    """The device to predict with: the CPU, with a warning, where a model's GPU is not there. The result is the same.
+    """The device to predict with: the CPU, with a warning, if a model's GPU is missing. The result is the same.
 
     Raises:
-        RecipeError, DeviceError: as ``choose``, but not if X is on the host and the GPU is not usable.
+        RecipeError, DeviceError: as ``choose``; an unusable GPU is no error if X is on the host.
     """
     try:
         return choose(device, on=on)
@@ -112,7 +112,7 @@ def choose_to_predict(device: object, on: str | None = None) -> Choice:
 
 
 def auto_cells() -> int:
-    """The fewest values of X for which "auto" takes a GPU: GPUBOOST_AUTO_CELLS, or ``AUTO_CELLS``."""
+    """Number of values of X from which "auto" takes a GPU: GPUBOOST_AUTO_CELLS, or ``AUTO_CELLS``."""
     text = os.environ.get("GPUBOOST_AUTO_CELLS", "")
     return int(text) if text.isdecimal() else AUTO_CELLS
 
@@ -139,7 +139,7 @@ def _where_the_data_live(device: str, on: str) -> Choice:
 
 
 def _usable(device: str) -> list[Device]:
-    """The usable GPUs among those that ``device`` may mean, at least one; or DeviceError with what was tried."""
+    """The usable GPUs among those that ``device`` may mean, at least one. Raises DeviceError with the reasons."""
     try:
         listed = [gpu for gpu in map(_listed, gpus()) if device in ("cuda", gpu.name)]
     except DeviceError as error:

@@ -1,7 +1,7 @@
 """Protocols of a machine: ``Session``, ``Trainer``, ``Predictor`` and ``ControlVariates`` make up a ``Backend``.
 
-``Reference`` is the definition; the others are held to it bit for bit. A machine that has only some of the verbs says
-so in its ``offers``, and is never given a recipe that asks for the others.
+``Reference`` is the definition; the other machines match it bit for bit. A machine that lacks some of the verbs says so
+in its ``offers``, and a recipe that needs them is refused.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from gpuboost.types import (
 
 
 class Session(Protocol):
-    """A machine, and the arrays that it holds. Those that a verb returns are passed on, and not looked into."""
+    """A machine and the arrays that it holds. Callers pass arrays from verb to verb and do not read them."""
 
     name: str
     offers: Capabilities
 
     def recorded(self, step: int) -> AbstractContextManager[None]:
-        """Encloses the verbs of one round, which are the same in every round.
+        """Context of the verbs of one round, which are the same in every round.
 
-        A device records what they launch, once, and replays it; for a host there is nothing to do.
+        A device records their launches once and replays them; a host does nothing.
         """
         ...
 
@@ -54,7 +54,7 @@ class Session(Protocol):
         ...
 
     def to_host(self, found: Array) -> Array:
-        """A numpy array of what a verb returned: itself if it is one. A device is waited for."""
+        """A verb's result as a numpy array, without a copy if it is one. Waits for the device."""
         ...
 
 
@@ -72,20 +72,20 @@ class Trainer(Protocol):
         ...
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
-        """g and h of every row. ``curvature`` is None for the loss's own h, or a constant to take in its place."""
+        """g and h of every row. ``curvature`` is None for the loss's own h, or a constant that replaces it."""
         ...
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
-        """Row i is drawn iff its number of the stream is below the probability."""
+        """Uniform sample: row i is drawn iff its number of the stream is below the probability."""
         ...
 
     def draw(
         self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
     ) -> Sample:
-        """Rows drawn each by its own number of the stream, with the probability that ``rule`` gives to its score.
+        """Sample of rows, each drawn by its own number of the stream with the probability ``rule`` gives its score.
 
-        A score is sqrt(sum g^2 + kappa sum h^2) over outputs, sqrt(sum h^2) for an infinite kappa, or, if ``losses``
-        are given, these; times the row's multiplicity. ``reference/sampling.py`` is the definition.
+        A score is sqrt(sum g^2 + kappa sum h^2) over outputs, sqrt(sum h^2) for an infinite kappa, or the row's entry
+        of ``losses`` if they are passed; times the row's multiplicity. ``reference/sampling.py`` is the definition.
 
         Raises:
             InputError: if a gradient is not a number.
@@ -103,8 +103,8 @@ class Trainer(Protocol):
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
         """g + deviation sqrt(h) z, z being each row's own Gaussian number (``keys``) of ``noise.key / output``.
 
-        ``rows`` are those that the gradients are of, None for every row. Of a row of multiplicity m one number stands
-        for m independent ones: it is divided by sqrt(m).
+        ``rows`` are the row numbers of the gradients, None for every row. A row of multiplicity m gets one number for m
+        independent ones: z is divided by sqrt(m).
         """
         ...
 
@@ -115,7 +115,7 @@ class Trainer(Protocol):
     ) -> Structure:  # fmt: skip
         """A tree's shape, fitted to the target's gradients in the order of ``limits.growth``.
 
-        With a ``key`` the shape is drawn from stream ``key / output``, whatever the gradients are
+        With a ``key`` the shape is drawn from stream ``key / output``, independent of the gradients
         (``backends.numerics.random_trees``). ``backends.reference.growth`` is the definition. Ties between splits:
         lowest feature, then lowest bin, then missing values right; between nodes: the older one.
 
@@ -135,10 +135,10 @@ class Trainer(Protocol):
     ) -> tuple[Tree, Array]:
         """Exact -G / (H + lambda) of each leaf over all rows, and the (n,) int32 leaf of every row.
 
-        ``gradients`` are those of all rows at ``version``, which may be newer than what the structure was fitted to.
-        Of a structure drawn at random (``blind``), cover and count of the nodes are found here too.
-        With ``noise`` a leaf has deviation / sqrt(H + lambda) z more, z being number v of ``noise.key / output`` for
-        node v: in law the same as noise on the gradient of every row (section 2.3 of docs/theory/langevin.md).
+        ``gradients`` are those of all rows at ``version``, which may be newer than the structure's target. Cover and
+        count of the nodes of a randomly drawn structure (``blind``) are computed here too. ``noise`` adds
+        deviation / sqrt(H + lambda) z to a leaf, z being number v of ``noise.key / output`` for node v: the same
+        distribution as noise on the gradient of every row (section 2.3 of docs/theory/langevin.md).
         """
         ...
 
@@ -149,30 +149,35 @@ class Trainer(Protocol):
     def line_search(
         self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
     ) -> Tree:
-        """The tree with its values times a length >= 0, or each leaf's times one of its own, that lowers the loss of
-        all rows most (``backends.numerics.line_search``)."""
+        """The tree with its values times the step length >= 0 that minimises the loss of all rows.
+
+        With ``per_leaf`` each leaf has its own step length. Definition: ``backends.numerics.line_search``.
+        """
         ...
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
-        """How many times ``along``, (n,) float64 in the host's memory, lowers the loss of all rows most; at least 0."""
+        """Step length >= 0 along the direction ``along`` that minimises the loss of all rows.
+
+        along: (n,) float64 in the host's memory.
+        """
         ...
 
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
-        """The tree with leaf values in the order that ``limits.directions`` ask for (``backends.numerics.monotone``).
+        """The tree with leaf values that satisfy ``limits.directions`` (``backends.numerics.monotone``).
 
-        refined: its values took a step each by itself; those that are in order already stay as they are.
+        refined: each leaf value took a step of its own; a tree that satisfies the constraints stays as it is.
         """
         ...
 
     # the model
     def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
-        """scores[tree.output] <- scores[tree.output] + factor * tree, in place, leaves being known."""
+        """scores[tree.output] <- scores[tree.output] + factor * tree, in place, by the known leaf of each row."""
         ...
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
-        """The same where the leaf of a row is still to be found."""
+        """``add_leaves`` for rows whose leaves are not known."""
         ...
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
@@ -185,27 +190,27 @@ class Trainer(Protocol):
 
 
 class ControlVariates(Protocol):
-    """The verbs for gradients of an earlier round, beside those of this one: see ``gpuboost.sampling.target``."""
+    """The verbs that combine gradients with those of an earlier round: see ``gpuboost.sampling.control_variates``."""
 
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:
-        """The g of all rows for a verb of the round that comes ``rounds`` later, as its ``before``.
+        """Keep g of all rows, as the argument ``before`` of a verb ``rounds`` rounds later.
 
-        In every round up to that one, since a device has room for as many as are under way.
+        Call it in every round up to that one: a device has memory for ``rounds`` of them.
         """
         ...
 
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        """Of every row: q / p (g - g') + eta g' and q / p h, g' being those ``before``."""
+        """q / p (g - g') + eta g' and q / p h of every row, g' being ``before``."""
         ...
 
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
-        """Of the drawn rows: (g - g' + eta m) / p and h / p, m being the mean of g' over the row's leaf.
+        """(g - g' + eta m) / p and h / p of the drawn rows, m being the mean of g' over the row's leaf.
 
-        ``leaves`` are the (n,) leaf of every row, of one tree per output, and ``sizes`` how many nodes it has
-        at most. ``before`` of both controls: see ``keep``.
+        ``leaves`` are the (n,) leaves of every row in one tree per output, ``sizes`` upper bounds on the trees' numbers
+        of nodes. ``before`` of both verbs: see ``keep``.
         """
         ...
 
@@ -214,7 +219,7 @@ class Predictor(Protocol):
     """The verbs of a finished model, on raw values."""
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
-        """(k, n) float64 scores of raw values: the same decisions, and the same bits, as by bins."""
+        """(k, n) float64 scores of raw values, with the same decisions and bits as from bins."""
         ...
 
     def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
@@ -222,7 +227,7 @@ class Predictor(Protocol):
         ...
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
-        """(n, number of trees) int32: the node each row comes to rest in."""
+        """(n, number of trees) int32: the leaf of each row in each tree."""
         ...
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:

@@ -14,14 +14,14 @@ from gpuboost.components import Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.types import Array, Bins, Cuts, Gradients, Structure, TrainingSet
 
 Tables: TypeAlias = Sequence[tuple[Grid, Array]]
-"""Grids, and (c,) float64 what each of their cells adds to a score."""
+"""Grids, and the (c,) float64 contribution of each of their cells to a score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
     """Least-squares fits of several spaces: their gains and coefficients."""
 
-    drop: NDArray[np.float64]  # (t,) by how much the weighted sum of squares falls
+    drop: NDArray[np.float64]  # (t,) decrease of the weighted sum of squares
     slope: NDArray[np.float64]  # (t,) -<g, f>
     curvature: NDArray[np.float64]  # (t,) <f, h f>
     coefficients: list[NDArray[np.float64]]  # (q,) each
@@ -43,7 +43,7 @@ class Smoothing(Protocol):
         ...
 
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
-        """(c + 1, 2) float64: exact sums of g and h in each cell, the one for unseen values last."""
+        """(c + 1, 2) float64: exact sums of g and h in each cell, the cell of unseen values last."""
         ...
 
     def fit(
@@ -53,7 +53,7 @@ class Smoothing(Protocol):
         ...
 
     def values(self, component: SmoothTerm) -> Array:
-        """(c + 1,) float64: its function in each cell."""
+        """(c + 1,) float64: the component's function value in each cell."""
         ...
 
     def add(self, scores: Array, steps: Array, grid: Grid, bins: Bins) -> None:
@@ -65,9 +65,9 @@ class Smoothing(Protocol):
         ...
 
     def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
-        """A tree that may wait while others are grown, and G and H of each of its leaves, in the host's memory.
+        """A tree that stays valid while others are grown, and G and H of each of its leaves, in the host's memory.
 
-        own_sums: whether its values may be made of these; otherwise they are to be made of all rows.
+        own_sums: leaf values may be computed from these sums; otherwise they need the sums over all rows.
         """
         ...
 
@@ -79,13 +79,13 @@ class Smoothing(Protocol):
         ...
 
     def add_lines(self, scores: Array, component: TreeComponent, factor: float, bins: Bins, cuts: Cuts) -> None:
-        """scores[i] <- scores[i] + factor * what the line of its leaf says, in place. scores (n,)."""
+        """scores[i] <- scores[i] + factor * the prediction of row i by its leaf's line, in place. scores (n,)."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmoothingPlan:
-    """Spaces side by side, in the form that one kernel call goes through."""
+    """Spaces laid out side by side, as one kernel call reads them."""
 
     spaces: tuple[Space, ...]
     grids: tuple[Grid, ...]
@@ -102,7 +102,7 @@ class SmoothingPlan:
 
     @classmethod
     def of(cls, spaces: tuple[Space, ...], more: tuple[Grid, ...] = ()) -> SmoothingPlan:
-        """``more``: grids on which there need not be a space."""
+        """Lay out ``spaces``. ``more``: further grids, which need not have a space."""
         grids = tuple(dict.fromkeys((*(space.grid for space in spaces), *more)))
         number = {grid: i for i, grid in enumerate(grids)}
         max_cells = max((space.basis.shape[0] for space in spaces), default=1)

@@ -40,7 +40,7 @@ class WorkerStreams(Protocol):
     """A machine whose ``offers`` have ``worker_streams``."""
 
     def slots(self) -> Callable[[], WorkerSlot]:
-        """A function that makes a place for one more worker, beside this machine."""
+        """A function that makes a slot for one more worker, beside this machine."""
         ...
 
 
@@ -64,7 +64,7 @@ class HostSlot:
 
 
 def slots_of(server: Backend, machine: Callable[[], Backend]) -> Callable[[], WorkerSlot]:
-    """What makes a bench with a machine of its own, beside the server's; hosts have one for all, ``machine()``."""
+    """A function that makes worker slots: each has its own stream on a GPU; hosts share one machine, ``machine()``."""
     if server.offers.worker_streams:
         return cast(WorkerStreams, server).slots()
     shared = HostSlot(machine())

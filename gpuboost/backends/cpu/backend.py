@@ -1,4 +1,4 @@
-"""The CPU backend: numba kernels run by a team of threads. The same bits as Reference, for any number of threads."""
+"""The CPU backend: numba kernels run by a pool of threads. The same bits as Reference, for any number of threads."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ FORMULA, ROUNDING, ADDITION = 2, 4, 8  # times as many where a row takes no more
 
 
 class Cpu:
-    """``threads`` is an upper bound; small pieces of work are done by the caller alone."""
+    """A CPU with at most ``threads`` threads; the caller does small pieces of work without waking the others."""
 
     name = "cpu"
     offers = Capabilities()
@@ -305,7 +305,7 @@ class Cpu:
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
         workspace: Workspace,
     ) -> Structure:  # fmt: skip
-        """The tree, grown in the way that suits it: as a stump, by sorted columns or by histograms."""
+        """Grow the tree by the fastest method for it: as a stump, by sorted columns or by histograms."""
         some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
         some_cuts = some_cuts or candidates.noise is not None or limits.directions is not None
         if target.rows is None and limits.directions is None and cpu_stump.suits(limits):
@@ -319,7 +319,7 @@ class Cpu:
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
         workspace: Workspace, *, some_cuts: bool,
     ) -> Structure | None:  # fmt: skip
-        """None where sorted columns are the way to search, which all cuts must compete for."""
+        """None if sorted columns are searched instead, which need all cuts to compete."""
         marks = self._marks_of(data.bins)
         few = cpu_stump.by_columns(data.bins, marks, candidates)
         if few and self._small_stumps.suit(data, candidates, marks, self._team):
@@ -336,7 +336,7 @@ class Cpu:
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
         by_column: SortedColumns | None, workspace: Workspace,
     ) -> Structure:  # fmt: skip
-        """by_column: the columns to search without histograms, if that is the way."""
+        """by_column: the columns to search without histograms, or None."""
         HELPER.meet(usual=is_usual(limits, candidates, by_column, data.n_rows))
         in_parts = partial(self._in_parts, times=ROUNDING)
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, in_parts, workspace)
@@ -357,14 +357,14 @@ class Cpu:
         return grower.grow(target)
 
     def _free_workspace(self) -> Workspace:
-        """One that no other tree, grown by another thread, is using."""
+        """A workspace that no other tree, grown by another thread, is using."""
         try:
             return self._workspaces.pop()
         except IndexError:
             return Workspace()
 
     def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
-        """The layout of the last tree, if this one asks for the same."""
+        """The histogram layout: that of the last tree if its candidates are the same."""
         last = self._last_layout
         if last is not None and last[0] is bins and last[1] == by_column:
             before, now = last[2].features, candidates.features
@@ -375,7 +375,7 @@ class Cpu:
         return made
 
     def _constant(self, data: TrainingSet, shape: tuple[int, ...], curvature: float) -> Array:
-        """(k, n) float32: what stands for h, times the weights. One array in every round, which nobody writes to."""
+        """(k, n) float32: the constant that replaces h, times the weights. One read-only array for all rounds."""
         last = self._last_constant
         if last is None or last[0] is not data.weight or last[1] != curvature or last[2].shape != shape:
             h = np.full(shape, curvature) if data.weight is None else np.tile(curvature * data.weight, (shape[0], 1))
@@ -383,33 +383,33 @@ class Cpu:
         return last[2]
 
     def _lists_of(self, loss: ListLoss, data: TrainingSet) -> cpu_lists.QueryConstants:
-        """What is known of the lists before their scores; found once."""
+        """Constants of the queries that do not depend on scores; computed once."""
         last = self._last_lists
         if last is None or not last.serves(loss, data):
             last = self._last_lists = cpu_lists.QueryConstants.made_of(loss, data)
         return last
 
     def _columns_of(self, data: TrainingSet) -> SortedColumns | None:
-        """Columns sorted by bin, if that is the way to search these bins; sorted once."""
+        """Columns sorted by bin, if these bins are searched without histograms; sorted once."""
         return self._columns.of(data.bins, data.cuts)
 
     def _laid_out(self, bins: Bins) -> Array | None:
-        """Columns of sparse bins laid out in full, if they may take the room; laid out once."""
+        """Columns of sparse bins laid out in full, unless they take too much memory; laid out once."""
         return None if isinstance(bins, DenseBins) else self._full_columns.of(bins)
 
     def _marks_of(self, bins: Bins) -> IndicatorBitmaps | None:
-        """Columns of sparse bins as bits, where that is the way to sum them; made once."""
+        """Bitmaps of the columns of sparse bins that are summed by them; made once."""
         return None if isinstance(bins, DenseBins) else self._marks.of(bins)
 
     def _by_rows(self, n_rows: int, work: Callable[[int, int], object], times: int = 1) -> None:
-        """Call work(begin, end) on stretches of the rows, at once if there are ``times`` SMALL of them."""
+        """Call work(begin, end) on stretches of the rows, in parallel from ``times`` SMALL rows on."""
         if n_rows < times * SMALL or self._team.size == 1:
             work(0, n_rows)
         else:
             self._team.run(lambda part: work(*share(n_rows, part, self._team.size)))
 
     def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object], times: int = 1) -> None:
-        """The same for work(part, begin, end), part below the number of threads."""
+        """``_by_rows`` for work(part, begin, end), part below the number of threads."""
         if n_rows < times * SMALL or self._team.size == 1:
             work(0, 0, n_rows)
         else:

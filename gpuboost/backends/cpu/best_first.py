@@ -1,6 +1,6 @@
-"""Leaf-wise growth on the CPU: several leaves are split at once, those that come next before their turn.
+"""Leaf-wise growth on the CPU: several leaves are split at once, some of them speculatively.
 
-One split at a time leaves a second thread little to share, and costs as many calls as a whole level. See
+One split at a time leaves a second thread little to do, and costs as many calls as a whole level. See
 ``gpuboost.kernels.growth.best_first``.
 """
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.kernels.growth import best_first
 
-SHARE = 8  # one in so many of the splits to come is made ahead of its turn,
-FEW = 8  # but these may always be
+SHARE = 8  # 1 / SHARE of the remaining splits are made speculatively,
+FEW = 8  # and always up to FEW of them
 
 
 def next_splits(tree: NodeTable, most: int) -> tuple[NDArray[np.int64], int]:
-    """The nodes to split now, the one whose turn it is first, and how many splits before it are certain.
+    """The nodes to split now, in best-first order, and the number of splits before them that are certain.
 
-    most: splits that the finished tree can have. If none is left to split, the tree has as many as are certain.
+    most: maximum number of splits of the finished tree. If no node is left to split, the certain splits are the tree.
     """
     order, wanted = np.empty(tree.size, np.int64), np.empty(tree.size, np.int64)
     _, count, certain = best_first.foresee(tree.node, tree.size, tree.gain, most, order, wanted)
@@ -28,7 +28,7 @@ def next_splits(tree: NodeTable, most: int) -> tuple[NDArray[np.int64], int]:
 
 
 def keep_first(tree: NodeTable, splits: int) -> None:
-    """Leave the tree that it was after so many splits, all of them made, its nodes numbered in their order."""
+    """Reduce the tree to its first ``splits`` splits in best-first order, and number its nodes in that order."""
     order, wanted = np.empty(tree.size, np.int64), np.empty(tree.size, np.int64)
     best_first.foresee(tree.node, tree.size, tree.gain, splits, order, wanted)
     size = 2 * splits + 1

@@ -1,4 +1,4 @@
-"""The bins of rows on the CPU: dense ones in rows and in columns, sparse ones where that is the shorter list."""
+"""Binning on the CPU: dense bins in rows and in columns, or sparse bins where that is the shorter list."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DENSE_ABOVE = 4  # sparse bins cost about four times a dense one, entry by entry
 
 
 def of_dense(x: Any, cuts: Cuts, pool: ThreadPool) -> DenseBins:
-    """x (n, d) float32 or float64 array."""
+    """Bins of an (n, d) float32 or float64 array."""
     x = x if cuts.source is None else x[:, cuts.source]
     x = x if x.flags.c_contiguous or x.flags.f_contiguous else np.ascontiguousarray(x)
     return DenseBins(*binning.dense_bins(x, cuts.thresholds, cuts.categories, pool.run, pool.size))
 
 
 def of_sparse(x: Any, cuts: Cuts, pool: ThreadPool) -> Bins:
-    """x (n, d) scipy CSR. Dense bins where so many entries are stored that the list of them would be longer."""
+    """Bins of an (n, d) scipy CSR matrix: dense if the list of its stored entries would be longer."""
     if not x.has_canonical_format:
         x = x.copy()
         x.sum_duplicates()

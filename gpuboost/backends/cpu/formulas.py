@@ -1,4 +1,4 @@
-"""From a loss's scalar formulas to compiled kernels."""
+"""Compilation of a loss's scalar formulas to kernels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROLES = ("value", "gradient", "hessian")  # of the functions that a custom loss 
 
 
 def gradients(loss: Loss) -> LossKernel:
-    """The kernel of ``derivatives``, or of ``row_derivatives`` where the loss has several outputs."""
+    """The kernel of ``derivatives``, or of ``row_derivatives`` if the loss has several outputs."""
     if loss.n_outputs == 1:
         return _compiled(pointwise.gradients_of, loss.derivatives, _parts(loss))
     return _compiled(pointwise.row_gradients_of, loss.row_derivatives, _parts(loss))
@@ -41,7 +41,7 @@ def values(loss: Loss) -> LossKernel:
 
 
 def lambdas(loss: ListLoss) -> LossKernel:
-    """The kernel of derivatives of whole lists."""
+    """The kernel of the derivatives of a ranking loss, query by query."""
     return _compiled_lists(loss.pair_weight)
 
 
@@ -55,7 +55,7 @@ def _compiled_lists(pair_weight: PairWeight) -> LossKernel:
 
 
 def _parts(loss: Loss) -> tuple[Callable[..., Any], ...]:
-    """The user's functions that a custom loss is made of."""
+    """The user's functions in a custom loss."""
     return loss.functions if isinstance(loss, Custom) else ()
 
 
@@ -72,9 +72,9 @@ def _compiled(
 
 @cache
 def _check(role: str, part: Callable[..., Any]) -> None:
-    """Raise RecipeError if numba cannot compile a user's function, or it gives no number: in the user's terms.
+    """Raise RecipeError, in the user's terms, if numba cannot compile a user's function or it returns no number.
 
-    Inside a kernel the same mistake is a page on functions that the user has not written.
+    Inside a kernel, numba's message for the same mistake is a page about functions that the user has not written.
     """
     two = (types.float64, types.float64)
     try:
@@ -94,12 +94,12 @@ def _check(role: str, part: Callable[..., Any]) -> None:
 
 @cache
 def _elementary_functions() -> None:
-    """Tell numba, once, that the library's own exp, log and the like are to be compiled where they are called."""
+    """Register the library's own exp, log and the like with numba, once, to be compiled where they are called."""
     for function in elementary.SCALAR_FUNCTIONS:
         register_jitable(function)
 
 
 def _stamp(formula: Callable[..., Any]) -> str:
-    """A hash of the text that ends up inside the kernel."""
+    """A hash of all source text that the kernel is compiled from."""
     text = inspect.getsource(elementary) + inspect.getsource(inspect.getmodule(formula) or formula)
     return hashlib.sha256(text.encode()).hexdigest()

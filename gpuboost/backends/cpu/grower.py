@@ -1,8 +1,8 @@
 """Growth of a tree on the CPU: its nodes, its rows in their order, the histograms in use, and the search.
 
-Every step is one kernel over a list of nodes. Work is parted by rows (histograms, partition) or by features (split
-search), never by what a thread happens to get: sums are integers and searches are reduced in feature order, so the
-number of threads leaves no trace.
+Every step is one kernel over a list of nodes. Threads divide the rows (histograms, partition) or the features (split
+search). Sums are integers and searches are reduced in feature order, so the tree does not depend on the number of
+threads.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gpuboost.types import Candidates, Cuts, Limits, Structure, Target
 
 
 class TreeGrower:
-    """A tree that is its root, and all that it takes to grow it.
+    """A tree that is only its root at first, and the state of its growth.
 
-    packed: g and h of the rows as integers, by the bins' numbers of rows; weight: how many rows they stand for;
-    totals, units: their sums, and the value of one unit of each. by_column: the columns to search without histograms,
-    or None.
+    packed: g and h of the rows as integers, by the bins' row numbers; weight: sum of the rows' multiplicities; totals,
+    units: sums of g and h, and the value of one unit of each. by_column: the columns to search without histograms, or
+    None.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class TreeGrower:
         self._output, self._rows, self._tree = output, rows, NodeTable(limits, len(rows))
         self._least_rows = least_rows(limits)
         can = can_split_root(limits, len(rows), totals[1], units[1])
-        self._fresh = self._tree.sow(len(rows), totals, can_split=can)
+        self._new_pairs = self._tree.sow(len(rows), totals, can_split=can)
         rows_per_h, all_narrow = weight / max(totals[1], 1), len(rows) <= cpu_histograms.NARROW_ROWS
         self._search = Search(
             rows.layout, cuts, limits, candidates, output, self._units, rows_per_h, all_narrow, rows.team
@@ -62,9 +62,9 @@ class TreeGrower:
             self._slots = free_slots(0, most)
 
     def grow(self, target: Target) -> Structure:
-        """The finished tree. Leaves of rows are not looked for if only a sample took part."""
+        """The finished tree. The leaves of rows are not computed if the tree was grown from a sample."""
         search, leaf_wise = self._search, self._limits.growth == "leafwise"
-        if leaf_wise and search.by_node is None:  # nodes that draw their own features do so by number, one by one
+        if leaf_wise and search.by_node is None:  # a node's features are drawn by its number
             self._grow_best_first()
         elif self._by_column is None and search.independent and not leaf_wise:
             self._grow_small_levels()
@@ -72,22 +72,22 @@ class TreeGrower:
             self._find_splits()
             while self._split_best(1 if leaf_wise else self._limits.max_leaves):
                 self._find_splits()
-        every = target.rows is None  # the leaves of others are found later, with those of all rows
+        every = target.rows is None  # the leaves of a sample's rows are found later, with those of all rows
         leaf_of_row = self._rows.settle(self._tree, self._limits.max_depth, wanted=every)
         nodes = self._tree.finished(self._units, self._rows.layout)
         sums = self._tree.sums(self._units) if target.gives_leaf_sums else None
         return Structure(nodes, self._output, target.version, leaf_of_row if every else None, sums)
 
     def _grow_small_levels(self) -> None:
-        """Several levels in one call, as long as no step is large, and there is room for their histograms."""
+        """Grow several levels in one call, as long as no step is large and there is room for their histograms."""
         levels = Levels(self._tree, self._rows, self._histograms, self._search, self._limits, self._least_rows)
-        while len(self._fresh) or self._split_best(self._limits.max_leaves):
-            if len(self._fresh):
+        while len(self._new_pairs) or self._split_best(self._limits.max_leaves):
+            if len(self._new_pairs):
                 HELPER.wait()
-                self._fresh = levels.grow(self._fresh)
+                self._new_pairs = levels.grow(self._new_pairs)
 
     def _grow_best_first(self) -> None:
-        """The leaf that gains most is split next; with it, some whose turn is still to come."""
+        """Split the leaf of the largest gain, and speculatively those that are likely to be next."""
         tree, most, splits = self._tree, self._limits.max_leaves - 1, 0
         while splits < most:
             self._find_splits()
@@ -98,18 +98,18 @@ class TreeGrower:
         best_first.keep_first(tree, splits)
 
     def _find_splits(self) -> None:
-        """Sum the smaller node of every fresh pair, the other one by subtraction, and find the best split of each."""
-        fresh, self._fresh = self._fresh, self._fresh[:0]
-        if not len(fresh):
+        """Sum the smaller node of every new pair, subtract for the other one, and find the best split of each."""
+        new_pairs, self._new_pairs = self._new_pairs, self._new_pairs[:0]
+        if not len(new_pairs):
             return
         if self._by_column is not None:
-            self._search.by_column(self._tree, self._by_column, self._rows, self._packed, fresh)
+            self._search.by_column(self._tree, self._by_column, self._rows, self._packed, new_pairs)
             return
-        self._histograms.build(self._tree, fresh)
-        self._search.nodes(self._tree, self._histograms, fresh)
+        self._histograms.build(self._tree, new_pairs)
+        self._search.nodes(self._tree, self._histograms, new_pairs)
 
     def _split_best(self, most: int) -> bool:
-        """Split so many of the open nodes, as far as there is room: those that gain most. False if there is none."""
+        """Split the ``most`` open nodes of the largest gains, as far as there is room. False if there is none."""
         chosen = chosen_splits(self._tree, self._limits, most)
         if len(chosen):
             self._split_nodes(chosen)
@@ -122,10 +122,10 @@ class TreeGrower:
         slots = self._slots_for(n_deeper)
         tree.lengthen(tree.size + 2 * len(chosen))
         rule = child_rule(limits, self._units[1])
-        self._fresh = self._rows.split(tree, chosen, n_deeper, slots, rule)
+        self._new_pairs = self._rows.split(tree, chosen, n_deeper, slots, rule)
 
     def _slots_for(self, pairs: int) -> NDArray[np.int64]:
-        """The stack of free slots, with enough for these."""
+        """The stack of free slots, with at least ``pairs`` of them."""
         if self._by_column is not None:
             return self._slots
         self._histograms.make_more_room(pairs)
@@ -133,23 +133,23 @@ class TreeGrower:
 
 
 def least_rows(limits: Limits) -> int:
-    """Rows that a node needs to be split. Where several share a split, one heavy row is as good as two light ones."""
+    """Number of rows that a node needs to be split; 0 for a split shared by a level, unless min_samples_leaf > 1."""
     return 0 if limits.symmetric and limits.min_samples_leaf == 1 else 2 * limits.min_samples_leaf
 
 
 def can_split_root(limits: Limits, n_rows: int, h: int, unit_h: float) -> bool:
-    """Whether any split of so many rows, and so much curvature, can satisfy the limits."""
+    """True if a split of ``n_rows`` rows with curvature ``h`` can satisfy the limits."""
     heavy = h > 0 and h * unit_h >= 2.0 * limits.min_child_weight
     return limits.max_depth > 0 and n_rows >= least_rows(limits) and heavy
 
 
 def child_rule(limits: Limits, unit_h: float) -> tuple[int, int, float, float]:
-    """Which children may be split: see ``partition.add_children``."""
+    """Conditions for a child to be split: see ``partition.add_children``."""
     return limits.max_depth, least_rows(limits), limits.min_child_weight, unit_h
 
 
 def chosen_splits(tree: NodeTable, limits: Limits, most: int) -> NDArray[np.int64]:
-    """The open nodes to split next, ``most`` of them: none, or those that gain most; of a symmetric tree, a level."""
+    """The ``most`` open nodes of the largest gains, to be split next; the whole level of a symmetric tree, or none."""
     room = limits.max_leaves - (tree.size + 1) // 2
     count = partition.choose(
         tree.node, tree.size, tree.gain, tree.size if limits.symmetric else min(most, room), tree.chosen

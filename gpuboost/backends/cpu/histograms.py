@@ -1,6 +1,6 @@
-"""The histograms of a growing tree on the CPU, and the room they take: places are given back and taken again.
+"""The histograms of a growing tree on the CPU, and their memory: slots are freed and used again.
 
-The smaller node of a pair is summed by stretches of its rows, a thread's each; the search completes both (``split``).
+Threads sum stretches of the rows of a pair's smaller node; the search completes both histograms (``split``).
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ def free_slots(first: int, end: int) -> NDArray[np.int64]:
 
 
 class Histograms:
-    """``of`` (slots, 2 cells) int64 by slot: g and h of each cell apart, or packed where a node has few rows.
+    """Histograms by slot: ``of`` (slots, 2 cells) int64, sums of g and of h, or packed pairs of a node of few rows.
 
-    ``counts`` (slots, cells) int32 are rows, (1, 0) where they do not count. ``slots`` is the stack of the free ones.
-    ``shared`` (p, threads): the lines of ``spare`` that hold a part of each fresh pair's built node, or -1.
+    ``counts`` (slots, cells) int32 are numbers of rows, (1, 0) if they are not needed. ``slots`` is the stack of free
+    slots. ``shared`` (p, threads): the lines of ``spare`` that hold a part of each new pair's built node, or -1.
     """
 
     def __init__(
         self, rows: RowsByNode, packed: NDArray[np.int64], limits: Limits, most_nodes: int, narrow_rows: int,
         workspace: Workspace,
     ) -> None:  # fmt: skip
-        """packed: g and h of every row, as integers in one; most_nodes: that the tree is expected to have."""
+        """packed: g and h of every row as one integer; most_nodes: expected maximum number of nodes."""
         self.packed, self.narrow_rows = packed, narrow_rows
         self._rows, self._limits, self._workspace = rows, limits, workspace
         self._layout, self._team = rows.layout, rows.team
         self.shared = np.full((1, self._team.size), -1, np.int64)
         self.lines_of_eight = (self._layout.entries_per_row + 7) // 8
         wanted = max(FIRST_SLOTS, workspace.room("histograms") // max(2 * self._layout.n_cells, 1))
-        self.make_room(min(wanted, most_nodes))  # a leaf each, and as many again for splits ahead of their turn
+        self.make_room(min(wanted, most_nodes))  # one per leaf, and as many again for speculative splits
 
     def make_room(self, n_slots: int) -> None:
-        """For so many nodes at once, and for what threads need beside them. Pages are taken when first used."""
+        """Allocate ``n_slots`` histograms and the threads' scratch memory. Pages are committed at first use."""
         cells, threads = self._layout.n_cells, self._team.size
         self.of = self._workspace.array("histograms", (n_slots, 2 * cells), np.int64)
         self.counts = np.empty((n_slots, cells) if self._limits.min_samples_leaf > 1 else (1, 0), np.int32)
@@ -55,7 +55,7 @@ class Histograms:
         self.slots = free_slots(1, n_slots)  # the root has slot 0
 
     def make_more_room(self, wanted: int) -> None:
-        """See to it that so many slots are free."""
+        """Make at least ``wanted`` slots free."""
         free = int(self.slots[0])
         if free >= wanted:
             return
@@ -68,35 +68,35 @@ class Histograms:
         more = free_slots(old, new)
         self.slots = np.concatenate([[free + new - old], self.slots[1 : free + 1], more[1:]])
 
-    def summers(self, tree: NodeTable, fresh: NDArray[np.int64]) -> tuple[int, int]:
-        """Rows to sum for the fresh pairs, and how many threads are to do it."""
-        total = self._rows.held_by(tree, fresh[:, 0])
+    def summers(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> tuple[int, int]:
+        """Number of rows to sum for the new pairs, and number of threads to sum them."""
+        total = self._rows.held_by(tree, new_pairs[:, 0])
         return total, self._team.worth(total * self.lines_of_eight, ROWS_PER_THREAD)
 
-    def build(self, tree: NodeTable, fresh: NDArray[np.int64]) -> None:
-        """Sum the smaller node of every fresh pair."""
+    def build(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> None:
+        """Sum the smaller node of every new pair."""
         layout, node, rows = self._layout, tree.node, self._rows.rows
-        total, parts = self.summers(tree, fresh)
-        self.shared = shared = np.empty((len(fresh), parts if parts > 1 else 0), np.int64)
+        total, parts = self.summers(tree, new_pairs)
+        self.shared = shared = np.empty((len(new_pairs), parts if parts > 1 else 0), np.int64)
         shared[:] = -1
 
         def sum_rows(part: int) -> None:
             at = histogram.build(
                 layout.rows, layout.features, layout.starts, layout.row_start, layout.cells, self.packed, rows, node,
-                fresh, self.narrow_rows, *share(total, part, parts), self.scratch[part], self.of, self.spare[part],
+                new_pairs, self.narrow_rows, *share(total, part, parts), self.scratch[part], self.of, self.spare[part],
             )  # fmt: skip
             if at >= 0:
                 shared[at, part] = part
 
         self._team.run_parts(parts, sum_rows)
         if self._limits.min_samples_leaf > 1:
-            self._count(tree, fresh)
+            self._count(tree, new_pairs)
 
-    def _count(self, tree: NodeTable, fresh: NDArray[np.int64]) -> None:
+    def _count(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> None:
         layout, rows = self._layout, self._rows.rows
         if layout.rows.shape[1] == 0:
             histogram.count_sparse(
-                layout.row_start, layout.cells, layout.starts, layout.defaults, rows, tree.node, fresh, self.counts
+                layout.row_start, layout.cells, layout.starts, layout.defaults, rows, tree.node, new_pairs, self.counts
             )
             return
         t = len(layout.features)
@@ -104,7 +104,14 @@ class Histograms:
 
         def count(part: int) -> None:
             histogram.count(
-                layout.rows, layout.features, layout.starts, rows, tree.node, fresh, *share(t, part, parts), self.counts
+                layout.rows,
+                layout.features,
+                layout.starts,
+                rows,
+                tree.node,
+                new_pairs,
+                *share(t, part, parts),
+                self.counts,
             )
 
         self._team.run_parts(parts, count)

@@ -84,9 +84,9 @@ def columns_of(bins: Bins, cuts: Cuts, pool: ThreadPool) -> SortedColumns | None
 
 @dataclass(frozen=True, slots=True)
 class IndicatorBitmaps:
-    """Bitmaps of sparse columns with many entries, all in one bin: indicators, above all.
+    """Bitmaps of sparse columns with many entries, all in one bin: mostly indicators.
 
-    A sum over such a column adds up the numbers whose bit is set, many at a time, without any look-up.
+    A sum over such a column adds the numbers whose bit is set, many at a time, without a look-up.
     """
 
     words: NDArray[np.uint64]  # (m, rows / 64, rounded up): bit i % 64 of word i // 64 is set if row i has an entry
@@ -96,7 +96,7 @@ class IndicatorBitmaps:
 
 
 def indicator_bitmaps(bins: SparseBins) -> IndicatorBitmaps:
-    """Bitmaps of the columns with an entry in one of BITMAP_ABOVE rows, or more."""
+    """Bitmaps of the columns with an entry in at least one of BITMAP_ABOVE rows."""
     n, d = bins.shape
     cost, of = np.diff(bins.column_start), np.full(d, -1, np.int32)
     lines: list[NDArray[np.uint64]] = []
@@ -113,7 +113,7 @@ def indicator_bitmaps(bins: SparseBins) -> IndicatorBitmaps:
 
 
 def laid_out(bins: Bins) -> Array | None:
-    """(d, n) uint8: all columns of sparse bins in full, for routing; None if that takes much more memory than they."""
+    """(d, n) uint8: all columns of sparse bins in full, for routing; None if they take much more memory in full."""
     if not isinstance(bins, SparseBins) or bins.shape[0] * bins.shape[1] > LAID_OUT_BELOW * len(bins.feature):
         return None
     columns = np.repeat(bins.default[:, None], bins.shape[0], axis=1)

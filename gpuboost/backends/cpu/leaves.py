@@ -1,4 +1,4 @@
-"""The values of a tree's leaves on the CPU, once the sums of each are known."""
+"""Leaf values on the CPU, from the sums of each leaf."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuboost.types import Array, Limits, Nodes, Noise, Structure, Tree
 def with_values(
     structure: Structure, nodes: Nodes, sums: tuple[Array, Array], limits: Limits, noise: Noise | None
 ) -> Tree:
-    """The structure's tree with Newton steps, and noise if there is any. sums: (v,) G and H of every node."""
+    """The structure's tree with Newton leaf values, plus ``noise`` if not None. sums: (v,) G and H of every node."""
     value = newton_values(nodes, sums, limits)
     if noise is not None:
         z = np.empty(len(value))

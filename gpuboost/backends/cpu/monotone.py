@@ -1,4 +1,4 @@
-"""The bounds of a growing tree's nodes on the CPU, where there are monotonic constraints."""
+"""Bounds of a growing tree's nodes on the CPU, under monotonic constraints."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from gpuboost.types import Array, Cuts, Limits
 
 
 class Bounds:
-    """Bounds of every node whose split was searched, made of the parent's bounds and split."""
+    """Bounds of every searched node, computed from its parent's bounds and split."""
 
     def __init__(self, directions: tuple[int, ...], cuts: Cuts, features: Array, limits: Limits, units: Array) -> None:
-        """features (t,): those that compete in this tree; units (2,): value of one unit of g and of h."""
+        """features (t,): the tree's candidate features; units (2,): value of one unit of g and of h."""
         self._of_all = of_features(directions, cuts)
         self._of_some, self._units, self._ridge = self._of_all[features], units, limits.reg_lambda
         self._bounds = np.array([FREE])
 
-    def search_below(self, fresh: NDArray[np.int64], node: NDArray[np.int64]) -> Callable[..., None]:
+    def search_below(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> Callable[..., None]:
         """The function to call in place of ``split.search`` for these pairs."""
         more = len(node) - len(self._bounds)
         if more > 0:
             self._bounds = np.concatenate([self._bounds, np.empty((more, 2))])
-        monotone_split.inherit(fresh, node, self._of_all, self._units, self._ridge, self._bounds)
+        monotone_split.inherit(new_pairs, node, self._of_all, self._units, self._ridge, self._bounds)
         return partial(monotone_split.search, self._bounds, self._of_some)

@@ -1,4 +1,4 @@
-"""The table of a growing tree's nodes, as kernels know them; and of a grown one, as the rest of the library does."""
+"""The node table of a growing tree, as kernels read it, and its conversion to ``Nodes``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuboost.types import Limits, Nodes
 class NodeTable:
     """node (v, table.COLUMNS) int64, gain (v,) float64 and left_set (v, 8) uint32; the first ``size`` lines are in use.
 
-    ``chosen`` (v,) int64 is room for a list of nodes.
+    ``chosen`` (v,) int64 is scratch memory for a list of nodes.
     """
 
     def __init__(self, limits: Limits, n_rows: int) -> None:
@@ -26,7 +26,7 @@ class NodeTable:
         self.size = 1
 
     def sow(self, n_rows: int, totals: tuple[int, int], *, can_split: bool) -> NDArray[np.int64]:
-        """The root. Answers the fresh pairs: see ``split.search``."""
+        """Add the root; return the new pairs: see ``split.search``."""
         root = self.node[0]
         root[table.END], root[table.FEATURE] = n_rows, -1
         root[table.SUM_G], root[table.SUM_H] = totals
@@ -34,7 +34,7 @@ class NodeTable:
         return np.array([[0, -1, 0]] if can_split else [], np.int64).reshape(-1, 3)
 
     def lengthen(self, wanted: int) -> None:
-        """More nodes than limits and rows say are there only where leaves can be empty, or splits before their turn."""
+        """Make room for ``wanted`` nodes: empty leaves and speculative splits may exceed the initial size."""
         more = max(wanted - len(self.node), 0)
         if more:
             more = max(more, len(self.node))
@@ -49,7 +49,7 @@ class NodeTable:
         return node[:, table.SUM_G] * units[0], node[:, table.SUM_H] * units[1]
 
     def finished(self, units: NDArray[np.float64], layout: Layout) -> Nodes:
-        """The tree, once its rows are settled. A split that was found but never made is not part of it."""
+        """The tree, once its rows are settled. A split that was found but not made is left out."""
         v = self.size
         nodes = Nodes(
             feature=np.zeros(v, np.int32),

@@ -1,4 +1,4 @@
-"""The rows of a growing tree on the CPU, each node's side by side: sent to the children of nodes that are split."""
+"""Row partition of a growing tree on the CPU: the rows of each node lie together and are sorted into its children."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ SORTED_PER_THREAD = 32_768  # below so many rows to sort a thread is not worth w
 EVERY_ROW = 1 << 40
 
 Stretch: TypeAlias = Callable[[int, int], object]
-"""(begin, end): some of the rows."""
+"""(begin, end): a range of the rows."""
 
 
 class RowsByNode:
-    """``rows`` (m,) int32 are the target's rows as the bins number them, in the order of the nodes that hold them.
+    """``rows`` (m,) int32: the target's rows, numbered as in the bins and ordered by node.
 
-    Of dense bins the columns may number them otherwise: if ``drawn`` is not empty, row k is drawn[k] there. Columns of
+    The columns of dense bins may have other row numbers: if ``drawn`` is not empty, row k is drawn[k] there. Columns of
     sparse bins are searched for a row, or read from ``laid_out`` (see ``layout.laid_out``).
     """
 
     def __init__(
         self, bins: Bins, layout: Layout, laid_out: Array | None, rows: NDArray[np.int32], drawn: NDArray[np.int32],
-        team: ThreadPool, workspace: Workspace | None,
+        pool: ThreadPool, workspace: Workspace | None,
     ) -> None:  # fmt: skip
-        """workspace: for what it takes to sort the rows; None if they are sorted elsewhere."""
+        """workspace: scratch memory to sort the rows; None if they are sorted elsewhere."""
         scratch = NO_INTS if workspace is None else workspace.array("scratch rows", rows.shape, rows.dtype)
         self.bins, self.rows, self.scratch = bins, rows, scratch
-        self.layout, self.team, self._laid_out, self._drawn = layout, team, laid_out, drawn
+        self.layout, self.team, self._laid_out, self._drawn = layout, pool, laid_out, drawn
         self._of_all = layout.n_bins_of_all, layout.kinds_of_all
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def columns(self) -> tuple[Array, ...]:
-        """What ``sort_stretches`` reads the split features' bins from."""
+        """Arguments of ``sort_stretches``: the arrays that hold the split features' bins."""
         bins = self.bins
         if isinstance(bins, DenseBins):
             return bins.columns, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, NO_BYTES, self._drawn
@@ -54,31 +54,31 @@ class RowsByNode:
         return NO_ROWS, bins.default, bins.column_start, bins.row, bins.column_bin, buffer, NO_INTS
 
     def held_by(self, tree: NodeTable, some: NDArray[np.int64]) -> int:
-        """How many rows these nodes hold. Who shares them with nobody need not know, and gets a number above it."""
+        """Number of rows of these nodes; ``EVERY_ROW``, an upper bound, if there is only one thread."""
         return EVERY_ROW if self.team.size == 1 else partition.rows_in(tree.node, np.ascontiguousarray(some))
 
     def split(
         self, tree: NodeTable, chosen: NDArray[np.int64], n_deeper: int, slots: NDArray[np.int64],
         rule: tuple[int, int, float, float],
     ) -> NDArray[np.int64]:  # fmt: skip
-        """Sort the rows of these nodes and make their children; answers the fresh pairs.
+        """Sort the rows of these nodes and make their children; return the new pairs.
 
-        n_deeper: how many of the nodes are above the last level; slots, rule: see ``partition.add_children``.
+        n_deeper: number of these nodes above the last level; slots, rule: see ``partition.add_children``.
         """
-        fresh = np.empty((len(chosen), 3), np.int64)
+        new_pairs = np.empty((len(chosen), 3), np.int64)
         parts = self.team.worth(self.held_by(tree, chosen), SORTED_PER_THREAD)
         if parts == 1 or n_deeper == 0:
             tree.size, pairs = partition.split_alone(
                 *self.columns(), chosen, tree.node, tree.left_set, *self._of_all, self.rows, self.scratch, tree.size,
-                slots, *rule, np.empty((1, len(chosen)), np.int64), fresh,
+                slots, *rule, np.empty((1, len(chosen)), np.int64), new_pairs,
             )  # fmt: skip
         else:
             counts = self.sort(tree, chosen)
-            tree.size, pairs = partition.add_children(chosen, tree.node, tree.size, slots, counts, *rule, fresh)
-        return fresh[:pairs]
+            tree.size, pairs = partition.add_children(chosen, tree.node, tree.size, slots, counts, *rule, new_pairs)
+        return new_pairs[:pairs]
 
     def sort(self, tree: NodeTable, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows of the chosen nodes in the order of their children; (threads, c) how many of each went left."""
+        """Sort the rows of the chosen nodes into their children; (threads, c) numbers of rows that went left."""
         total, node = partition.rows_in(tree.node, chosen), tree.node
         parts = self.team.worth(total, SORTED_PER_THREAD)
         counts = np.zeros((self.team.size, len(chosen)), np.int64)
@@ -100,7 +100,7 @@ class RowsByNode:
     def settle(self, tree: NodeTable, max_depth: int, *, wanted: bool = True) -> NDArray[np.int32]:
         """(m,) the leaf of every row, (0,) if it is not wanted.
 
-        The last level's children learn here how many rows they have.
+        Sets the number of rows of the last level's children.
         """
         node = tree.node[: tree.size]
         settled = tree.chosen[: partition.to_settle(node, tree.size, max_depth, tree.chosen)]
@@ -127,10 +127,10 @@ def rows_of_target(
     workspace: Workspace,
     by_rows: Callable[[int, Callable[[int, int], object]], None],
 ) -> tuple[Bins, NDArray[np.int32], NDArray[np.int32]]:
-    """The bins that a tree is grown from, the list of its rows in them, and where they lie in the columns.
+    """The bins that a tree is grown from, the list of its rows in them, and the rows' numbers in the columns.
 
-    Dense rows that were drawn are copied side by side, so that growing costs what they are. Sparse ones are found
-    through the list, since a copy would have to turn the columns round as well. by_rows: see ``Cpu._by_rows``.
+    Sampled dense rows are copied side by side, so the cost of growth is proportional to their number. Sampled sparse
+    rows are read through the list, since a copy would need new columns as well. by_rows: see ``Cpu._by_rows``.
     """
     if target.rows is None:
         return data.bins, count_up(workspace.array("rows", (data.n_rows,), np.int32)), NO_INTS

@@ -1,4 +1,4 @@
-"""List-wise losses on the CPU, threads by ranges of queries. The bits are those of ``reference.ranking``."""
+"""Ranking losses on the CPU: threads divide the queries. The bits are those of ``reference.ranking``."""
 
 from __future__ import annotations
 

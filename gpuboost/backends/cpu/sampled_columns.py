@@ -1,4 +1,4 @@
-"""Sparse columns of the drawn rows, where they are searched without histograms."""
+"""Sparse columns of the drawn rows, for the search without histograms."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gpuboost.kernels.sampling import sampled_columns as entries
 from gpuboost.types import Array
 
 
-def drawn_columns(columns: SortedColumns, rows: Array, n_rows: int, team: ThreadPool, room: Workspace) -> SortedColumns:
-    """The same columns with the entries of some rows only, which keep their numbers.
+def drawn_columns(columns: SortedColumns, rows: Array, n_rows: int, pool: ThreadPool, room: Workspace) -> SortedColumns:
+    """The columns with the entries of the drawn rows only, which keep their row numbers.
 
-    Without it every level would pass over all entries, whatever the rate, and guess wrongly which rows were drawn.
+    Otherwise every level would pass over all entries, at any sampling rate, and mispredict which rows were drawn.
     """
     drawn = np.zeros(n_rows, np.uint8)
     drawn[rows] = 1
     d = len(columns.default)
-    counts, bounds = np.empty(d, np.int64), even(columns.start, team.size)
+    counts, bounds = np.empty(d, np.int64), even(columns.start, pool.size)
     stored = columns.start, columns.row
-    team.run(lambda part: entries.count_drawn(*stored, drawn, bounds[part], bounds[part + 1], counts))
+    pool.run(lambda part: entries.count_drawn(*stored, drawn, bounds[part], bounds[part + 1], counts))
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     row = room.array("drawn entries", (int(start[-1]),), columns.row.dtype)
     by_bin = room.array("their bins", (int(start[-1]),), columns.bin.dtype)
@@ -30,5 +30,5 @@ def drawn_columns(columns: SortedColumns, rows: Array, n_rows: int, team: Thread
     def take(part: int) -> None:
         entries.take_drawn(*stored, *taken, bounds[part], bounds[part + 1], start, row, by_bin)
 
-    team.run(take)
+    pool.run(take)
     return SortedColumns(start, row, by_bin, columns.default)

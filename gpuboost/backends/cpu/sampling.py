@@ -1,4 +1,4 @@
-"""Rows drawn on the CPU: each thread passes over its own stretch, and the stretches are laid end to end."""
+"""Row sampling on the CPU: each thread draws from its own stretch of rows, and the results are concatenated."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ SMALL = 16_384  # rows below which waking another thread costs more than it save
 NO_MULTIPLICITY = np.empty(0, np.int32)
 
 Draw: TypeAlias = Callable[[int, int, Array, Array], tuple[int, int]]
-"""(start, stop, rows, inverse): the rows drawn from a stretch, and 1 / p; returns how many, and rows of p 0"""
+"""(start, stop, rows, inverse): write the rows drawn from a stretch and 1 / p; return their number, and that of p 0"""
 
 
-def uniform(probability: float, n_rows: int, key: Key, team: ThreadPool, workspace: Workspace) -> Sample:
-    """Rows that are all drawn with the same probability. See ``Backend.sample``."""
+def uniform(probability: float, n_rows: int, key: Key, pool: ThreadPool, workspace: Workspace) -> Sample:
+    """Sample of rows with equal probability. See ``Backend.sample``."""
     p = int(probability * 2.0**32) / 2.0**32  # the whole numbers below it are as many as the definition says
 
     def draw_stretch(start: int, stop: int, rows: Array, inverse: Array) -> tuple[int, int]:
         return philox.drawn_rows(start, stop, p, *key.words, rows), 0
 
-    rows, _, _ = _drawn(n_rows, draw_stretch, team, workspace)
+    rows, _, _ = _drawn(n_rows, draw_stretch, pool, workspace)
     return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))
 
 
 def draw(
-    gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None, team: ThreadPool,
+    gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None, pool: ThreadPool,
     workspace: Workspace,
 ) -> Sample:  # fmt: skip
-    """See the protocol. ``workspace`` is for what is forgotten once the rows are drawn."""
-    scores, counts = _scores(gradients, kappa, losses, team, workspace)
-    parameters = np.array(rule.solve(counts, ThreadedRowSums(scores, counts, team, workspace)), np.float64)
+    """See ``Backend.draw``. ``workspace`` is scratch memory."""
+    scores, counts = _scores(gradients, kappa, losses, pool, workspace)
+    parameters = np.array(rule.solve(counts, ThreadedRowSums(scores, counts, pool, workspace)), np.float64)
 
     def draw_stretch(start: int, stop: int, rows: Array, inverse: Array) -> tuple[int, int]:
         drawn, excluded = importance.draw(scores, start, stop, rule.kind, parameters, *key.words, rows, inverse)
         return drawn, excluded
 
-    return Sample(*_drawn(len(scores), draw_stretch, team, workspace))
+    return Sample(*_drawn(len(scores), draw_stretch, pool, workspace))
 
 
-def weigh(gradients: Gradients, sample: Sample, team: ThreadPool) -> Gradients:
+def weigh(gradients: Gradients, sample: Sample, pool: ThreadPool) -> Gradients:
     """The gradients of the drawn rows, times 1 / p. See ``Backend.weigh``."""
     if sample.rows is None:
         return gradients
@@ -63,20 +63,20 @@ def weigh(gradients: Gradients, sample: Sample, team: ThreadPool) -> Gradients:
         importance.weigh(gradients.g, rows, by, a, b, g)
         importance.weigh(gradients.h, rows, by, a, b, h)
 
-    _in_parts(len(rows), work, team)
+    _in_parts(len(rows), work, pool)
     return Gradients(g, h, None if m is None else m[rows])
 
 
 def _scores(
-    gradients: Gradients, kappa: float, losses: Array | None, team: ThreadPool, workspace: Workspace
+    gradients: Gradients, kappa: float, losses: Array | None, pool: ThreadPool, workspace: Workspace
 ) -> tuple[Array, Counts]:
-    """(n,) float32 scores, and how many there are of each size."""
+    """(n,) float32 scores, and their counts by bucket."""
     g, h = gradients.g, gradients.h
     m = NO_MULTIPLICITY if gradients.multiplicity is None else gradients.multiplicity
     scores = workspace.array("scores", g.shape[1:], np.float32)
     bits = scores.view(np.uint32)
     made_of = importance.CURVATURE if kappa == inf else importance.BOTH if kappa > 0.0 else importance.GRADIENT
-    bad, table = np.zeros(team.size, np.int64), np.zeros((team.size, 2, importance.BUCKETS), np.int64)
+    bad, table = np.zeros(pool.size, np.int64), np.zeros((pool.size, 2, importance.BUCKETS), np.int64)
 
     def work(part: int, begin: int, end: int) -> None:
         if losses is None:
@@ -85,19 +85,19 @@ def _scores(
             bad[part] = importance.clip(losses, m, begin, end, scores)
             importance.count(bits, begin, end, *table[part])
 
-    _in_parts(len(scores), work, team)
+    _in_parts(len(scores), work, pool)
     threshold.check(int(bad.sum()))
     return scores, Counts(*table.sum(axis=0))
 
 
-def _drawn(n: int, draw_stretch: Draw, team: ThreadPool, workspace: Workspace) -> tuple[Array, Array, int]:
-    """The rows that every part drew, in order, their 1 / p, and how many rows have p 0.
+def _drawn(n: int, draw_stretch: Draw, pool: ThreadPool, workspace: Workspace) -> tuple[Array, Array, int]:
+    """The rows drawn by all parts, in order, their 1 / p, and the number of rows of p 0.
 
     Parts begin where a block of random numbers does.
     """
     rows, inverse = workspace.array("drawn", (n,), np.int32), workspace.array("inverse", (n,), np.float32)
     blocks = -(-n // philox.NUMBERS)
-    parts = 1 if n < SMALL else team.size
+    parts = 1 if n < SMALL else pool.size
     bounds = [min(share(blocks, part, parts)[0] * philox.NUMBERS, n) for part in range(parts)] + [n]
     drawn, excluded = [0] * parts, [0] * parts
 
@@ -105,15 +105,15 @@ def _drawn(n: int, draw_stretch: Draw, team: ThreadPool, workspace: Workspace) -
         a, b = bounds[part], bounds[part + 1]
         drawn[part], excluded[part] = draw_stretch(a, b, rows[a:b], inverse[a:b])
 
-    team.run_parts(parts, work)
+    pool.run_parts(parts, work)
     stretches = [slice(bounds[part], bounds[part] + drawn[part]) for part in range(parts)]
     drawn_rows = np.concatenate([rows[stretch] for stretch in stretches])
     return drawn_rows, np.concatenate([inverse[stretch] for stretch in stretches]), sum(excluded)
 
 
-def _in_parts(n: int, work: Callable[[int, int, int], object], team: ThreadPool) -> None:
-    """work(part, begin, end) on stretches of the rows, at once if there are enough of them."""
-    if n < SMALL or team.size == 1:
+def _in_parts(n: int, work: Callable[[int, int, int], object], pool: ThreadPool) -> None:
+    """Call work(part, begin, end) on stretches of the rows, in parallel if there are enough of them."""
+    if n < SMALL or pool.size == 1:
         work(0, 0, n)
     else:
-        team.run(lambda part: work(part, *share(n, part, team.size)))
+        pool.run(lambda part: work(part, *share(n, part, pool.size)))

@@ -1,4 +1,4 @@
-"""A stump of so few values that one thread grows it, in one call: the stump of ``StumpGrower``, with less around it."""
+"""Stumps of small data, grown by one thread in one call: the stump of ``StumpGrower`` with less overhead."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ DENSE = (None,) * 7
 
 
 class SmallStumps:
-    """Whether stumps of some data are grown here. What that takes to know of the cuts is found once."""
+    """The test for data whose stumps are grown here. The facts about the cuts that it needs are computed once."""
 
     def __init__(self) -> None:
         self._last: tuple[Cuts, bool, int] | None = None
 
-    def suit(self, data: TrainingSet, candidates: Candidates, marks: IndicatorBitmaps | None, team: ThreadPool) -> bool:
-        """No more rows than narrow histograms hold, no categories, and too little to do to wake a second thread."""
+    def suit(self, data: TrainingSet, candidates: Candidates, marks: IndicatorBitmaps | None, pool: ThreadPool) -> bool:
+        """True for numeric data whose rows fit a narrow histogram, with too little work for a second thread."""
         n, t, last = data.n_rows, len(candidates.features), self._last
         if last is None or last[0] is not data.cuts:
             cells = int(data.cuts.n_bins.max(initial=0)) + 1
             last = self._last = data.cuts, bool(data.cuts.is_categorical.any()), cells
         plain = candidates.by_node is None and candidates.noise is None and not last[1]
-        if not plain or n > cpu_histograms.NARROW_ROWS or team.size == 1:
+        if not plain or n > cpu_histograms.NARROW_ROWS or pool.size == 1:
             return plain and n <= cpu_histograms.NARROW_ROWS
         if n >= 2 * cpu_stump.ROUTED_PER_THREAD or 2 * t * last[2] >= 2 * cpu_search.CELLS_PER_THREAD:
             return False
@@ -57,7 +57,7 @@ def grow_small_stump(
 ) -> Structure:
     """The finished tree, fitted to all rows.
 
-    ``scales``: of other outputs and rounds, which that of h is remembered by; see ``StumpGrower`` for the rest.
+    ``scales``: memo of the scales of h of earlier outputs and rounds; see ``StumpGrower`` for the other arguments.
     """
     n, gradients, (columns, *sparse, room) = data.n_rows, target.gradients, _bins(data, marks, laid_out, workspace)
     m, weight, known = scales.remembered(gradients)
@@ -88,7 +88,7 @@ def grow_small_stump(
 def _bins(
     data: TrainingSet, marks: IndicatorBitmaps | None, laid_out: Array | None, workspace: Workspace
 ) -> tuple[Any, ...]:
-    """Dense columns, what there is of sparse ones (seven arrays), and room for packed gradients."""
+    """Dense columns, the seven arrays of sparse columns (None if dense), and scratch memory for packed gradients."""
     bins, n = data.bins, data.n_rows
     if isinstance(bins, DenseBins):
         return bins.columns, *DENSE, workspace.array("packed", (n,), np.int64)

@@ -25,7 +25,7 @@ RouteRows = Callable[[Nodes, Bins, Cuts], Array]
 
 
 class CpuSmoothing(Penalised):
-    """For as many threads as the backend has. Several callers may use it at once."""
+    """``Smoothing`` with the backend's number of threads. Several callers may use it at once."""
 
     def __init__(self, pool: ThreadPool, in_parts: cpu_sums.Share, route: RouteRows) -> None:
         super().__init__(pool)
@@ -108,7 +108,7 @@ class CpuSmoothing(Penalised):
         return packed, units
 
     def _room(self, plan: SmoothingPlan | None) -> Workspace:
-        """One that no other caller is using: that of the last fit of this plan, if there is one."""
+        """Scratch memory that no other caller is using: that of the last fit of this plan, if it is free."""
         for i, (idle_plan, _) in enumerate(self._idle):
             if idle_plan is (plan or _NO_PLAN):
                 try:
@@ -121,7 +121,7 @@ class CpuSmoothing(Penalised):
         return Workspace()
 
     def _columns(self, grid: Grid, bins: Bins) -> tuple[Array, Array, Array, Array]:
-        """Bins and their cells of the first feature, and of the second, if there is one."""
+        """Bins of the first feature and of the second, if any, and the look-up table from bins to cells."""
         columns = self._by_column(bins)
         a = columns[grid.features[0]], grid.cells[0]
         return (*a, NO_BINS, NO_CELLS) if len(grid.features) == 1 else (*a, columns[grid.features[1]], grid.cells[1])

@@ -1,6 +1,6 @@
-"""The split search of a growing tree on the CPU: by features, a thread's each, over all fresh nodes.
+"""Split search of a growing tree on the CPU: threads divide the features, over all new nodes.
 
-Fresh pairs (p, 3) int64: a node whose histogram was summed, its sibling or -1, and their parent.
+New pairs (p, 3) int64: a node whose histogram was summed, its sibling or -1, and their parent.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
 
 
 class Search:
-    """What decides about splits. ``nodes`` and ``by_column`` find those of the fresh nodes.
+    """The rule that chooses splits. ``nodes`` and ``by_column`` find the splits of the new nodes.
 
-    ``plain``: whether ``best_cut`` will do for all nodes: small data need not wait for the kernel of the other cases.
+    ``plain``: ``best_cut`` suffices for all nodes, so small data need not wait for compilation of the general kernel.
     """
 
     def __init__(
         self, layout: Layout, cuts: Cuts, limits: Limits, candidates: Candidates, output: int,
-        units: NDArray[np.float64], rows_per_h: float, all_narrow: bool, team: ThreadPool,
+        units: NDArray[np.float64], rows_per_h: float, all_narrow: bool, pool: ThreadPool,
     ) -> None:  # fmt: skip
-        """units (2,): value of one unit of g and of h; rows_per_h: rows for each unit of h in the whole tree.
+        """units (2,): value of one unit of g and of h; rows_per_h: rows per unit of h in the whole tree.
 
-        all_narrow: whether every node's histogram is.
+        all_narrow: every node's histogram is narrow.
         """
         self.root = NO_CUTS if candidates.root is None else candidates.root
         self.by_node, self._node_key = candidates.by_node, candidates.node_key
         self.lots = candidates.lots(output)
-        self.units, self._layout, self._limits, self._team = units, layout, limits, team
+        self.units, self._layout, self._limits, self._team = units, layout, limits, pool
         self._bounds = None  # there are none without constraints
         if limits.directions is not None:
             self._bounds = Bounds(limits.directions, cuts, layout.features, limits, units)
@@ -55,58 +55,58 @@ class Search:
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
 
     def searchers(self, pairs: int) -> int:
-        """How many threads are to search so many fresh pairs."""
+        """Number of threads to search so many new pairs."""
         parts = self._team.worth(self._layout.n_cells * 2 * pairs, CELLS_PER_THREAD)
         return min(parts, len(self._layout.features))
 
     @property
     def independent(self) -> bool:
-        """Whether ``small_trees.grow`` will do: no node waits for others, or for random numbers."""
+        """True if ``small_trees.grow`` suffices: no split depends on other nodes or on random numbers."""
         return self.plain and self.by_node is None and self.lots is None and not self._limits.symmetric
 
-    def nodes(self, tree: NodeTable, histograms: Histograms, fresh: NDArray[np.int64]) -> None:
-        """A split for each fresh node: its own, or of a symmetric tree the one that all share."""
-        (self.shared if self._limits.symmetric else self.each)(tree, histograms, fresh)
+    def nodes(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
+        """Find the split of each new node, or the one split of a symmetric tree's level."""
+        (self.shared if self._limits.symmetric else self.each)(tree, histograms, new_pairs)
 
-    def each(self, tree: NodeTable, histograms: Histograms, fresh: NDArray[np.int64]) -> None:
-        """A split for each fresh node by itself."""
-        layout, t, parts = self._layout, len(self._layout.features), self.searchers(len(fresh))
-        by_node = NO_FEATURES if self.by_node is None else self._drawn_for(fresh[:, :2].ravel())
-        gains, found = np.zeros((2 * len(fresh), t)), np.empty((2 * len(fresh), t, 4), np.int64)
+    def each(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
+        """Find the split of each new node by itself."""
+        layout, t, parts = self._layout, len(self._layout.features), self.searchers(len(new_pairs))
+        by_node = NO_FEATURES if self.by_node is None else self._drawn_for(new_pairs[:, :2].ravel())
+        gains, found = np.zeros((2 * len(new_pairs), t)), np.empty((2 * len(new_pairs), t, 4), np.int64)
         kinds, general = layout.kinds if layout.some_categorical else None, None if self.plain else True
-        left_sets = np.empty((2 * len(fresh), 0 if kinds is None else t, 8), np.uint32)
+        left_sets = np.empty((2 * len(new_pairs), 0 if kinds is None else t, 8), np.uint32)
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
-        search_features = split.search if self._bounds is None else self._bounds.search_below(fresh, tree.node)
+        search_features = split.search if self._bounds is None else self._bounds.search_below(new_pairs, tree.node)
 
         def search(part: int) -> None:
             search_features(
-                histograms.of, histograms.counts, histograms.spare, histograms.shared, fresh, tree.node, layout.starts,
-                layout.n_bins, kinds, layout.defaults, self.units, self.rule, histograms.narrow_rows, bounds[part],
-                bounds[part + 1], general, self.root, by_node, gains, found, left_sets,
+                histograms.of, histograms.counts, histograms.spare, histograms.shared, new_pairs, tree.node,
+                layout.starts, layout.n_bins, kinds, layout.defaults, self.units, self.rule, histograms.narrow_rows,
+                bounds[part], bounds[part + 1], general, self.root, by_node, gains, found, left_sets,
             )  # fmt: skip
 
         self._team.run_parts(parts, search)
         if self.lots is not None:
-            self._draw_lots(gains, tree.node[fresh[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
+            self._draw_lots(gains, tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
         split.pick(
-            fresh, tree.node, tree.gain, tree.left_set, layout.features, layout.kinds, gains, found, left_sets,
+            new_pairs, tree.node, tree.gain, tree.left_set, layout.features, layout.kinds, gains, found, left_sets,
             histograms.slots,
         )  # fmt: skip
 
-    def shared(self, tree: NodeTable, histograms: Histograms, fresh: NDArray[np.int64]) -> None:
-        """The same for one split that all fresh nodes share."""
+    def shared(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
+        """Find the one split that all new nodes share."""
         layout, t = self._layout, len(self._layout.features)
-        level = np.empty(2 * len(fresh), np.int64)
-        level = level[: shared_split.level_of(fresh, tree.node, histograms.slots, level)]
+        level = np.empty(2 * len(new_pairs), np.int64)
+        level = level[: shared_split.level_of(new_pairs, tree.node, histograms.slots, level)]
         gains, found = np.zeros(t), np.empty((t, 3), np.int64)
         kinds = layout.kinds if layout.some_categorical else None
         left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
-        parts = self.searchers(len(fresh))
+        parts = self.searchers(len(new_pairs))
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
 
         def search(part: int) -> None:
             shared_split.search(
-                histograms.of, histograms.counts, histograms.spare, histograms.shared, fresh, level, tree.node,
+                histograms.of, histograms.counts, histograms.spare, histograms.shared, new_pairs, level, tree.node,
                 layout.starts, layout.n_bins, kinds, layout.defaults, self.units, self.rule, histograms.narrow_rows,
                 bounds[part], bounds[part + 1], gains, found, left_sets,
             )  # fmt: skip
@@ -130,11 +130,11 @@ class Search:
         stored: SortedColumns,
         rows: RowsByNode,
         packed: NDArray[np.int64],
-        fresh: NDArray[np.int64],
+        new_pairs: NDArray[np.int64],
     ) -> None:
-        """As ``each``, without histograms: every column is read once for all fresh nodes."""
+        """``each`` without histograms: every column is read once for all new nodes."""
         node, layout, size = tree.node, self._layout, self._team.size
-        lines = np.sort(fresh[:, :2].ravel())
+        lines = np.sort(new_pairs[:, :2].ravel())
         lines = lines[lines >= 0]
         lines = lines[node[lines, table.STATE] == table.FRESH]
         line_of_row = np.empty(rows.bins.shape[0], np.int32)
@@ -156,7 +156,7 @@ class Search:
         columns.pick(lines, node, tree.gain, layout.features, gains, found)
 
     def _drawn_for(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(nodes, t): the features that each of them may be split by; (0, 0) for all."""
+        """(nodes, t): the features drawn for each node; (0, 0) for all."""
         if self.by_node is None:
             return NO_FEATURES
         count, t = self.by_node[0], len(self._layout.features)
@@ -166,7 +166,7 @@ class Search:
         return may
 
     def _draw_lots(self, gains: Array, sums: Array) -> None:
-        """Of each line of gains, leave only the feature's that wins with noise; nothing without."""
+        """Keep in each line of gains only that of the feature that wins with noise; do nothing without noise."""
         if self.lots is not None:
             words = self.lots.key.words
             contest.keep_winners(gains, sums, self._layout.features, self.lots.deviation, TABLE, *words)

@@ -1,7 +1,7 @@
-"""A tree of one split on the CPU, where the root is all there is to search.
+"""A tree of one split on the CPU: only the root is searched.
 
-No list of rows, no table of nodes, no room for other histograms: of what a round with few candidates costs, that would
-be most. Dense columns are passed from end to end, of sparse ones the stored entries are.
+It needs no list of rows, no table of nodes and no further histograms, which would be most of the cost of a round with
+few candidates. Dense columns are read from end to end; of sparse columns, the stored entries.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ ALL_FEATURES = np.empty((0, 0), np.bool_)
 
 
 def suits(limits: Limits) -> bool:
-    """Whether trees of these limits are stumps as they are grown here."""
+    """True if trees of these limits are stumps that this module grows."""
     alone = limits.max_depth == 1 and limits.max_leaves > 1
     return alone and limits.min_samples_leaf == 1 and not limits.symmetric
 
 
 def by_columns(bins: Bins, marks: IndicatorBitmaps | None, candidates: Candidates) -> bool:
-    """Whether columns are passed and not rows: of dense bins, if few of the entries compete, or if marks pay."""
+    """True if histograms are summed by columns, not by rows: dense bins, few candidates, or columns with bitmaps."""
     if isinstance(bins, DenseBins) or marks is None:
         return True
     if len(candidates.features) == bins.shape[1]:
@@ -49,7 +49,7 @@ def by_columns(bins: Bins, marks: IndicatorBitmaps | None, candidates: Candidate
 
 
 class StumpGrower:
-    """A stump fitted to all rows. ``by_row``: the layout to sum sparse rows by, if not their columns."""
+    """A stump fitted to all rows. ``by_row``: the layout to sum sparse bins by rows; None to sum them by columns."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class StumpGrower:
         marks: IndicatorBitmaps | None,
         laid_out: Array | None,
         scales: tuple[float, float],
-        team: ThreadPool,
+        pool: ThreadPool,
         workspace: Workspace,
     ) -> None:
         gradients = target.gradients
         self._target, self._output, self._workspace = target, output, workspace
         self._data, self._laid_out, self._by_row, self._marks = data, laid_out, by_row, marks
-        self._limits, self._candidates, self._team = limits, candidates, team
+        self._limits, self._candidates, self._team = limits, candidates, pool
         self._units = 1.0 / scales[0], 1.0 / scales[1]
         m = cpu_sums.multiplicity_of(gradients)
         self._weight = int(m.sum()) if len(m) else data.n_rows
@@ -86,7 +86,7 @@ class StumpGrower:
         return Structure(self._nodes(), self._output, self._target.version, leaf_of_row, sums)
 
     def _sum_up(self) -> None:
-        """Turn gradients to integers, and sum what competes."""
+        """Convert gradients to integers and sum the candidates' histograms."""
         cuts, features, t = self._data.cuts, self._candidates.features, len(self._candidates.features)
         bins, self._starts, self._n_bins = self._data.bins, np.empty(t + 1, np.uint64), np.empty(t, np.int32)
         self._kinds, self._defaults = np.empty(t, np.uint8), np.empty(t, np.int64)
@@ -105,7 +105,7 @@ class StumpGrower:
             self._sum_columns(n_cells, bins, self._marks)
 
     def _sum_rows(self, n_cells: int, size: int, build: Callable[..., None]) -> None:
-        """By stretches of the rows, each of which has a histogram of its own at first."""
+        """Sum by stretches of the rows, each into its own histogram at first."""
         n, parts = self._data.n_rows, self._team.worth(size, CELLS_SUMMED_PER_THREAD)
         packed = self._workspace.array("packed", (parts, min(n, column_sums.TILE)), np.int64)
         sums = self._workspace.array("histogram", (parts, 2 * n_cells), np.int64)
@@ -121,7 +121,7 @@ class StumpGrower:
         self._add_up(totals)
 
     def _sum_columns(self, n_cells: int, bins: SparseBins, marks: IndicatorBitmaps) -> None:
-        """All rows are turned to integers first, since entries lie anywhere; then by stretches of the features."""
+        """Convert all rows to integers first, since entries may refer to any row; then sum by ranges of features."""
         n, features, t = self._data.n_rows, self._candidates.features, len(self._candidates.features)
         packed = self._workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
         parts = self._team.worth(n, ROUTED_PER_THREAD)
@@ -188,13 +188,13 @@ class StumpGrower:
             self._found = winner, feature, found[0, winner].tolist(), float(gains[0, winner]), left_set
 
     def _is_plain(self) -> bool:
-        """Whether ``split.search`` may take its short way."""
+        """True if ``best_cut`` suffices in ``split.search``."""
         limits = self._limits
         plain = self._narrow and self._candidates.root is None and not limits.signed
         return plain and limits.reg_lambda < MOST_RIDGE * self._units[1]
 
     def _drawn(self) -> NDArray[np.bool_]:
-        """(2, t): the features that the root may be split by; (0, 0) for all."""
+        """(2, t): the features drawn for the root; (0, 0) for all."""
         if self._candidates.by_node is None:
             return ALL_FEATURES
         t = len(self._candidates.features)
@@ -203,7 +203,7 @@ class StumpGrower:
         return may
 
     def _routed(self) -> NDArray[np.int32]:
-        """(n,) the leaf of every row. How many are in each is learned here."""
+        """(n,) the leaf of every row. Sets the number of rows in each leaf."""
         n = self._data.n_rows
         if self._found is None:
             return np.zeros(n, np.int32)
@@ -257,7 +257,7 @@ class StumpGrower:
         )
 
     def _sums(self, which: int) -> NDArray[np.float64]:
-        """Of g or of h, of every node."""
+        """Sums of g (``which`` 0) or of h (1) of every node."""
         total, unit = self._totals[which], self._units[which]
         if self._found is None:
             return np.array([total * unit])

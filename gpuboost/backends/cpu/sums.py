@@ -1,4 +1,4 @@
-"""Gradients as integers on the CPU, and their sums: by the team, with the bits of ``fixed_point_scale``."""
+"""Gradients as integers on the CPU, and their sums by a pool of threads, at the scales of ``fixed_point_scale``."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ NO_MULTIPLICITY = np.empty(0, np.int32)
 LINE = 8  # numbers in a cache line, one line for each thread
 
 Route = Callable[[Pairs, int, int, Array], None]
-"""(pairs, begin, end, sums): find the leaf of these rows, and add their pairs to its sums (``route_and_sum``)"""
+"""(pairs, begin, end, sums): find the leaves of these rows, and add their pairs to the sums (``route_and_sum``)"""
 
 Share = Callable[[int, Callable[[int, int, int], object]], None]
-"""(n, work): call work(part, begin, end) on stretches of n rows, at once if there are enough of them"""
+"""(n, work): call work(part, begin, end) on stretches of n rows, in parallel if there are enough of them"""
 
 
 def multiplicity_of(gradients: Gradients) -> Array:
-    """(n,) int32, or (0,) for all ones."""
+    """Multiplicities: (n,) int32, or (0,) for all ones."""
     return NO_MULTIPLICITY if gradients.multiplicity is None else gradients.multiplicity
 
 
 class Scales:
-    """``scales`` of gradients that come round by round. That of a curvature which stays the same is remembered."""
+    """``scales`` of every round's gradients. The scale of a constant curvature is kept."""
 
     def __init__(self) -> None:
         self._last: tuple[Array, dict[int, float]] | None = None
         self._last_weight: tuple[Array, int, int] | None = None
 
-    def of(self, gradients: Gradients, output: int, team: ThreadPool) -> tuple[float, float]:
+    def of(self, gradients: Gradients, output: int, pool: ThreadPool) -> tuple[float, float]:
         m, weight, known = self.remembered(gradients)
         if output not in known:
-            known[output] = _scale(gradients.h[output], m, float(weight), 32, team)
-        return _scale(gradients.g[output], m, float(weight), 31, team), known[output]
+            known[output] = _scale(gradients.h[output], m, float(weight), 32, pool)
+        return _scale(gradients.g[output], m, float(weight), 31, pool), known[output]
 
     def remembered(self, gradients: Gradients) -> tuple[Array, int, dict[int, float]]:
-        """Multiplicities ((0,) for all ones), their sum, and the scales of h that are known, for the caller to add to.
+        """Multiplicities ((0,) for all ones), their sum, and the known scales of h, which the caller adds to.
 
-        The rows' multiplicities are those of the data, or of nobody: one array, which stays as it is.
+        The multiplicities are the training data's one array, which does not change, or None.
         """
         m, h, n = gradients.multiplicity, gradients.h, gradients.g.shape[1]
         rows, last = self._last_weight, self._last
@@ -58,12 +58,12 @@ class Scales:
         return multiplicity_of(gradients), rows[2], last[1]
 
 
-def scales(gradients: Gradients, output: int, team: ThreadPool) -> tuple[float, float]:
+def scales(gradients: Gradients, output: int, pool: ThreadPool) -> tuple[float, float]:
     """Scales of g and of h. Blocks are summed in order, so the result does not depend on the threads."""
-    return Scales().of(gradients, output, team)
+    return Scales().of(gradients, output, pool)
 
 
-def _scale(values: Array, m: Array, weight: float, bits: int, team: ThreadPool) -> float:
+def _scale(values: Array, m: Array, weight: float, bits: int, pool: ThreadPool) -> float:
     blocks = max(-(-len(values) // fixed_point.BLOCK), 1)
     if blocks == 1:
         found = float(fixed_point.scale(values, m, weight, bits))
@@ -71,10 +71,10 @@ def _scale(values: Array, m: Array, weight: float, bits: int, team: ThreadPool) 
             raise InputError(NOT_FINITE)
         return found
     out = np.zeros((blocks, 3))
-    if team.size == 1:
+    if pool.size == 1:
         fixed_point.extents(values, m, 0, blocks, out)
     else:
-        team.run(lambda part: fixed_point.extents(values, m, *share(blocks, part, team.size), out))
+        pool.run(lambda part: fixed_point.extents(values, m, *share(blocks, part, pool.size), out))
     total, tops, most = 0.0, [], []
     for top, of_block, times in out.tolist():
         total += of_block
@@ -84,13 +84,13 @@ def _scale(values: Array, m: Array, weight: float, bits: int, team: ThreadPool) 
 
 
 def pack(
-    gradients: Gradients, output: int, team: ThreadPool, in_parts: Share, workspace: Workspace
+    gradients: Gradients, output: int, pool: ThreadPool, in_parts: Share, workspace: Workspace
 ) -> tuple[Array, tuple[int, int], tuple[float, float]]:
     """(m,) packed integers, their sums, and the value of one unit of g and of h."""
     g, h, m = gradients.g[output], gradients.h[output], multiplicity_of(gradients)
-    found = scales(gradients, output, team)
+    found = scales(gradients, output, pool)
     packed = workspace.array("packed", g.shape, np.int64)
-    totals = np.zeros((team.size, LINE), np.int64)
+    totals = np.zeros((pool.size, LINE), np.int64)
     in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *found, a, b, packed, totals[part]))
     sums = totals.tolist()
     both = sum(part[0] for part in sums), sum(part[1] for part in sums)
@@ -98,16 +98,16 @@ def pack(
 
 
 def leaf_sums(
-    gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: ThreadPool, in_parts: Share,
+    gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, pool: ThreadPool, in_parts: Share,
     route: Route | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """(v,) exact G and H of each leaf, over all rows: ``leaf_integers`` times the value of their units."""
-    total, units = leaf_integers(gradients, output, leaf_of_row, n_nodes, team, in_parts, route)
+    total, units = leaf_integers(gradients, output, leaf_of_row, n_nodes, pool, in_parts, route)
     return total[:, 0] * units[0], total[:, 1] * units[1]
 
 
 def leaf_integers(
-    gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, team: ThreadPool, in_parts: Share,
+    gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, pool: ThreadPool, in_parts: Share,
     route: Route | None = None,
 ) -> tuple[Array, tuple[float, float]]:  # fmt: skip
     """(v, 2) int64 sums of g and h in each leaf, over all rows, and the value of one unit of each.
@@ -115,8 +115,8 @@ def leaf_integers(
     ``route``, if given, writes ``leaf_of_row`` too.
     """
     g, h, m = gradients.g[output], gradients.h[output], multiplicity_of(gradients)
-    found = scales(gradients, output, team)
-    pairs, sums = (g, h, m, *found), np.zeros((team.size, n_nodes, 2), np.int64)
+    found = scales(gradients, output, pool)
+    pairs, sums = (g, h, m, *found), np.zeros((pool.size, n_nodes, 2), np.int64)
 
     def work(part: int, begin: int, end: int) -> None:
         if route is None:
@@ -128,8 +128,8 @@ def leaf_integers(
     return sums.sum(axis=0), (1.0 / found[0], 1.0 / found[1])
 
 
-def leaf_counts(leaf_of_row: Array, n_nodes: int, team: ThreadPool, in_parts: Share) -> Array:
+def leaf_counts(leaf_of_row: Array, n_nodes: int, pool: ThreadPool, in_parts: Share) -> Array:
     """(v,) int64 rows in each leaf."""
-    counts = np.zeros((team.size, n_nodes), np.int64)
+    counts = np.zeros((pool.size, n_nodes), np.int64)
     in_parts(len(leaf_of_row), lambda part, a, b: fixed_point.count_leaves(leaf_of_row, a, b, counts[part]))
     return counts.sum(axis=0)

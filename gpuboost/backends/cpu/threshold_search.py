@@ -1,4 +1,4 @@
-"""Sums over rows by which the threshold of a draw is found on the CPU."""
+"""Sums over rows on the CPU, from which the sampling threshold is computed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NO_BUCKET = BUCKETS  # one that no score is in
 
 @dataclass(slots=True)
 class ThreadedRowSums:
-    """``threshold.RowSums`` of (n,) float32 scores, shared out to threads.
+    """``threshold.RowSums`` of (n,) float32 scores, divided among threads.
 
-    For Newton's sums only the rows of two buckets have to be looked at: a bucket that neither threshold falls into has
-    all of its rows on one side, and its sum of significands is that of its scores. One pass finds these rows, for as
-    long as Newton's steps stay in the same buckets.
+    Newton's sums need only the rows of two buckets: a bucket that contains neither threshold has all of its rows on one
+    side, and its sum of scores follows from its sum of significands. One pass finds these rows, as long as Newton's
+    steps stay in the same buckets.
     """
 
     scores: Array
@@ -65,7 +65,7 @@ class ThreadedRowSums:
         return [share(n, part, parts) for part in range(parts)]
 
     def _gather(self, upper: int, lower: int) -> None:
-        """Fill ``_near`` with the scores of these two buckets, unless it holds them."""
+        """Fill ``_near`` with the scores of these two buckets, unless it already holds them."""
         if self._buckets == (upper, lower):
             return
         near = self._near = self.workspace.array("scores near the threshold", self.scores.shape, np.float32)
@@ -99,6 +99,6 @@ class ThreadedRowSums:
 
 
 def _bucket(x: float) -> int:
-    """Bucket of a positive number: higher buckets hold larger scores only, lower ones smaller scores."""
+    """Bucket of a positive number. Buckets are in the order of scores."""
     significand, exponent = frexp(x)
     return min(max((exponent + 126) * 8 + int(significand * 16.0) - 8, 0), BUCKETS - 1)

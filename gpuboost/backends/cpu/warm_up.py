@@ -36,7 +36,7 @@ _RUN = (
 
 
 class Helper:
-    """The helper process, if there is one: ``start`` it when the data are seen, ``meet`` it before the first tree."""
+    """The helper process, if any: ``start`` it with the first data, ``meet`` it before the first tree."""
 
     def __init__(self) -> None:
         self._lock, self._asked = threading.Lock(), set[tuple[str, str]]()
@@ -46,7 +46,7 @@ class Helper:
     def start(self, n_rows: int, threads: int, *, categorical: bool) -> None:
         """Start the compilation of kernels that are not in the disk cache. No helper is started for one thread.
 
-        categorical: whether some of the features are.
+        categorical: some features are categorical.
         """
         wanted = "large" if n_rows > NARROW_ROWS else "small", "categorical" if categorical else "numeric"
         if threads == 1 or wanted in self._asked:
@@ -94,7 +94,7 @@ class Helper:
 
 
 HELPER = Helper()
-"""That of this process."""
+"""The helper of this process."""
 
 
 @cache

@@ -36,7 +36,7 @@ class DummyTree:
     """
 
     def __init__(self, *, large: bool, categorical: bool) -> None:
-        """large: more rows than ``small_trees.grow`` is for; categorical: whether a feature is."""
+        """large: more rows than ``small_trees.grow`` is for; categorical: a feature is categorical."""
         n, self._pool, self._workspace = BLOCK + 1 if large else 256, ThreadPool(1), Workspace()
         self._large, self._limits = large, Limits(max_leaves=8)
         columns = np.tile(np.arange(n) % BINS, (D, 1)).astype(np.uint8)
@@ -50,7 +50,7 @@ class DummyTree:
         units = np.ones(2)
         self._search = Search(layout, cuts, self._limits, candidates, 0, units, 1.0, n <= NARROW_ROWS, self._pool)
         self._tree = NodeTable(self._limits, n)
-        self._fresh = self._tree.sow(n, (0, n), can_split=True)
+        self._new_pairs = self._tree.sow(n, (0, n), can_split=True)
         max_nodes, packed = len(self._tree.node), np.ones(n, np.int64)
         self._histograms = Histograms(self._rows, packed, self._limits, max_nodes, NARROW_ROWS, self._workspace)
         self._histograms.of[:] = 0
@@ -67,11 +67,11 @@ class DummyTree:
 
     def sum(self) -> None:
         """Histograms."""
-        self._histograms.build(self._tree, self._fresh)
+        self._histograms.build(self._tree, self._new_pairs)
 
     def search(self) -> None:
         """The best split of every node."""
-        self._search.each(self._tree, self._histograms, self._fresh)
+        self._search.each(self._tree, self._histograms, self._new_pairs)
 
     def split(self) -> None:
         """Children and their rows, for an empty list of nodes."""
@@ -91,4 +91,4 @@ class DummyTree:
     def levels(self) -> None:
         """The levels of a small tree, in one call."""
         if not self._large:
-            Levels(self._tree, self._rows, self._histograms, self._search, self._limits, 0).grow(self._fresh)
+            Levels(self._tree, self._rows, self._histograms, self._search, self._limits, 0).grow(self._new_pairs)

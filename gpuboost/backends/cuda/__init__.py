@@ -1,1 +1,1 @@
-"""The GPU. Nothing here imports cupy before a device is asked for; only ``runtime`` talks to it."""
+"""The CUDA backend. CuPy is imported when a device is first requested; ``device.runtime`` is its only user."""

@@ -25,10 +25,10 @@ STATIC_BYTES = 512  # at least what these kernels have of shared memory besides
 
 
 class Arena:
-    """The memory that trees are grown in.
+    """Device memory for growing trees.
 
     ``nodes[output]`` (most_nodes,) NODE, as bytes, and ``leaf_of_row[output]`` (n,) int32 hold the last tree of each
-    output; ``array`` is scratch that all outputs share: see ``Plan.sizes``.
+    output; ``array`` is scratch memory that all outputs share: see ``Plan.sizes``.
     """
 
     def __init__(
@@ -113,29 +113,29 @@ class Arena:
 
     @property
     def n_candidates(self) -> int:
-        """Features that compete."""
+        """Number of candidate features."""
         return len(self._features)
 
     @property
     def sums(self) -> Array:
-        """Of the lines' stretches; of shards, of the lines, over all of them."""
+        """Histogram sums: by stretches of the lines, or by lines over all shards."""
         return self.array["partials"] if self.shared_tree is None else self.shared_tree.sums
 
     @property
     def here(self) -> dict[str, Array]:
-        """Arguments of kernels that choose splits: the rows of nodes on this GPU, where rows are shared out."""
+        """Further arguments of the kernels that choose splits, if the rows are sharded."""
         return {} if self.shared_tree is None else {"here": self.shared_tree.here}
 
     @cached_property
     def tried(self) -> Array:
-        """(2 * most_slots,) NODE, as bytes: the nodes of leaf-wise growth, of which not all become part of the tree."""
+        """(2 * most_slots,) NODE, as bytes: the nodes of leaf-wise growth, including speculative ones."""
         return empty_records(self.runtime, 2 * self.plan.most_slots, NODE)
 
     def compete(self, features: NDArray[np.int32], root: NDArray[np.uint32] | None = None) -> None:
         """Queue the upload of the candidate features, increasing, if they are not those on the device already.
 
-        ``root`` (t, 8): the cuts by which the root may be split; the arena must have been made for such. Not for use in
-        a capture: where features change from round to round, call it before the graph is launched.
+        ``root`` (t, 8): the cuts by which the root may be split; the arena must be made for them. Not for use in a
+        capture: if features change from round to round, call it before the graph is launched.
         """
         cuts = NO_CUTS if root is None else root
         if np.array_equal(features, self._features) and np.array_equal(cuts, self._root):
@@ -156,9 +156,9 @@ class Arena:
 def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: Plan) -> NDArray[np.int32]:
     """(4 + 2d + 2 tiles,) int32.
 
-    How many features and tiles, the width of a tile, and 0; the features; where the cells of each begin in a histogram,
-    in units of ``cells``; the tiles that hold them; the cells that each of those uses and, from bit 16 on, which of its
-    words of 4 features do: always the first, as sums of rows are made of it.
+    Numbers of features and of tiles, the width of a tile, and 0; the features; the first cell of each in a histogram,
+    in units of ``cells``; their tiles; the number of used cells of each tile and, from bit 16 on, its used words of 4
+    features: always the first, since sums of rows are computed from it.
     """
     d, width = plan.d, plan.width
     tiles, tile_of = np.unique(features // width, return_inverse=True)

@@ -1,12 +1,12 @@
 """The CUDA backend: the verbs of ``Backend`` on one GPU, with the bits of ``Reference``.
 
-Each verb hands its arguments to the module of this folder that does the work: ``target``, ``lists``, ``importance`` and
-``control`` before a tree, ``grower`` and ``random_shape`` for its shape, ``leaves`` and ``line_search`` after it,
+Each verb passes its arguments to the module of this folder that does the work: ``target``, ``ranking``, ``importance``
+and ``control`` before a tree, ``grower`` and ``random_shape`` for its shape, ``leaves`` and ``line_search`` after it,
 ``predict`` and ``components``. Most of these are recorded: a training's round is launched verb by verb at first and
 later replayed as one graph (``device.round``).
 
-Arrays stay on the device. What the loop passes from verb to verb are handles of them: ``DeviceGradients``,
-``DeviceSample``, ``DeviceStructure``, ``LeafOfRow``, ``DeviceTree``. A handle is valid until its verb's next round.
+Arrays stay on the device. The loop passes handles of them from verb to verb: ``DeviceGradients``, ``DeviceSample``,
+``DeviceStructure``, ``LeafOfRow``, ``DeviceTree``. A handle is valid until its verb's next round.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ from gpuboost.types import (
 
 
 class Cuda:
-    """One GPU, or what a test puts in its place. With a ``share``, one of several that train together.
+    """One GPU, or a test's replacement. With a ``share``, one of several GPUs that train together.
 
-    ``threads``: of the host, for the equations of components. ``copies``: what arrays of the host have on the device
-    already, for one of several streams there.
+    ``threads``: threads of the host, for the equations of components. ``copies``: existing device copies of host
+    arrays, for one of several streams of a device.
     """
 
     offers = Capabilities(worker_streams=True)
@@ -121,7 +121,7 @@ class Cuda:
     # workers beside it
 
     def slots(self) -> Callable[[], CudaSlot]:
-        """A function that makes a place for one more worker of a training (``backends.workers``)."""
+        """A function that makes a slot for one more worker of a training (``backends.workers``)."""
         server, numbers = self._side(), count()
         return lambda: CudaSlot(server, Cuda(self._runtime.beside(), copies=self._resident.copies)._side(), numbers)
 
@@ -252,7 +252,7 @@ class Cuda:
         return total / self._resident.total(weight)
 
     def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
-        """The sum of which ``loss_value`` is the mean; with a share, over the rows of all GPUs."""
+        """The weighted sum of the loss; with a share, over the rows of all GPUs."""
         return self._targets.loss_total(loss, self._resident.array(scores, np.float64), y, weight)
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
@@ -274,11 +274,11 @@ class Cuda:
         return self._as_given(self._predictor.leaves(collected(ensemble), x), x)
 
     def smoothing(self) -> Smoothing:
-        """The verbs for components: for functions of bins; lines in leaves are refused."""
+        """The verbs for components that are functions of bins. Lines in leaves are not supported."""
         return self._smoothing
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        """On the host, by its own kernels."""
+        """See ``Predictor.contributions``. Computed on the host, by the CPU's kernels."""
         adopted, explainer = self._runtime.adopt(x), Explainer.of(collected(ensemble))
         host = x if adopted is None else self._runtime.download(adopted)
         out = np.empty((host.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
@@ -290,7 +290,7 @@ class Cuda:
     def _drawn(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, stream: Key
     ) -> Structure:
-        """A tree of random shape."""
+        """Draw a tree of random shape."""
         gradients, features = self._targets.given(target.gradients), self._shapes.features(data.cuts, candidates)
         grown = self._random_shape(gradients, features, data.cuts, limits, output, self._shapes.key(stream))
         return cast(Structure, DeviceStructure(grown, target.version))
@@ -329,7 +329,7 @@ class Cuda:
         return None if self._share is None else self._share.rows
 
     def _leaf_array(self, leaf_of_row: Array) -> Array:
-        """On the device: of a handle, or of what a test gives."""
+        """The device array of a handle, or of an array that a test passes."""
         if isinstance(leaf_of_row, LeafOfRow):
             return leaf_of_row.leaf_of_row
         return self._resident.array(leaf_of_row, np.int32)
@@ -354,5 +354,5 @@ class Cuda:
         return copy
 
     def _as_given(self, found: Array, x: Any) -> Array:
-        """On the device for a question that came from there, else on the host."""
+        """The result on the device if x came from there, else on the host."""
         return found if self._runtime.adopt(x) is not None else self._runtime.download(found)

@@ -1,4 +1,4 @@
-"""Bins on a device: made there from raw values, or laid out from a host's."""
+"""Bins on a device: computed there from raw values, or laid out from a host's bins."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ CHUNK_BYTES = 64 << 20  # of raw values that are on the device at once, if they 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceBins:
-    """The bin of every value, twice, as the kernels of a device want them; pad bytes are 0."""
+    """The bin of every value in two layouts, for the device's kernels; pad bytes are 0."""
 
-    rows: Array  # (tiles, n, width) uint8: for histograms, and for whoever walks a tree
+    rows: Array  # (tiles, n, width) uint8: for histograms and for prediction
     columns: Array  # (d, n) uint8: for routing; one byte where bins are only for walking trees
     n: int
     d: int
@@ -52,7 +52,7 @@ def bytes_of_bins(n: int, d: int) -> int:
 
 
 class Binner:
-    """Raw values to bins. One for a device."""
+    """Binning of raw values, once per device."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -60,7 +60,10 @@ class Binner:
         self._kernels = Kernels(runtime, "common/common.cuh", "binning/binning.cu")
 
     def quantise(self, x: Any, cuts: Cuts, by_column: bool = True) -> DeviceBins:
-        """See the verb. x: on the host, sparse on the host, or an array of this device. by_column: for routing too."""
+        """See ``Trainer.quantise``. x: dense or sparse on the host, or an array of this device.
+
+        by_column: also make the columns, for routing.
+        """
         if hasattr(x, "tocsr"):
             return self._from_sparse(x, cuts)
         bins = self._room(x.shape[0], cuts.n_features, by_column)
@@ -77,13 +80,13 @@ class Binner:
         return bins
 
     def lay_out(self, bins: Bins) -> DeviceBins:
-        """Bins of the host on the device."""
+        """Copy bins of the host to the device."""
         if isinstance(bins, DeviceBins):
             return bins
         return self._lay_rows(bins) if isinstance(bins, DenseBins) else self._lay_entries(bins)
 
     def _room(self, n: int, d: int, by_column: bool = True) -> DeviceBins:
-        """Bins of any content. Raises DeviceError, with the numbers, if they do not fit."""
+        """Uninitialised bins. Raises DeviceError, with the sizes, if they do not fit."""
         self._check_room(n, d)
         width = tile_width(d)
         tiles = -(-d // width)
@@ -143,7 +146,7 @@ class Binner:
         return bins
 
     def _from_sparse(self, x: Any, cuts: Cuts) -> DeviceBins:
-        """Entries are binned by the host, which reads each once; the device lays them out densely."""
+        """Bin the entries on the host, which reads each once; lay them out densely on the device."""
         self._check_room(x.shape[0], cuts.n_features)
         csr = x.tocsr()
         if not csr.has_canonical_format:
@@ -163,7 +166,7 @@ class Binner:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """The cuts as the kernel wants them."""
+    """The cuts in the kernel's layout."""
 
     entries: Array  # (tiles, 256, width) float64
     places: Array  # (tiles, 256, width) uint8

@@ -1,8 +1,8 @@
-"""Components on a device: rows are summed by cell there, and functions of cells added to scores.
+"""Components on a device: it sums rows by cell and adds functions of cells to scores.
 
-What is between the two, equations of the size of a basis, is the host's (``backends.host.penalised_least_squares``):
-the sums of a round are a few hundred kilobytes at most, the systems are banded and go from row to row, and which of
-them wins is for the host to say anyway. So a round waits for the device once an output, and is launched verb by verb.
+The host solves the equations, which have the size of a basis (``backends.host.penalised_least_squares``): the sums of a
+round are a few hundred kilobytes at most, the systems are banded and sequential, and the host chooses the best space
+anyway. So a round waits for the device once per output, and is launched verb by verb.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Measured = Callable[[Gradients], DeviceGradients]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grids:
-    """Some grids as ``cell_sums`` wants them, one after the other. What it reads is in ``_Buffers.asked``."""
+    """Grids in the layout of ``cell_sums``, one after the other. Its input is in ``_Buffers.asked``."""
 
     numbers: tuple[int, ...]  # which they are
     cells: int  # of all of them
@@ -52,7 +52,7 @@ class _Grids:
 
 @dataclass(slots=True, eq=False)
 class _Buffers:
-    """Device memory for the fits of one plan, and the host memory that its sums are copied to."""
+    """Device memory for the fits of one plan, and host memory for its sums."""
 
     plan: SmoothingPlan
     number: dict[Grid, int]
@@ -67,7 +67,8 @@ class _Buffers:
 
 
 class CudaSmoothing(Penalised):
-    """One caller at a time. ``measured``: gradients on the device, with their scales; ``pool``: threads of the host."""
+    """``Smoothing`` on a device, for one caller at a time. ``measured``: gradients on the device, with their scales;
+    ``pool``: threads of the host."""
 
     def __init__(
         self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured, pool: ThreadPool
@@ -103,7 +104,7 @@ class CudaSmoothing(Penalised):
         self.add_all(scores, ((grid, steps),), bins)
 
     def add_all(self, scores: Array, tables: Tables, bins: Bins) -> None:
-        """One launch for all tables, and one copy to the device."""
+        """Add all tables in one launch, after one copy to the device."""
         if not tables:
             return
         own, grids = self._resident.bins(bins), [grid for grid, _ in tables]
@@ -120,7 +121,7 @@ class CudaSmoothing(Penalised):
         )  # fmt: skip
 
     def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
-        """A copy, as the next tree is grown in the same memory. Waits for it."""
+        """A copy, since the next tree is grown in the same memory. Waits for the device."""
         given: Any = structure
         held, nodes, state = self._settled(given.grown, own_sums)
         head = as_records(state, STATE)[0]
@@ -146,7 +147,7 @@ class CudaSmoothing(Penalised):
     def _sums(
         self, room: _Buffers, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
     ) -> tuple[Array, tuple[float, float]]:
-        """(cells of the plan, 2) int64, of which those of the wanted grids are written; and the units of g and h."""
+        """(cells of the plan, 2) int64 sums, written for the wanted grids only; and the units of g and h."""
         self._land(room, wanted, gradients, rows, output, bins)
         return self._expanded(room, wanted)
 
@@ -154,7 +155,7 @@ class CudaSmoothing(Penalised):
     def _land(
         self, room: _Buffers, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
     ) -> None:
-        """Bring the sums to the host: it waits for the device, so the round that this is a part of is not replayed."""
+        """Copy the sums to the host. This waits for the device, so its round is not replayed."""
         given, own = self._measured(gradients), self._resident.bins(bins)
         if room.wanted is None or room.wanted.numbers != wanted:
             room.wanted = self._ask(room, wanted)
@@ -213,7 +214,7 @@ class CudaSmoothing(Penalised):
         return _Buffers(plan, number, _first_tables(plan.grids), tables, sums, landed, asked, sent, None, Workspace())
 
     def _ask(self, room: _Buffers, wanted: tuple[int, ...]) -> _Grids:
-        """Queue what is known of the wanted grids; what was sent for others is there, since their sums were awaited."""
+        """Queue the upload of the wanted grids. Earlier uploads are complete, since their sums were awaited."""
         records = _records(room.plan.grids, wanted, room.first_table)
         batches, near = _batches(records[:, 3])
         size = records.size + len(batches)
@@ -229,7 +230,7 @@ class CudaSmoothing(Penalised):
 
 
 def _first_tables(grids: Sequence[Grid]) -> list[int]:
-    """The number of the first table of each grid, among those of all of them."""
+    """The number of the first table of each grid, among the tables of all grids."""
     return [0, *accumulate(len(grid.features) for grid in grids)][:-1]
 
 
@@ -250,7 +251,7 @@ def _records(grids: Sequence[Grid], wanted: Sequence[int], first_table: list[int
 
 
 def _batches(begins: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
-    """First grids of the batches that a block adds up at once, and the most cells that a batch has in shared memory."""
+    """First grids of the batches that a block sums at once, and the largest number of cells of a batch."""
     starts, near = [0], 0
     for i in range(1, len(begins)):
         together = int(begins[i] - begins[starts[-1]])

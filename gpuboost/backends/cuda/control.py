@@ -1,4 +1,4 @@
-"""Control variates on a device: gradients beside those of an earlier round, which are kept there."""
+"""Control variates on a device, with the gradients of an earlier round, which it keeps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Control:
 
     @recorded_verb()
     def keep(self, gradients: DeviceGradients, rounds: int) -> DeviceGradients:
-        """Keep g and its scales for so many rounds. The result holds them in the round that comes so much later.
+        """Keep g and its scales. The result holds them in the round that is ``rounds`` later.
 
         Curvature is not kept. Outside of rounds the result is a copy of g.
         """
@@ -81,7 +81,7 @@ class Control:
         leaves: tuple[Array, ...],
         capacity: int,
     ) -> DeviceGradients:
-        """See the verb ``leaf_control``; ``capacity``: the most nodes that a tree has."""
+        """See the verb ``leaf_control``; ``capacity``: maximum number of nodes of a tree."""
         (k, n), times = gradients.g.shape, gradients.multiplicity
         drawn = sample if isinstance(sample, DeviceSample) else None
         room = n if drawn is None else drawn.room
@@ -118,7 +118,7 @@ class Control:
         )  # fmt: skip
 
     def _chances(self, sample: Sample) -> dict[str, Any]:
-        """Arguments of a sample as bits: masks, scores, threshold; 1 / p where it is one number; what there is."""
+        """Arguments of a sample as bits: masks, scores, threshold; 1 / p if it is one number; flags of both."""
         nothing = self._resident.nothing
         no_scores = {"scores": nothing.view(np.uint32), "threshold": self._no_threshold, "has_scores": False}
         if not isinstance(sample, DeviceSample):
@@ -129,7 +129,7 @@ class Control:
         return {**drawn, "scores": sample.scores, "threshold": sample.threshold, "has_scores": True}
 
     def _rows(self, sample: DeviceSample | None) -> dict[str, Any]:
-        """Arguments of a sample as a list: rows, how many; 1 / p where it is one number, else of each."""
+        """Arguments of a sample as a list: rows, their number; 1 / p as one number or per row."""
         no_times, no_each = self._resident.no_times, self._resident.nothing.view(np.float32)
         if sample is None:
             return {"rows": no_times, "m": no_times, "drawn": False, "by": 1.0, "each": no_each, "has_each": False}

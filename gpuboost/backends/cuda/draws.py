@@ -23,7 +23,7 @@ DRAW = np.dtype([("rows", np.int32), ("excluded", np.int32), ("largest", np.floa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawLog:
-    """A ring of DRAW, and how many were written."""
+    """A ring of DRAW, and the number of records written."""
 
     places: int
     ring: Array  # (places, 16) uint8

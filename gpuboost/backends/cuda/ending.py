@@ -1,4 +1,4 @@
-"""The end of a tree in one launch: its last level, what its leaves are worth, and the step that the scores take."""
+"""The end of a tree in one launch: its last level, its leaf values, and the update of the scores."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ NEAR_NODES = 1024  # as in partition.cu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ending:
-    """A last level that waits for the verbs to come. Where they are others than hoped for, it is launched by itself."""
+    """A postponed last level, fused with the next verbs if they allow it; otherwise it is launched by itself."""
 
     tree: TreeOnDevice
-    values: Array | None = None  # (v,) float64, where leaf values are asked for
-    record: dict[str, Any] = field(default_factory=dict)  # the kernels' arguments that say where the tree is recorded
+    values: Array | None = None  # (v,) float64, for leaf values
+    record: dict[str, Any] = field(default_factory=dict)  # the kernels' arguments for the tree's record
     worth: Callable[[], None] | None = None  # launches what computes and records the values by themselves
 
     def fits(self, capacity: int, limits: Limits) -> bool:
-        """Whether one launch can do for a tree of so many nodes, whose values are made by these limits."""
+        """True if one launch suffices for a tree of at most ``capacity`` nodes with leaf values by these limits."""
         own = self.tree.limits
         return capacity <= NEAR_NODES and (limits.reg_lambda, limits.signed) == (own.reg_lambda, own.signed)
 
     def launch(self) -> None:
-        """One after the other."""
+        """Launch the last level, then the values."""
         self.tree.route_last()
         if self.worth is not None:
             self.worth()
 
     def add(self, scores: Array, factor: Array) -> None:
-        """The same in one launch, and scores (n,) += factor * value of the leaf."""
+        """Launch both at once, with scores (n,) += factor * value of the leaf."""
         assert self.values is not None
         self.tree.route_and_add(factor, scores, self.values, **self.record)

@@ -1,4 +1,4 @@
-"""Growth of a tree on a device: whole levels at a launch, and nothing that waits for the host.
+"""Growth of a tree on a device: whole levels per launch, without waiting for the host.
 
     root_histogram                       gradients to integers, sums of every stretch of rows
     for every level:
@@ -6,12 +6,12 @@
         route                            rows to children, those of the smaller child listed -> stretches of the lists
         list_histogram                   sums of every stretch, but for the last level
 
-Symmetric trees have complete_histograms and evaluate_level in the place of evaluate; leaf-wise growth repeats a level
-with the nodes that gain most, until best-first growth over what was tried comes to its end, and then finish_tree.
+Symmetric trees have complete_histograms and evaluate_level in place of evaluate. Leaf-wise growth repeats a level with
+the nodes of the largest gains, until best-first growth over these nodes is complete, and then launches finish_tree.
 
-What a launch leaves to the next (how many nodes, lines, stretches) lies in device memory, and grids are fixed: one
-recorded graph serves every tree. Deep trees are the exception: beyond STATIC_LEVELS the host asks whether anything is
-left to do.
+The numbers of nodes, lines and stretches that a launch passes to the next are in device memory, and grids are fixed, so
+one recorded graph serves every tree. Deep trees are the exception: beyond STATIC_LEVELS the host reads whether anything
+is left to do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROOT_BLOCKS, LIST_BLOCKS, EVALUATE_BLOCKS, ROUTE_BLOCKS = 2, 3, 2, 3  # for each
 
 
 class Tiles(Protocol):
-    """The bins of n rows on the device, twice: tiles of rows, and columns. See ``bins``."""
+    """The bins of n rows on the device in two layouts: tiles of rows, and columns. See ``bins``."""
 
     @property
     def rows(self) -> Array: ...  # uint8 [tile][n][width]
@@ -52,11 +52,11 @@ class RowsToGrow:
     h: Array  # (n,) float32
     multiplicity: Array | None  # (n,) int32
     state: Array  # (1,) STATE, as bytes: its target fields are written
-    sampled: bool  # if so, nobody asks for leaf_of_row
+    sampled: bool  # if so, leaf_of_row is not needed
 
 
 class TreeOnDevice:
-    """A tree to be grown. Launches are queued, and nothing is waited for, unless a method's text says that it waits."""
+    """A tree to be grown. Methods queue launches and do not wait, unless their docstring says so."""
 
     def __init__(
         self,
@@ -66,8 +66,8 @@ class TreeOnDevice:
         lots: dict[str, Any] | None = None,
         chosen: Chosen | None = None,
     ) -> None:
-        """lots: what the kernels' ``Lots`` are made of, if gains are compared with noise. chosen: the features that
-        compete in each node, if not all. What competes in the tree, the arena was told: see ``Arena.compete``."""
+        """lots: fields of the kernels' ``GainNoise``, if gains are compared with noise. chosen: the features that compete
+        in each node, if not all. The candidates of the tree are in the arena: see ``Arena.compete``."""
         self.nodes, self.leaf_of_row = arena.nodes[output], arena.leaf_of_row[output]
         self.state = target.state
         self._arena, self._target, self._level = arena, target, 0
@@ -78,10 +78,10 @@ class TreeOnDevice:
         self._bins = target.bins.rows.reshape(-1).view(np.uint32)
 
     def grow(self, wait: bool = False) -> None:
-        """The whole tree: when what is queued is done, ``nodes``, ``leaf_of_row`` and ``state`` are the finished one.
+        """Grow the whole tree: after the queued work, ``nodes``, ``leaf_of_row`` and ``state`` hold the finished tree.
 
-        It waits where it has to see whether anything is left to split: beyond STATIC_LEVELS, and in leaf-wise growth.
-        wait: where only the last level is left to be routed, ``route_last`` or ``route_and_add`` is to follow.
+        It waits to read whether anything is left to split: beyond STATIC_LEVELS, and in leaf-wise growth.
+        wait: if only the last level is left to be routed, leave that to ``route_last`` or ``route_and_add``.
         """
         limits = self._arena.plan.limits
         self._sum_root()
@@ -96,7 +96,7 @@ class TreeOnDevice:
             self._settle()
 
     def _grow_levels(self) -> None:
-        """Level by level, to ``max_depth``; the first ones without a look whether they have nodes."""
+        """Grow level by level, to ``max_depth``; the first levels without reading whether they have nodes."""
         max_depth, sampled = self._arena.plan.limits.max_depth, self._target.sampled
         while self._level < max_depth:
             if self._level > 0:
@@ -112,9 +112,9 @@ class TreeOnDevice:
                 break
 
     def _grow_best_first(self) -> None:
-        """The tree that is grown by one split at a time, by passes over all nodes that may be part of it.
+        """Grow the tree of one split at a time, by passes over all nodes that may be part of it.
 
-        This waits in every pass, to see whether anything is left to split.
+        This waits in every pass, to read whether anything is left to split.
         """
         arena, a = self._arena, self._arena.array
         self._evaluate_all(1, LEVEL)
@@ -131,7 +131,7 @@ class TreeOnDevice:
         self.nodes = final
 
     def _settle(self) -> None:
-        """The leaf of every row, once no node is left to split."""
+        """Find the leaf of every row, once no node is left to split."""
         a = self._arena.array
         self._arena.settle_rows(
             (ROUTE_BLOCKS * self._grid,), (512,),
@@ -140,14 +140,14 @@ class TreeOnDevice:
         )  # fmt: skip
 
     def route_last(self) -> None:
-        """The last level."""
+        """Route the last level."""
         self.waits = False
         self._route(first=self._level == 1, last=True)
 
     def route_and_add(self, factor: Array, scores: Array, values: Array, **record: Any) -> None:
-        """The last level, the values of the leaves, the record of the tree, and the step that the scores take.
+        """Route the last level, compute the leaf values, record the tree, and update the scores.
 
-        For trees of at most NEAR_NODES nodes whose values are made of their own sums. record: where the tree goes.
+        For trees of at most NEAR_NODES nodes with leaf values from their own sums. record: arguments for its record.
         """
         self.waits = False
         self._arena.route_and_add(
@@ -160,7 +160,7 @@ class TreeOnDevice:
         return self._arena.plan.limits
 
     def _most_lines(self) -> int:
-        """Lines that the last step can have made."""
+        """Maximum number of lines after the last step."""
         plan = self._arena.plan
         if self._level == 0:
             return 1
@@ -170,7 +170,7 @@ class TreeOnDevice:
         return max(1, splits if splits <= plan.slots else 2 * splits)
 
     def _look(self) -> NDArray[np.void]:
-        """The state, when the work queued so far is done."""
+        """The state on the host. Waits for the work queued so far."""
         state: NDArray[np.void] = as_records(self._arena.runtime.download(self.state), STATE)[0]
         return state
 
@@ -190,7 +190,7 @@ class TreeOnDevice:
             arena.shared_tree.plant(arena, self.state, self.nodes)
 
     def _build(self, first: int, lines: int) -> None:
-        """Histograms of the lines from ``first`` on, one batch of so many."""
+        """Build the histograms of one batch of lines, from ``first`` on."""
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
         arena.list_histogram(
             (LIST_BLOCKS * self._grid,), (512,),
@@ -203,7 +203,7 @@ class TreeOnDevice:
             arena.shared_tree.add_up(arena, self.state, first, min(lines, first + plan.batch))
 
     def _evaluate_all(self, lines: int, choose: int) -> None:
-        """Evaluate so many lines, the first batch of which is built, and choose which nodes are split."""
+        """Evaluate so many lines, the first batch of which is built, and choose the nodes to split."""
         batch = self._arena.plan.batch
         for first in range(0, lines, batch):
             if first:
@@ -214,7 +214,9 @@ class TreeOnDevice:
 
     def _evaluate(self, first: int, lines: int, choose: int) -> None:
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
-        grid = (max(1, min(EVALUATE_BLOCKS * self._grid, lines * arena.n_candidates)),)  # a team has a block at most
+        grid = (
+            max(1, min(EVALUATE_BLOCKS * self._grid, lines * arena.n_candidates)),
+        )  # at most a block per group of warps
         some = {"first_line": first, "last_line": first + plan.batch}
         if plan.limits.symmetric:
             tree = {"state": self.state, "nodes": self.nodes, "lines": a["lines"]}
@@ -227,7 +229,7 @@ class TreeOnDevice:
         )  # fmt: skip
 
     def _share(self) -> None:
-        """One split for the last level, whose histograms are complete."""
+        """Find one split for the last level, whose histograms are complete."""
         arena = self._arena
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
         arena.evaluate_level(grid, (256,), **self._histograms(arena.array["partials"]), **self._choice())

@@ -1,4 +1,4 @@
-"""Rows drawn by their scores, on a device: threshold and draw, of which the host is told nothing."""
+"""Importance sampling on a device: threshold and draw, without transfers to the host."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ FILES = (
 
 
 def room_for(rule: ProbabilityRule, n: int) -> int:
-    """Entries of a list of drawn rows.
+    """Capacity of a list of drawn rows.
 
-    A sum of independent draws of mean r n varies no more than one of n draws of probability r.
+    The variance of a sum of independent draws of mean r n is at most that of n draws of probability r.
     """
     return rows_drawn_at_most(rule.largest_rate, n)
 
@@ -101,7 +101,7 @@ class Importance:
         self, gradients: DeviceGradients, kappa: float, rule: ProbabilityRule, losses: Array | None,
         made: dict[str, Array],
     ) -> None:  # fmt: skip
-        """Queue the scores and the beginning of the search."""
+        """Queue the scores and the start of the threshold search."""
         (k, n), of_rows = gradients.g.shape, self._resident.nothing
         a, b = rule.settings
         made_of = CURVATURE if kappa == inf else BOTH if kappa > 0.0 else GRADIENT
@@ -128,7 +128,7 @@ class Importance:
         }  # fmt: skip
 
     def _span(self, n: int) -> int:
-        """Rows of a block before it hands on its counts: few enough for every multiprocessor to have some."""
+        """Number of rows per block until it adds its counts to the total: few enough to occupy every multiprocessor."""
         even = -(-n // (4 * self._runtime.sm_count))
         return max(LEAST_ROWS, min(COUNT_ROWS, -(-even // COUNT_THREADS) * COUNT_THREADS))
 

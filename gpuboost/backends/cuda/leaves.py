@@ -1,4 +1,4 @@
-"""The end of a tree on a device: its leaves' values, the scores that take the step, and its record."""
+"""The end of a tree on a device: its leaf values, the update of the scores, and its record."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ _QUANTILES = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grown:
-    """A tree with its shape and without leaf values. ``leaf_of_row`` is None if only drawn rows took part."""
+    """A tree's shape without leaf values. ``leaf_of_row`` is None if the tree was grown from drawn rows."""
 
     nodes: Array  # (most nodes,) NODE, as bytes
     state: Array  # (1,) STATE, as bytes
     target: DeviceGradients
     leaf_of_row: Array | None
     output: int
-    own_sums: bool  # leaf values are made of the tree's own sums
-    blind: bool = False  # the shape was drawn, and what comes to each node is still to be counted
+    own_sums: bool  # leaf values are computed from the tree's own sums
+    blind: bool = False  # the shape was drawn at random, and the rows of each node are not counted yet
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceStructure:
-    """Stands for a Structure."""
+    """Handle of a ``Structure`` on the device."""
 
     grown: Grown
     version: int  # of the target it was fitted to
@@ -99,7 +99,7 @@ class Leaves:
         tree: DeviceTree,
         noise: Noise | None,
     ) -> LeafOfRow:
-        """Exact values of the leaves, and the record of the tree at its place."""
+        """Compute the exact leaf values, and record the tree at its place."""
         store = tree.store
         self._place.set((tree.place - tree.output) % store.places)
         return self._values(grown, gradients, data, limits, stale, store, self._noise.set_noise(noise))
@@ -148,7 +148,7 @@ class Leaves:
 
     @recorded_verb()
     def quantiles(self, found: LeafOfRow, alpha: float, scores: Array, data: TrainingSet, store: TreeStore) -> None:
-        """The quantile of the residuals in each leaf takes the place of its value."""
+        """Replace each leaf value by the quantile of the leaf's residuals."""
         grown, capacity, n = found.grown, store.capacity, data.n_rows
         counts = self._room("counts", capacity * DIGITS, np.uint64, 0)  # 0 before and after
         prefix, needed = (self._room(name, capacity, np.uint64, 0) for name in ("prefix", "needed"))
@@ -172,7 +172,7 @@ class Leaves:
 
     @recorded_verb()
     def bound(self, found: LeafOfRow, cuts: Cuts, limits: Limits, refined: bool, store: TreeStore) -> None:
-        """Leaf values are held to their order; see the verb."""
+        """Bound the leaf values; see the verb."""
         grown, capacity, directions = found.grown, store.capacity, limits.directions
         assert directions is not None
         on_device = self._rounds.buffer(
@@ -188,7 +188,7 @@ class Leaves:
         self.keep(found, store)
 
     def keep(self, found: LeafOfRow, store: TreeStore) -> None:
-        """The record of a tree again, whose values have changed."""
+        """Record a tree again, after a change of its values."""
         grown = found.grown
         self._kernel("keep")(
             self._by_nodes(store.capacity), (THREADS,),
@@ -197,7 +197,7 @@ class Leaves:
         )  # fmt: skip
 
     def add(self, scores: Array, found: LeafOfRow, factor: float) -> None:
-        """scores[output] += factor * tree, for the rows that it was grown on."""
+        """scores[output] += factor * tree, for the rows of its training set."""
         self._add(scores, found, self._factor.set_number(factor))
 
     @recorded_verb(takes=True)
@@ -226,7 +226,7 @@ class Leaves:
         )
 
     def add_tree(self, scores: Array, tree: Any, factor: float, bins: DeviceBins, cuts: Cuts) -> None:
-        """The same where the leaf of a row is still to be found."""
+        """``add_leaves`` for rows whose leaves are not known."""
         if isinstance(tree, DeviceTree) and tree.host is None:
             head, nodes = tree.store.record(tree.place)
             count, capacity = head.view(np.int32)[2:3], tree.store.capacity
@@ -244,7 +244,7 @@ class Leaves:
     # parts of the above
 
     def _record(self, grown: Grown, store: TreeStore) -> dict[str, Any]:
-        """Kernels' arguments: where a tree is recorded."""
+        """Kernels' arguments for a tree's record."""
         lost = self._resident.no_times if grown.target.lost is None else grown.target.lost
         return {
             "lost": lost, "capacity": store.capacity, "first_place": self._place.words,
@@ -253,7 +253,7 @@ class Leaves:
         }  # fmt: skip
 
     def _drawn(self, noise: RoundNoise | None, output: int) -> dict[str, Any]:
-        """Kernels' arguments: noise on the leaves of an output."""
+        """Kernels' arguments for noise on the leaves of an output."""
         if noise is None:
             nowhere = self._place.words  # no word of it is read
             return {"deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": nowhere, "name": 0}

@@ -1,7 +1,7 @@
 """Line searches on the device: ``backends.numerics.line_search`` without waiting for the host.
 
-A pass over the rows ends with a step of Newton's method, and one that has nothing left to do ends at once; so as many
-are launched as may be needed. Where leaves have lengths of their own, rows are first brought in the order of leaves.
+Each pass over the rows ends with a step of Newton's method. The maximum number of passes is launched; those after
+convergence are no-ops. If leaves have their own lengths, rows are first sorted by leaf.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ORDER = ("common/common.cuh", "common/blocks.cuh", "leaves/sort_rows_by_leaf.cu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Way:
-    """A direction: row i goes along ``values[leaf_of_row[i]]``."""
+    """A direction: ``values[leaf_of_row[i]]`` for row i."""
 
     leaf_of_row: Array  # (n,) int32
     values: Array  # (v,) float64
@@ -42,7 +42,7 @@ class Way:
 
 
 class LineSearch:
-    """The length of a step along a tree of leaf values ``found.values``, which are multiplied with it."""
+    """The step length along a tree of leaf values ``found.values``, which are multiplied by it."""
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, leaves: Leaves) -> None:
         self._runtime, self._resident, self._rounds, self._leaves = runtime, resident, rounds, leaves
@@ -67,7 +67,7 @@ class LineSearch:
         self._leaves.keep(found, store)
 
     def length(self, loss: Loss, scores: Array, output: int, along: NDArray[np.float64], data: TrainingSet) -> float:
-        """See ``length_along``. Every row is a leaf of its own; waits for the answer."""
+        """See ``Trainer.length_along``. Every row is a leaf of its own. Waits for the result."""
         each = self._runtime.upload(np.arange(len(along), dtype=np.int32))
         way = Way(each, self._runtime.upload(along), output)
         if loss.leaf_quantile is not None:
@@ -77,7 +77,7 @@ class LineSearch:
         return float(self._runtime.download(found[:1])[0])
 
     def _newton(self, found: Way, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> Array:
-        """(.,) float64 where the first length is, and ``LENGTH`` further on the next leaf's."""
+        """(.,) float64: the first leaf's length, and every ``LENGTH`` numbers the next leaf's."""
         (k, n), groups = scores.shape, found.values.shape[0] if per_leaf else 1
         order = self._order(found.leaf_of_row, n, groups) if per_leaf else self._no_order
         stretches = n // STRETCH + 1 + (groups if per_leaf else 0)
@@ -124,7 +124,7 @@ class LineSearch:
         return dict.fromkeys(("ordered", "begins", "first_stretch"), self._resident.no_times)
 
     def _order(self, leaf_of_row: Array, n: int, leaves: int) -> dict[str, Array]:
-        """Rows in the order of leaves, where each leaf's begin, and the numbers of their first stretches."""
+        """Rows in the order of leaves, the first row of each leaf, and the numbers of their first stretches."""
         chunks = max(1, -(-n // CHUNK))
         counts, bases = self._room("chunks", chunks * DIGITS, np.uint32), self._room("bases", DIGITS, np.uint32)
         rows, ordered = (self._room(name, n, np.int32) for name in ("ordered", "reordered"))

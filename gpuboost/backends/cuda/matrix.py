@@ -1,4 +1,4 @@
-"""X where a user left it: on a device. The host sees a sample of its rows and never the whole."""
+"""A user's X on a device. The host reads a sample of its rows, never the whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOWHERE = np.iinfo(np.uint64).max
 class CudaMatrix:
     """(n, d) float32 or float64 on one device, C-ordered. See ``types.DeviceMatrix``.
 
-    It has ``__cuda_array_interface__``, so that whatever takes arrays of a device takes it too.
+    It has ``__cuda_array_interface__``, so every function that accepts device arrays accepts it.
     """
 
     def __init__(self, runtime: Runtime, array: Array) -> None:
@@ -33,11 +33,11 @@ class CudaMatrix:
 
     @classmethod
     def of(cls, runtime: Runtime, x: Any) -> CudaMatrix:
-        """A matrix of an array on the runtime's device. Other numbers than float32 and float64 are converted there.
+        """A matrix from an array on the runtime's device. Dtypes other than float32 and float64 are converted there.
 
         Raises:
-            InputError: if x is not two-dimensional, is empty, or does not hold numbers of a known kind.
-            DeviceError: if it lives on another device.
+            InputError: if x is not two-dimensional, is empty, or has an unsupported dtype.
+            DeviceError: if it is on another device.
         """
         array = runtime.adopt(x)
         if array is None:
@@ -70,7 +70,7 @@ class CudaMatrix:
         return described
 
     def __getitem__(self, rows: NDArray[Any]) -> CudaMatrix:
-        """Those rows, by number or mask; still on the device."""
+        """Those rows, by number or mask, on the device."""
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return CudaMatrix(self._runtime, self._gathered(rows.astype(np.int64)))
 
@@ -86,7 +86,7 @@ class CudaMatrix:
         return self._runtime.download(out)
 
     def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> CudaMatrix:
-        """A copy on the device in which these columns, (n,) of the host, are in the place of what was there."""
+        """A copy on the device with some columns replaced by these, (n,) arrays of the host."""
         n, d = self.shape
         out = self._runtime.empty((n, d), self.dtype)
         self._runtime.copy(out, self.array)
@@ -100,7 +100,7 @@ class CudaMatrix:
         return self._runtime.upload(host)
 
     def wait(self) -> None:
-        """For all that is under way on the device: what was made there may then be used on any stream."""
+        """Wait for all work on the device: its results may then be used on any stream."""
         self._runtime.wait()
 
     def first_infinite(self) -> tuple[int, int] | None:
@@ -134,5 +134,5 @@ class CudaMatrix:
 
 
 def _bits(array: Array) -> Array:
-    """The numbers as unsigned integers, in one row."""
+    """The bits of the numbers as unsigned integers, flattened."""
     return array.reshape(-1).view(f"u{array.dtype.itemsize}")

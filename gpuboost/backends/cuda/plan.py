@@ -1,9 +1,9 @@
 """Plan of a tree on a device, made without the device: array sizes, grids and the schedule of batches.
 
-Histograms are what takes room. Those of nodes that may be split again are kept for subtraction, in as many slots as
-``HISTOGRAM_BYTES`` allow; of a node that got none, both children are built instead of the smaller one. Sums of
-stretches of rows are needed only until they are evaluated, which is done in batches if ``PARTIAL_BYTES`` ask for it.
-Either way the tree is the same.
+Histograms take most of the memory. Those of nodes that may be split again are kept for subtraction, in as many slots as
+``HISTOGRAM_BYTES`` allow; without a slot, both children of a node are built instead of the smaller one. Sums of
+stretches of rows are needed only until they are evaluated, in batches if ``PARTIAL_BYTES`` require it. The tree is the
+same in all cases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROWS_OF_THREAD = 4  # rows that a thread of ``route`` reads at once
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Parameters that change the speed and never the tree."""
+    """Parameters that change the speed but not the tree."""
 
     histogram_bytes: int = HISTOGRAM_BYTES
     partial_bytes: int = PARTIAL_BYTES
@@ -37,7 +37,7 @@ class Tuning:
 class Plan:
     """Sizes for one shape of data and limits of a tree.
 
-    Letters: n rows, d features; ``width`` features to a tile, ``cells`` bins to a feature, ``tiles`` of candidates.
+    n rows, d features; ``width`` features per tile, ``cells`` bins per feature, ``tiles`` of candidates.
     """
 
     n: int
@@ -60,7 +60,7 @@ class Plan:
         cls, n: int, cuts: Cuts, limits: Limits, sm_count: int, candidates: int | None = None,
         tuning: Tuning = Tuning(), all_rows: int | None = None,
     ) -> Plan:  # fmt: skip
-        """For n rows of features cut like this, of which at most ``candidates`` compete in a tree (None: all)."""
+        """Plan for n rows of features with these bins, at most ``candidates`` of them per tree (None: all)."""
         d, n_bins = cuts.n_features, cuts.n_bins
         width = tile_width(d)
         cells = next(size for size in (64, 128, 256) if size >= int(n_bins.max(initial=1)) + 1)
@@ -90,12 +90,12 @@ class Plan:
 
     @property
     def most_lines(self) -> int:
-        """Children counted in one step: two for each split if none of the histograms was kept."""
+        """Number of children built in one step: two for each split if no histogram is kept."""
         return max(1, 2 * (self.most_leaves - 1))
 
     @property
     def most_stretches(self) -> int:
-        """Stretches of rows in one step: at least one for each line, and as many more as rows are shared out in."""
+        """Stretches of rows in one step: at least one for each line, plus those that divide the rows."""
         return self.most_lines + self._more_stretches
 
     @property
@@ -104,13 +104,13 @@ class Plan:
 
     @property
     def partials(self) -> int:
-        """Pairs (stretch, tile of features) whose sums are held at once."""
+        """Number of pairs (stretch, tile of features) whose sums are held at once."""
         shared_out = max(self.stretches, self.tiles * (self.n // MOST_ROWS + 1)) + self.tiles
         return self.batch * self.tiles + shared_out
 
     @property
     def most_slots(self) -> int:
-        """Leaves of a tree that grows: leaf-wise growth splits some nodes in vain."""
+        """Maximum number of leaves during growth, including speculative splits of leaf-wise growth."""
         return 2 * self.most_leaves
 
     @property
@@ -143,11 +143,11 @@ class Plan:
         }
 
     def bytes(self, outputs: int = 1) -> int:
-        """Device memory of an arena, data and gradients not counted."""
+        """Device memory of an arena in bytes, without data and gradients."""
         shared = sum(length * dtype.itemsize for length, dtype in self.sizes().values())
         return shared + 2 * self.most_slots * NODE.itemsize + outputs * (self.most_nodes * NODE.itemsize + 4 * self.n)
 
 
 def tile_width(d: int) -> int:
-    """Features to a tile: the smallest of 4, 8, 16 and 32 that holds them all, or 32."""
+    """Features per tile: the smallest of 4, 8, 16 and 32 that holds all features, or 32."""
     return next((width for width in (4, 8, 16) if d <= width), 32)

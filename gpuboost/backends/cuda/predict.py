@@ -20,7 +20,7 @@ MISSING_LEFT, CATEGORICAL = 1 << 16, 1 << 17  # as in walk.cuh
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceForest:
-    """An ensemble as the kernels walk through it: all nodes of all trees, one tree after the other."""
+    """An ensemble in the layout of the prediction kernels: all nodes of all trees, one tree after the other."""
 
     ensemble: Ensemble
     steps: Array  # (v, 4) int32 feature, rule, left, right, as Step of walk.cuh
@@ -33,7 +33,7 @@ class DeviceForest:
 
     @classmethod
     def of(cls, ensemble: Ensemble, runtime: Runtime) -> DeviceForest:
-        """Uploaded; the trees must be on the host."""
+        """Upload an ensemble, whose trees must be on the host."""
         pairs = list(zip(ensemble.trees, ensemble.factors, strict=True))
         steps = [_steps(tree.nodes, ensemble.cuts) for tree in ensemble.trees]
         counts = [len(one) for one in steps]
@@ -99,7 +99,7 @@ class CudaPredictor:
         return out
 
     def start(self, bias: Array, n: int) -> Array:
-        """(k, n) float64, every row the bias."""
+        """(k, n) float64 scores, all equal to the bias."""
         k = bias.shape[0]
         scores = self._runtime.empty((k, n), np.float64)
         self._kernel("start")((*self._blocks(n), k), (THREADS,), bias=bias, n=n, scores=scores)

@@ -1,4 +1,4 @@
-"""Trees whose shape is drawn on the device: ``grow`` with a key, and what is counted in them afterwards."""
+"""Random tree shapes on a device: ``grow`` with a key, and the later counts of rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RandomShapes:
         self._kernel, self._key = Kernels(runtime, *_FILES), KeyInput(rounds)
 
     def room(self, cuts: Cuts, limits: Limits, output: int) -> _Room:
-        """For a tree of these limits."""
+        """Device memory for a tree of these limits."""
         size = 2 * splits_of(limits) + 1
         runtime = self._runtime
         return self._rounds.buffer(
@@ -47,16 +47,16 @@ class RandomShapes:
         )
 
     def features(self, cuts: Cuts, candidates: Candidates) -> Array:
-        """Queue the features that compete, if they are others than before. Returns where they are."""
+        """Queue the upload of the candidate features, if they changed. Returns their device array."""
         features = self._rounds.buffer(("usable", id(cuts)), lambda: _Features(self._runtime, cuts.n_features))
         return features.bring(usable_features(cuts, candidates))
 
     def key(self, key: Key) -> RoundKey:
-        """Say which stream the next shape is drawn from."""
+        """Set the random stream of the next shape."""
         return self._key.set(key)
 
     def draw(self, room: _Room, features: Array, cuts: Cuts, limits: Limits, key: RoundKey) -> None:
-        """A shape from the stream of the key."""
+        """Draw a shape from the stream of the key."""
         splits, (n_bins, categorical) = splits_of(limits), self._resident.kinds(cuts)
         self._kernel("random_shape")(
             self._blocks(2 * splits + 1), (THREADS,),
@@ -66,7 +66,7 @@ class RandomShapes:
         )  # fmt: skip
 
     def count(self, state: Array, all_rows: Array, nodes: Array, leaf_of_row: Array, n: int, sums: Array) -> None:
-        """Sums and rows of every node, once those of the leaves are known."""
+        """Compute the sums and rows of every node from those of the leaves."""
         capacity = nodes.shape[0]
         name = "rows of leaves", capacity
         counts = self._rounds.buffer(name, lambda: self._runtime.zeros(capacity, np.uint32))
@@ -84,7 +84,7 @@ class RandomShapes:
 
 
 class _Features:
-    """The number of features that may be drawn, and the features, on the device."""
+    """The number of features with a cut, and the features, in the kernel's layout."""
 
     def __init__(self, runtime: Runtime, n_features: int) -> None:
         self._runtime = runtime

@@ -1,4 +1,4 @@
-"""List-wise losses on a device, with the bits of ``reference.ranking``, by ``kernels/gradients/ranking.cu``."""
+"""Ranking losses on a device, with the bits of ``reference.ranking``, by ``kernels/gradients/ranking.cu``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILES = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gra
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _QueryConstants:
-    """The part that is the same in every round: q lists of n documents, l of which stand in places that count."""
+    """The part that is the same in every round: q queries of n documents, l of which are within the truncation."""
 
     start: Array  # (q + 1,) int32
     list_of: Array  # (n,) int32
@@ -38,7 +38,7 @@ class _QueryConstants:
 
 
 class RankingGradients:
-    """The verb ``gradients`` for losses of lists. A place is counted from the first document of all."""
+    """The verb ``gradients`` for ranking losses. Places are numbered over the documents of all queries."""
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, targets: Targets) -> None:
         self._runtime, self._resident, self._rounds, self._targets = runtime, resident, rounds, targets

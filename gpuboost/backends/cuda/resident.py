@@ -1,4 +1,4 @@
-"""Arrays of the host that have a copy on the device, for as long as the host's array lives."""
+"""Device copies of host arrays, kept as long as the host's array exists."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Copies:
         self._making = threading.Lock()
 
     def of(self, original: Any, make: Callable[[], Any]) -> Any:
-        """The result of ``make``, made once, which must be on the device when it returns; dropped with the original."""
+        """The result of ``make``, made once and dropped with the original. It must be on the device on return."""
         key = id(original)
         with self._making:
             if key not in self._held:
@@ -36,7 +36,7 @@ class Copies:
 
 
 class Resident:
-    """Copies are made at the first request and dropped with the original, which must not change meanwhile."""
+    """Device copies, made at the first request and dropped with the original, which must not change meanwhile."""
 
     def __init__(self, runtime: Runtime, binner: Binner, copies: Copies | None = None) -> None:
         self._runtime, self._binner = runtime, binner
@@ -46,26 +46,26 @@ class Resident:
         self.no_times = runtime.zeros(1, np.int32)
 
     def array(self, x: Any, dtype: DTypeLike) -> Array:
-        """x on the device: itself if it lives there, else a copy."""
+        """x on the device: itself if it is there, else a copy."""
         adopted = self._runtime.adopt(x)
         if adopted is not None:
             return adopted
         return self.copies.of(x, lambda: self._runtime.upload(np.ascontiguousarray(x, dtype)))
 
     def weight(self, weight: Any) -> dict[str, Any]:
-        """Arguments of kernels that weight rows: (n,) float64 weights, if there are any."""
+        """Arguments of kernels that weight rows: (n,) float64 weights, if any."""
         if weight is None:
             return {"weight": self.nothing, "has_weight": False}
         return {"weight": self.array(weight, np.float64), "has_weight": True}
 
     def times(self, multiplicity: Array | None) -> dict[str, Any]:
-        """Arguments of kernels that count rows several times: (n,) int32 on the device, if there are any."""
+        """Arguments of kernels that use multiplicities: (n,) int32 on the device, if any."""
         if multiplicity is None:
             return {"times": self.no_times, "has_times": False}
         return {"times": multiplicity, "has_times": True}
 
     def rows(self, data: TrainingSet) -> dict[str, Any]:
-        """Arguments of kernels that read targets, weights and multiplicities as the user gave them."""
+        """Arguments of kernels that read the user's targets, weights and multiplicities."""
         m = data.multiplicity
         times = self.times(None if m is None else self.array(m, np.int32))
         return {"y": self.array(data.y, np.float64), **self.weight(data.weight), **times}
@@ -76,7 +76,7 @@ class Resident:
         return float(pointwise.sum_in_order(np.ascontiguousarray(host, np.float64)))
 
     def bins(self, bins: Bins) -> DeviceBins:
-        """Bins on the device; a host's are laid out once."""
+        """Bins on the device; those of a host are laid out once."""
         if isinstance(bins, DeviceBins):
             return bins
         anchor = bins.rows if hasattr(bins, "rows") else bins.feature

@@ -1,14 +1,14 @@
-"""One of several GPUs that hold some rows each of a training set: the sums over all of them, and when they are made.
+"""Data-parallel training on several GPUs, each with some of the rows: the sums over all GPUs, and their schedule.
 
-Every GPU runs the same launches and comes to the same decisions, since what decides is the same everywhere: sums of
-integers over all rows, which are exact in any order, and sums of stretches that lie side by side. Between two launches
-of a tree stands one sum over the GPUs:
+Every GPU runs the same launches and makes the same decisions, since these depend only on sums over all rows: sums of
+integers, which are exact in any order, and sums of stretches, which are combined in order. Between two launches of a
+tree is one sum over the GPUs:
 
     gradients       extents of all rows        two 64-bit numbers for each stretch of 4,096 rows, and the maxima
     histograms      sums of the built lines    16 bytes a cell (24 where rows are counted)
     partition       rows of the counted lines  4 bytes a line
 
-A graph recorded on one device cannot hold them, so rounds are launched verb by verb.
+A graph recorded on one device cannot contain them, so rounds are launched verb by verb.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SUMS = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "shar
 
 
 class Collective(Protocol):
-    """Over all GPUs of a training set, in place, in device memory, queued on the device's stream.
+    """All-reduce over the GPUs of a training set, in place, in device memory, queued on the device's stream.
 
-    Arrays are C-ordered, of integers of 32 or 64 bits, and as long with every GPU; each makes the same calls in the
-    same order.
+    Arrays are C-ordered, of 32- or 64-bit integers, and of equal length on every GPU. Every GPU makes the same calls in
+    the same order.
     """
 
     name: str  # "nccl", "host"
@@ -45,13 +45,13 @@ class Collective(Protocol):
     def sum(self, device: Array) -> None: ...
     def max(self, device: Array) -> None: ...
     def abort(self) -> None:
-        """End the waiting of other GPUs for this one, which failed."""
+        """Stop other GPUs from waiting for this one, which failed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One GPU's rows among those of all. ``first``, the number of its first row, begins a stretch."""
+    """One GPU's range of rows. ``first``, the number of its first row, is the start of a stretch."""
 
     collective: Collective
     first: int
@@ -66,7 +66,7 @@ class Share:
 
 
 class Shares:
-    """Sums over all GPUs that belong to no tree: extents, losses, counts."""
+    """Sums over all GPUs outside of trees: extents, losses, counts."""
 
     def __init__(self, runtime: Runtime, share: Share) -> None:
         self._runtime, self.share = runtime, share
@@ -74,11 +74,11 @@ class Shares:
         self._rooms: dict[int, tuple[Array, Array]] = {}
 
     def sum(self, device: Array) -> None:
-        """Add up what every GPU has there."""
+        """Sum the array over all GPUs, in place."""
         self._runtime.beyond(lambda: self.share.collective.sum(device))
 
     def settle(self, scratch: dict[str, Array], states: Array, m: int) -> None:
-        """The target's part of the states (k, itemsize), of which the GPU has measured its own m rows."""
+        """Complete the target's part of the states (k, itemsize), which hold measurements of this GPU's m rows."""
         k, share = states.shape[0], self.share
         sums, tops = self._spread(scratch["sums"], scratch["tops"], 2 * k)
         self._runtime.beyond(lambda: share.collective.max(tops))
@@ -88,12 +88,12 @@ class Shares:
         )  # fmt: skip
 
     def total(self, sums: Array, total: Array) -> None:
-        """total (1,) = the sum in the fixed order of all rows; sums: of this GPU's stretches."""
+        """total (1,) = the fixed-order sum over all rows; sums: those of this GPU's stretches."""
         every, _ = self._spread(sums, self._runtime.zeros(1, np.uint64), 1)
         self._kernel("shared_total")((1,), (EXTENT_THREADS,), all_sums=every, all=self.share.stretches, total=total)
 
     def _spread(self, sums: Array, tops: Array, planes: int) -> tuple[Array, Array]:
-        """Sums of all stretches, float64, and the tops of this GPU."""
+        """The float64 sums of all stretches, and this GPU's maxima."""
         share, all_stretches = self.share, self.share.stretches
         if planes not in self._rooms:
             zeros = self._runtime.zeros
@@ -109,7 +109,7 @@ class Shares:
 
 
 class SharedTree:
-    """For trees of one shape: ``sums`` of the lines over all GPUs, and ``here``, the rows of each node on this one."""
+    """Sharing for trees of one shape: ``sums`` of lines over all GPUs, and ``here``, each node's rows on this GPU."""
 
     def __init__(self, runtime: Runtime, plan: Plan, share: Share) -> None:
         self._runtime, self._plan, self._share = runtime, plan, share
@@ -121,7 +121,7 @@ class SharedTree:
         self._kernel = Kernels(runtime, *_SUMS, before=shape)
 
     def add_up(self, arena: Arena, state: Array, first: int, last: int) -> None:
-        """The sums of lines first .. last - 1, whose stretches were just built."""
+        """Sum lines first .. last - 1, whose stretches were just built, over all GPUs."""
         a, lines = arena.array, last - first
         self._kernel("sum_lines")(
             (4 * self._plan.sm_count,), (256,),
@@ -132,7 +132,7 @@ class SharedTree:
         self._runtime.beyond(lambda: self._share.collective.sum(used))
 
     def plant(self, arena: Arena, state: Array, nodes: Array) -> None:
-        """The root, whose stretches were just built."""
+        """Sum the root, whose stretches were just built, over all GPUs."""
         self.add_up(arena, state, 0, 1)
         self._kernel("plant_shared_root")(
             (1,), (1,),
@@ -140,7 +140,7 @@ class SharedTree:
         )  # fmt: skip
 
     def cut(self, arena: Arena, state: Array, nodes: Array) -> None:
-        """Rows were just routed: count them everywhere, and cut the lists of those that are here."""
+        """Count the rows that were just routed over all GPUs, and cut the lists of this GPU's rows."""
         plan, a, everywhere = self._plan, arena.array, self._everywhere
         self._runtime.copy(everywhere, a["cursor"])
         self._runtime.beyond(lambda: self._share.collective.sum(everywhere))

@@ -1,7 +1,7 @@
-"""Trees that stay on the device until they are collected, or their place is needed.
+"""Store of trees on the device, until they are collected or their place is needed.
 
-A tree's record is its head and its nodes. Records lie in a ring; when half of it is full, that half is fetched in one
-copy, and when its places are needed again the host waits for whatever is under way: once in ``PLACES`` trees.
+A tree's record is its head and its nodes. Records are in a ring; when half of it is full, that half is fetched in one
+copy, and when its places are needed again the host waits for the device: once in ``PLACES`` trees.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TreeStore:
         return self._half * self.capacity * NODE.itemsize
 
     def add(self, output: int, version: int) -> DeviceTree:
-        """The handle of a tree that is going to be recorded at ``handle.place``."""
+        """Handle of a tree that will be recorded at ``handle.place``."""
         half, first = divmod(self._next, self._half)
         if first == 0:
             self._fetch(1 - half)
@@ -63,7 +63,7 @@ class TreeStore:
         return tree
 
     def collect(self) -> None:
-        """Bring all trees to the host. Raises InputError if a gradient of one of them was not a finite number."""
+        """Copy all trees to the host. Raises InputError if a gradient of one of them was not a finite number."""
         if any(self._waiting):
             for half in range(2):
                 self._fetch(half)
@@ -113,11 +113,11 @@ class DeviceTree:
 
     @property
     def size(self) -> int:
-        """The most nodes that it can have: how many there are is known on the device."""
+        """Maximum number of nodes. The actual number is known on the device only."""
         return self.store.capacity
 
     def as_tree(self) -> Tree:
-        """For signatures that speak of trees."""
+        """This handle, typed as a ``Tree``."""
         return cast(Tree, self)
 
 
@@ -143,7 +143,7 @@ def _fetched(tree: Any) -> Tree:
 
 
 def host_nodes(nodes: Nodes, value: NDArray[np.float64]) -> NDArray[Any]:
-    """A tree of the host as a device's kernels read it: (v,) NODE, sums and gains left out."""
+    """A tree of the host in the layout of a device's kernels: (v,) NODE, without sums and gains."""
     records = np.zeros(len(nodes.feature), NODE)
     for name in ("feature", "bin", "missing_left", "left", "right", "left_set"):
         records[name] = getattr(nodes, name)
@@ -170,7 +170,7 @@ def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> Tree:
 
 
 def check_error(error: int) -> None:
-    """Raise what went wrong: ``Head.error`` of record.cuh."""
+    """Raise the error of ``Head.error`` in record.cuh, if any."""
     if error & 1:
         raise InputError(NOT_FINITE)
     if error & 2:

@@ -1,10 +1,10 @@
-"""A worker's place on a GPU: a stream of its own, with all that trees are grown in, beside the server's.
+"""A worker's slot on a GPU: its own stream, and its own memory for growing trees, beside the server's.
 
-What the server's rounds leave on the device is good until the next round, and a worker's tree takes several. So a loan
-is a copy of the target, made by the server's stream, which an event puts before whatever the worker's stream does next;
-and what is brought is a copy of the tree, made by the worker's stream, whose thread waits for it. Neither copy is
-written to before the next loan at this place, by when the server has queued all that reads the tree: the event of that
-loan comes after it. The server's thread waits for nobody.
+Results of the server's rounds on the device are valid until the next round, and a worker's tree takes several rounds.
+So the server's stream copies the target, and an event orders the copy before the next work of the worker's stream. The
+worker's stream copies the tree, and the worker's thread waits for that copy. Both copies are overwritten only after the
+slot's next copy of a target: by then the server has queued all reads of the tree, and the event of the new copy follows
+them. The server's thread never waits.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CudaSlot:
 
     @property
     def machine(self) -> Backend:
-        """That builds here."""
+        """The machine that builds this slot's trees."""
         return self._worker.machine
 
     def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
@@ -78,7 +78,7 @@ class CudaSlot:
     # parts of the above
 
     def _copy_target(self, of: DeviceGradients) -> DeviceGradients:
-        """Queue the copies, and put them before all that the worker's stream is given from now on."""
+        """Queue the copies, before all later work of the worker's stream."""
         shape = *of.g.shape, of.sample is None
         if shape not in self._lent:
             self._lent[shape] = self._room_for(of)
@@ -89,7 +89,7 @@ class CudaSlot:
         return lent
 
     def _room_for(self, of: DeviceGradients) -> DeviceGradients:
-        """Memory for copies of the parts that change from round to round. Multiplicities of all rows do not."""
+        """Memory for copies of the arrays that change from round to round. Multiplicities of all rows do not change."""
 
         def like(array: Array | None) -> Array | None:
             return None if array is None else self._server.runtime.empty(array.shape, array.dtype)
@@ -120,7 +120,7 @@ class CudaSlot:
         return replace(grown, nodes=to[0], state=to[1], leaf_of_row=to[2])
 
     def _wait(self) -> None:
-        """Raises DeviceError if what was queued failed."""
+        """Wait for the queued work. Raises DeviceError if it failed."""
         try:
             self._worker.runtime.wait()
         except GpuBoostError:
@@ -137,7 +137,7 @@ def _begin() -> None:
 
 
 def _parts(of: DeviceGradients) -> list[Array]:
-    """The arrays that a loan copies."""
+    """The arrays of a target that are copied."""
     sample = of.sample
     if sample is None:
         return [of.g, of.h, of.states]

@@ -1,6 +1,6 @@
-"""The features that compete in a node, drawn on the device: for every node that a tree may have, in one launch.
+"""Candidate features per node, drawn on the device for every possible node of a tree in one launch.
 
-What a node draws is named by its number and has nothing to do with the data, so it is known before the tree is grown.
+A node's draw depends on its number and not on the data, so it is known before the tree is grown.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _SUBSETS = ("common/common.cuh", "common/philox.cuh", "sampling/feature_subsets.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chosen:
-    """A bit for each candidate feature that competes in a node. ``words`` to a node; 0: all of them compete."""
+    """A bit for each candidate feature that competes in a node. ``words`` per node; 0: all features compete."""
 
     bits: Array  # (nodes * words,) uint32
     words: int
 
 
 class Subsets:
-    """For trees that ``Candidates.by_node`` speaks of."""
+    """Draws for trees with ``Candidates.by_node``."""
 
     def __init__(self, runtime: Runtime, rounds: Round) -> None:
         self._runtime, self._rounds = runtime, rounds
         self._kernel, self._key = Kernels(runtime, *_SUBSETS), KeyInput(rounds)
 
     def drawn(self, by_node: tuple[int, Key] | None) -> tuple[int, RoundKey] | None:
-        """The number of features that a node of the next tree draws, and their stream."""
+        """Number of features that each node of the next tree draws, and their stream."""
         return None if by_node is None else (by_node[0], self._key.set(by_node[1]))
 
     def draw(self, by_node: tuple[int, RoundKey] | None, most_nodes: int, of: int) -> Chosen | None:
-        """``count`` of so many candidates, for nodes 0 .. most_nodes - 1."""
+        """Draw the features of nodes 0 .. most_nodes - 1 among ``of`` candidates."""
         if by_node is None:
             return None
         count, key = by_node

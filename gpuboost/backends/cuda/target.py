@@ -1,4 +1,4 @@
-"""Targets of trees: gradients, their scales, and the rows that are drawn. All of it stays on the device."""
+"""Targets of trees on a device: gradients, their scales, and the drawn rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SAMPLE = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceGradients(Gradients):
-    """Gradients on the device. ``states`` (k,) STATE, as bytes: scales. Of drawn rows, only the first ``m`` count."""
+    """Gradients on the device. ``states`` (k,) STATE, as bytes: scales. With a sample, the first ``m`` are valid."""
 
     states: Array = None
     sample: DeviceSample | None = None
@@ -44,7 +44,7 @@ class DeviceGradients(Gradients):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceSample(Sample):
-    """Drawn rows on the device: the first ``m`` of ``rows``, which has room for more."""
+    """Drawn rows on the device: the first ``m`` of ``rows``, which has a larger capacity."""
 
     room: int = 0  # entries of ``rows``
     m: Array = None  # (1,) int32
@@ -59,7 +59,7 @@ class DeviceSample(Sample):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceRows:
-    """The multiplicity of every row, and what is known of all of them."""
+    """The multiplicity of every row, and their sum and maximum."""
 
     times: Array | None
     total: int
@@ -72,7 +72,7 @@ class DeviceRows:
 
 
 def rows_drawn_at_most(probability: float, n: int) -> int:
-    """Room for a sample: ten standard deviations above its mean, in whole blocks of the gathering kernel."""
+    """Capacity of a sample: ten standard deviations above its mean size, in whole blocks of the gathering kernel."""
     mean = n * probability
     most = min(n, int(mean + 10.0 * sqrt(mean * (1.0 - probability))) + 64)
     return -(-most // GATHER_ROWS) * GATHER_ROWS
@@ -112,7 +112,7 @@ class Targets:
         return DeviceGradients(made.g, made.h, rows.times, states=made.states)
 
     def given(self, gradients: Gradients) -> DeviceGradients:
-        """Gradients that come from elsewhere, measured."""
+        """Gradients from the host or another verb, on the device and measured."""
         if isinstance(gradients, DeviceGradients):
             return gradients
         g, h = (self._runtime.upload(np.ascontiguousarray(x, np.float32)) for x in (gradients.g, gradients.h))
@@ -185,17 +185,17 @@ class Targets:
         return DeviceGradients(made["g"], gradients.h, times, states=made["states"], sample=sample, lost=lost)
 
     def strength(self, noise: Noise | None) -> RoundNoise | None:
-        """Noise on gains, for ``lots``."""
+        """Noise on split gains, as an input of the round."""
         return self._strength.set_noise(noise)
 
     def lots(self, noise: RoundNoise | None) -> dict[str, Any] | None:
-        """The arguments that kernels make ``Lots`` of."""
+        """The kernels' arguments for ``GainNoise``."""
         if noise is None:
             return None
         return {**noise.arguments, "table": self._resident.array(TABLE, np.float64)}
 
     def gather(self, bins: DeviceBins, sample: DeviceSample, again: bool) -> DeviceBins:
-        """The bins of the drawn rows, side by side. In a round, once is enough: ``again`` is False for the others."""
+        """The bins of the drawn rows, side by side. ``again``: gather them; False for a round's later outputs."""
         room = sample.room
         made = self._rounds.buffer(("bins", room, bins.d), lambda: self._bins_room(bins, room))
         if self._rounds.is_open and not again:
@@ -239,7 +239,7 @@ class Targets:
         return self._rounds.buffer(("rows", id(data)), lambda: self._multiplicity(data.multiplicity))
 
     def room(self, k: int, n: int) -> tuple[DeviceGradients, dict[str, Array]]:
-        """Gradients of n rows to be filled, and what to measure them with: see ``scratch``."""
+        """Memory for the gradients of n rows, and for their measurement: see ``scratch``."""
         return self._room(k, n), self.scratch(k, n)
 
     # parts of the above
@@ -267,7 +267,7 @@ class Targets:
         return self._rounds.buffer(("gradients", k, n), make)
 
     def scratch(self, k: int, n: int) -> dict[str, Array]:
-        """Kernels' arguments: sums of stretches, largest sizes and block counters of k outputs."""
+        """Kernels' arguments: sums of stretches, maxima and block counters of k outputs."""
 
         def make() -> dict[str, Array]:
             stretches, zeros = max(1, -(-n // STRETCH)), self._runtime.zeros

@@ -1,13 +1,13 @@
 """The records of ``gpuboost/kernels/common/tree.cuh`` as numpy dtypes: same names, same offsets, no padding.
 
-On the device they are plain bytes, a row to a record, since CuPy has no structured dtypes; numpy sees through them on
-the host.
+On the device they are plain bytes, one row per record, since CuPy has no structured dtypes; on the host they are NumPy
+views.
 
-Who writes what, in the order of a round (each array is on the device, one ``State`` and one table of nodes an output):
+Writers of the fields, in the order of a round (arrays are on the device, one ``State`` and one node table per output):
 
     target      scale_g .. unit_h, weight, m, wide, error of ``State``; ``error`` is cleared by its reader
-    growth      total_g, total_h, rows_per_h, n_nodes, n_leaves and what it needs for itself; of ``Node`` all but value
-    leaves      ``Node.value`` at leaves; elsewhere it stays as growth leaves it, 0
+    growth      total_g, total_h, rows_per_h, n_nodes, n_leaves and its own fields; all of ``Node`` but value
+    leaves      ``Node.value`` at leaves; elsewhere it stays 0
     round       ``iteration``
 """
 

@@ -47,7 +47,7 @@ def inherit(processors: frozenset[int]) -> None:
 
 
 def keep_off(threads: Sequence[int], taken: int) -> None:
-    """Let these threads (native numbers) run wherever the caller may, but on ``taken``: if there is one for each."""
+    """Let these threads (native numbers) run on the caller's processors other than ``taken``, if they suffice."""
     if sys.platform != "linux" or taken == UNKNOWN:
         return
     free = allowed() - {taken}

@@ -1,7 +1,7 @@
 """Penalised least squares of components: linear systems of the size of a basis, solved by kernels on the host.
 
-A CPU and a GPU differ in how they come by the sums of each cell, which grow with the rows. The sums are exact integers,
-and from there on both go through this file: so coefficients have the same bits by construction.
+A CPU and a GPU compute the sums of each cell, whose cost grows with the rows, in different ways. The sums are exact
+integers, and both continue with this module, so coefficients have the same bits by construction.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SMALL = 16_384  # steps that are not worth waking a thread for
 
 
 class Penalised:
-    """The verbs of ``Smoothing`` that see no rows, and the equations of all spaces that compete."""
+    """The verbs of ``Smoothing`` that read no rows, and the equations of all candidate spaces."""
 
     def __init__(self, pool: ThreadPool) -> None:
         self._pool = pool
@@ -65,7 +65,7 @@ class Penalised:
         return Fits(results[:, 0], results[:, 1], results[:, 2], coefficients)
 
     def _shared(self, items: int, cost: int, work: Callable[[int, int], object]) -> None:
-        """work(begin, end) on stretches of the items, at once if it costs enough."""
+        """Call work(begin, end) on stretches of the items, in parallel if the work is large enough."""
         if self._pool.size == 1 or cost < SMALL or items == 1:
             work(0, items)
         else:

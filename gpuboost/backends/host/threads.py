@@ -2,8 +2,8 @@
 
 numba's own parallel loops are not used: their default layer aborts when two Python threads call them at once, and they
 spin or fork where a library must not. Here the caller runs part 0 itself and wakes the workers through locks; an
-uncontended hand-over costs some microseconds, and nothing spins. A part that its worker has not begun when the caller
-is done, the caller runs too: with all processors busy, that is sooner than waiting for one.
+uncontended hand-over costs some microseconds, and nothing spins. When the caller is done, it also runs the parts that
+their workers have not begun: with all processors busy, that is faster than to wait.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class ThreadPool:
             raise failure
 
     def worth(self, size: int, per_thread: int) -> int:
-        """Number of threads to wake for work of that size, if each is to have at least ``per_thread`` of it."""
+        """Number of threads for work of that size, such that each has at least ``per_thread`` of it."""
         return 1 if self.size == 1 else max(1, min(self.size, size // per_thread))
 
     def run_parts(self, parts: int, work: Task) -> None:
-        """``work(part)`` for part 0 .. parts - 1, at most ``size`` of them; one part wakes no thread."""
+        """Call ``work(part)`` for part 0 .. parts - 1, parts <= ``size``; one part wakes no thread."""
         if parts == 1:
             work(0)
         else:
@@ -85,7 +85,7 @@ class _WorkerGroup(list["_Worker"]):
             self._off = here
 
     def check_lateness(self) -> None:
-        """Forget the affinity if a worker was late, and therefore let run on any processor."""
+        """Discard the affinity if a worker was late, so that it may run on any processor."""
         if any(worker.late for worker in self):
             self._off = UNKNOWN
 

@@ -1,6 +1,6 @@
 """Scratch memory of a growing tree, reused by the next one.
 
-Asking for fresh arrays in every round would cost a page fault for each 4 kB of them, and leave holes between them.
+New arrays in every round would cost a page fault for each 4 kB of them, and fragment the memory.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ STEP = 1 << 16
 
 
 class Workspace:
-    """Arrays by name; what they hold is whatever the last tree left there."""
+    """Arrays by name, with undefined content."""
 
     def __init__(self) -> None:
         self._kept: dict[str, NDArray[Any]] = {}
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """C order; the memory of the last array of that name, if there is enough of it."""
+        """An array in C order, in the memory of the last array of that name if that is large enough."""
         size, kept = prod(shape), self._kept.get(name)
         if kept is None or kept.size < size or kept.dtype != dtype:
             self._kept[name] = kept = np.empty(size, dtype)
         return kept[:size].reshape(shape)
 
     def room(self, name: str) -> int:
-        """Size that the next array of that name may have without new memory, in numbers."""
+        """Size, in elements, that the next array of that name may have without new memory."""
         return self._kept[name].size if name in self._kept else 0
 
     def keep(self, name: str, array: NDArray[Any]) -> None:
-        """Have this C-ordered array's memory used for the next array of that name."""
+        """Use this C-ordered array's memory for the next array of that name."""
         self._kept[name] = array.reshape(-1)
 
 

@@ -30,8 +30,8 @@ def extent(values: Array, times: Array) -> tuple[float, float]:
 
 
 def fixed_order_sum(x: Array) -> float:
-    """The sum in an order that suits every machine: 16 lanes of each stretch of 4,096, lanes in order; then the
-    stretches of each block of 65,536 in order, and the blocks in order."""
+    """The sum in one fixed order: 16 lanes of each stretch of 4,096, lanes in order; then the stretches of each block
+    of 65,536 in order, and the blocks in order."""
     total = 0.0
     for begin in range(0, len(x), BLOCK):
         in_block = 0.0

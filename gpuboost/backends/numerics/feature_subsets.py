@@ -1,4 +1,4 @@
-"""Random subsets. Drawn on the host for every backend, from the stream's own numbers."""
+"""Random subsets, drawn on the host for every backend from the numbers of a stream."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The scale at which gradients become integers: one definition for every machine.
+"""Scale at which gradients become integers: one definition for every machine.
 
-With q = rint(x * scale), a sum of q over any rows is exact and has no order. Two bounds, either of which keeps every
-sum of a histogram within ``bits`` bits, give two scales, and the finer one is taken:
+With q = rint(x * scale), a sum of q over any rows is exact in any order. Two bounds, either of which keeps every sum of
+a histogram within ``bits`` bits, give two scales; the larger one is used:
 
     by row   |q| < 2**16 (or 2**15 and a sign), so that a tile of 65,535 rows fits            many rows
     by sum   sum |q| < 2**bits over all rows, rounding included                               few rows, heavy tails
@@ -27,7 +27,7 @@ def fixed_point_scale(top: float, total: float, max_multiplicity: float, weight:
 
     Args:
         top: largest |x| * multiplicity.
-        total: sum of |x| * multiplicity; an estimate within a factor 1 + 2**-20 will do.
+        total: sum of |x| * multiplicity; an estimate within a factor 1 + 2**-20 suffices.
         most: largest multiplicity.
         weight: sum of the multiplicities.
         bits: 31 for signed sums, 32 for sums of numbers that are not negative.

@@ -13,7 +13,7 @@ from gpuboost.types import Array, Limits, Nodes, TrainingSet
 def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Array:
     """(v,) float64: -G / (H + lambda) at leaves, 0 elsewhere and where the denominator is 0.
 
-    Leaves that share one value, ``limits.signed``, have -(G_L - G_R) / (H_L + H_R + lambda) and its negative.
+    The leaves of a sign stump (``limits.signed``) have -(G_L - G_R) / (H_L + H_R + lambda) and its negative.
     """
     ridge = float(limits.reg_lambda)
     if limits.signed and len(nodes.feature) == 3:
@@ -30,14 +30,14 @@ def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Ar
 
 
 def leaf_noise(nodes: Nodes, h: Array, limits: Limits, deviation: float, z: Array) -> Array:
-    """(v,) float64: deviation / sqrt(H + lambda) z at leaves that hold curvature, 0 elsewhere."""
+    """(v,) float64: deviation / sqrt(H + lambda) z at leaves with H > 0, 0 elsewhere."""
     below = h + limits.reg_lambda
     spread = np.divide(deviation, np.sqrt(below), out=np.zeros(len(h)), where=nodes.is_leaf & (h > 0.0) & (below > 0.0))
     return spread * z
 
 
 def weighted_quantile(x: Array, weight: Array, alpha: float) -> float:
-    """The smallest x whose weight, with that of all smaller ones, reaches alpha of the whole; 0 for no rows.
+    """The smallest x whose cumulative weight reaches alpha of the total; 0 for no rows.
 
     weight (n,) int64, positive: ``whole_weights``.
     """
@@ -61,12 +61,12 @@ def leaf_quantiles(leaf_of_row: Array, is_leaf: Array, residual: Array, weight: 
 
 
 def whole_weights(data: TrainingSet) -> Array:
-    """(n,) int64, at least 1: weights as integers, so that a sum of them has no order."""
+    """(n,) int64, at least 1: weights as integers, so their sum does not depend on the order."""
     if data.weight is None:
         return np.ones(data.n_rows, np.int64) if data.multiplicity is None else data.multiplicity.astype(np.int64)
     return np.maximum(np.rint(data.weight * weight_scale(data.weight)).astype(np.int64), 1)
 
 
 def weight_scale(weight: Array) -> float:
-    """The power of two that takes the largest weight to 2**30 .. 2**31: sums of 2**32 of them fit in 64 bits."""
+    """The power of two that scales the largest weight to 2**30 .. 2**31: sums of 2**32 weights fit in 64 bits."""
     return line_search.whole_scale(float(weight.max(initial=0.0)))

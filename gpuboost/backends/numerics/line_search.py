@@ -1,12 +1,12 @@
 """Line search: the minimum of a convex function of one variable, or of several such functions at once.
 
-Newton's method, kept between a point that is too short and one that is too far; until one is too far, a step at most
-doubles the length. From a point so far out that the function rises there more steeply than it falls at 0, half the way
-back is taken: on losses that grow exponentially Newton's method comes back by a constant amount at a time, and
-Friedman's unguarded steps overflow.
+Newton's method within a bracket of a length that is too short and one that is too long; until the upper end is known, a
+step at most doubles the length. Where the function rises more steeply than it falls at 0, the bracket is bisected
+instead: on losses that grow exponentially Newton's method comes back by a constant amount per step, and Friedman's
+unguarded steps overflow.
 
-Sums over rows are of float64 numbers, since those of one leaf say nothing about those of another, and go in the order
-of ``Reference.fixed_order_sum``, which a GPU can follow: over all rows, or over those of each group as they come.
+Sums over rows are float64, since leaves have no common fixed-point scale. Their order is that of
+``Reference.fixed_order_sum``, which a GPU can follow: over all rows, or over the rows of each group in order.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from gpuboost.backends.protocol import Backend
 
 MOST = 20  # evaluations
-TOLERANCE = 1e-6  # relative change of the length at which it is good enough
+TOLERANCE = 1e-6  # relative change of the length at which the search ends
 
 Vector: TypeAlias = NDArray[np.float64]
 
 Slopes: TypeAlias = Callable[[Vector], tuple[Vector, Vector]]
-"""(m,) lengths -> (m,) first and (m,) second derivatives there, which need not be finite"""
+"""(m,) lengths -> (m,) first and (m,) second derivatives there, maybe not finite"""
 
 
 def along_tree(
@@ -51,10 +51,10 @@ def lengths(
     backend: Backend, loss: Loss, scores: Array, output: int, along: Vector, data: TrainingSet,
     group: Array | None = None, groups: int = 1,
 ) -> Vector:  # fmt: skip
-    """(groups,) lengths >= 0 that lower the loss of all rows most: F <- F + length[group] * along, of one output.
+    """(groups,) step lengths >= 0 that minimise the loss of all rows: F <- F + length[group] * along, of one output.
 
-    scores (k, n); along (n,), about as long as it should be; group (n,) int, None for one length of all rows, which is
-    all that there is of the absolute and the quantile loss: for these, leaves use ``Backend.leaf_quantiles``.
+    scores (k, n); along (n,), of about the right length; group (n,) int, None for one length for all rows. The absolute
+    and the quantile loss support only the latter: their leaves use ``Backend.leaf_quantiles``.
     """
     if loss.leaf_quantile is not None:
         assert group is None
@@ -96,8 +96,8 @@ def _adder(group: Array | None, groups: int) -> Callable[[Vector], Vector]:
 def minimise(slopes: Slopes, start: Vector) -> Vector:
     """(m,) lengths >= 0, to ``TOLERANCE``; 0 where the function does not fall at 0.
 
-    start (m,): lengths to try first, positive; Newton's step from 0 where that is less than half as long. Where
-    evaluations run out, the longest length from where the function still falls is returned, so that no result is worse
+    start (m,): lengths to try first, positive; Newton's step from 0 replaces one that is more than twice as long. After
+    ``MOST`` evaluations the result is the longest tried length at which the function still falls, so it is never worse
     than 0.
     """
     out, low, high = np.zeros(len(start)), np.zeros(len(start)), np.full(len(start), np.inf)
@@ -127,9 +127,9 @@ def _first(first: Vector, second: Vector, start: Vector) -> Vector:
 def _next(
     rho: Vector, first: Vector, second: Vector, low: Vector, high: Vector, is_steep: NDArray[np.bool_]
 ) -> Vector:  # fmt: skip
-    """Newton's step if it stays inside, half the way if it does not, at most the double where there is no end yet.
+    """Newton's step if it stays within the bracket, else bisection; at most twice the length without an upper end.
 
-    is_steep (m,): half the way in any case.
+    is_steep (m,): bisect in any case.
     """
     with np.errstate(all="ignore"):
         newton = rho - first / second
@@ -141,10 +141,10 @@ def _next(
 
 
 def pinball(residual: Vector, direction: Vector, weight: Vector, alpha: float) -> float:
-    """The least rho >= 0 that minimises the alpha-quantile loss of residual - rho direction, summed with weights.
+    """The least rho >= 0 that minimises the weighted sum of the alpha-quantile loss of residual - rho direction.
 
-    Breakpoints are residual / direction, weighted by weight |direction|; for alpha = 1/2 it is their (lower) median.
-    Weights become integers, so that a sum of them has no order: the largest has 31 bits, and none is 0.
+    Breakpoints are residual / direction, weighted by weight |direction|; for alpha = 1/2 rho is their (lower) median.
+    Weights become integers, so their sum does not depend on the order: the largest has 31 bits, and none is 0.
     """
     some = direction != 0.0
     if not some.any():
@@ -160,5 +160,5 @@ def pinball(residual: Vector, direction: Vector, weight: Vector, alpha: float) -
 
 
 def whole_scale(largest: float) -> float:
-    """The power of two that takes the largest weight to 2**30 .. 2**31."""
+    """The power of two that scales the largest weight to 2**30 .. 2**31."""
     return 2.0 ** min(31 - frexp(largest)[1], 1000)

@@ -1,8 +1,8 @@
 """Monotonic constraints: the bounds between which the leaf values below a node must lie.
 
-A split on a constrained feature parts the values of its two sides at the midpoint between them: every leaf on the lower
-side stays on its side of it, whatever splits follow. So each tree is monotone by itself, and with it their sum, to the
-last bit (LightGBM's "basic" method; scikit-learn and XGBoost do the same).
+A split on a constrained feature bounds the values of its two sides by the midpoint between them, and every later leaf
+keeps to the bound of its side. So each tree is monotone, and so is their sum, to the last bit (LightGBM's "basic"
+method; scikit-learn and XGBoost do the same).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def parted(
 
 
 def bound_leaves(tree: Tree, cuts: Cuts, limits: Limits, *, refined: bool) -> Tree:
-    """See ``Backend.bound_leaves``. A step of each leaf by itself has nothing to do with lambda."""
+    """See ``Backend.bound_leaves``. Lambda does not apply to leaf values that took a step of their own."""
     assert limits.directions is not None
     directions = of_features(limits.directions, cuts)
     if refined and in_order(tree, directions):
@@ -84,9 +84,9 @@ def bound_leaves(tree: Tree, cuts: Cuts, limits: Limits, *, refined: bool) -> Tr
 def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:
     """The tree with each leaf value clipped to the leaf's bounds, after a change of values.
 
-    Bounds are made of what the values are now: a node's own is the mean of its leaves', each weighted by H + ridge and
-    over H + ridge of all. If leaf values are -G / (H + lambda), that is the node's too, and the bounds are those that
-    the tree was grown with.
+    Bounds are computed from the current values: a node's value is the sum of its leaves' values, each times H + ridge,
+    over H + ridge of the node. If leaf values are -G / (H + lambda), so is the node's, and the bounds are those of the
+    growth of the tree.
     """
     nodes, value = tree.nodes, tree.value.tolist()
     feature, left, right = nodes.feature.tolist(), nodes.left.tolist(), nodes.right.tolist()

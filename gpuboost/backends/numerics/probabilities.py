@@ -25,18 +25,18 @@ FIXED_THRESHOLD, SOLVED_THRESHOLD, GOSS, TRIMMING = 0, 1, 2, 3  # kinds, as in t
 FLOOR_SLACK = 1.0 / 64.0  # of a rate that is solved for with a floor: the last step may be a little too long
 
 Parameters: TypeAlias = tuple[float, ...]
-"""What ``probability`` needs to know of all rows"""
+"""Parameters of ``probability``, computed from all rows"""
 
 Search: TypeAlias = Literal["given", "newton", "bits"]
-"""How a GPU finds the parameters: none to find; Newton's steps; digits of a score, from its highest bits downwards"""
+"""Search for the parameters on a GPU: none; Newton's steps; the digits of a score, from its highest bits downwards"""
 
 
 class ProbabilityRule(Protocol):
-    """A frozen record: rules are compared by value, and sent to shards."""
+    """Protocol of a rule from scores to probabilities: a frozen record, compared by value and sent to shards."""
 
     @property
     def kind(self) -> int:
-        """The number by which compiled kernels know the rule."""
+        """Number of the rule in compiled kernels."""
         ...
 
     @property
@@ -44,12 +44,12 @@ class ProbabilityRule(Protocol):
 
     @property
     def settings(self) -> tuple[float, float]:
-        """Two numbers that say all of the rule that its kind does not, for the kernels of a GPU."""
+        """The rule's two settings, for the kernels of a GPU."""
         ...
 
     @property
     def largest_rate(self) -> float:
-        """The mean of p over the rows is at most this, unless many scores tie; 1.0 if nothing is known."""
+        """Upper bound on the mean of p over the rows, unless many scores tie; 1.0 if unknown."""
         ...
 
     def solve(self, counts: Counts, sums: RowSums) -> Parameters:
@@ -65,8 +65,7 @@ class ProbabilityRule(Protocol):
 class ThresholdRule:
     """p_i = min(1, max(floor, rho s_i)), as in MVS; rho is such that the p_i sum to ``rate`` times the number of rows.
 
-    Or rho is given, and there is nothing to solve. Exactly one of the two is. 1 / rho is the threshold: rows whose
-    score reaches it are surely drawn.
+    Exactly one of ``rho`` and ``rate`` is set. 1 / rho is the threshold: rows of at least this score are always drawn.
     """
 
     rate: float | None = None
@@ -103,8 +102,8 @@ class ThresholdRule:
 
 @dataclass(frozen=True, slots=True)
 class GossRule:
-    """p_i = 1 for the share ``top`` of the rows with the largest scores, and the same for all others: a share ``other``
-    of all rows is drawn from them. Rows that tie at the border have a probability between, the same for each.
+    """GOSS: p_i = 1 for the share ``top`` of the rows with the largest scores, and one probability for all others, of
+    which a share ``other`` of all rows is drawn. Rows that tie at the border share a probability between the two.
     """
 
     top: float
@@ -115,7 +114,7 @@ class GossRule:
 
     @property
     def settings(self) -> tuple[float, float]:
-        """The share of the top, and p of the others."""
+        """The share ``top``, and p of the other rows."""
         return self.top, min(1.0, self.other / (1.0 - self.top))
 
     @property
@@ -147,7 +146,7 @@ class TrimmingRule:
         return self.mass, 0.0
 
     def solve(self, counts: Counts, sums: RowSums) -> Parameters:
-        """As ``GossRule.solve``; rows that tie at the border are all drawn."""
+        """See ``GossRule.solve``; rows that tie at the border are all drawn."""
         return threshold.score_of_mass(counts, self.mass, sums.within), 1.0, 0.0
 
     def probability(self, score: Array, parameters: Parameters) -> Array:

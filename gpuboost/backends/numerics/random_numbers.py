@@ -28,7 +28,7 @@ def uniform_bits(n: int, key: Key) -> Array:
 
 
 def gaussian_of(words: Array) -> Array:
-    """(n,) float64: the Gaussian numbers that these words stand for, see ``kernels.common.normal``."""
+    """(n,) float64: the Gaussian numbers of these words, see ``kernels.common.normal``."""
     words = words.astype(np.int64)
     bits = ((words & 0x7FFF_FFFF) * 2 + 1).astype(np.float64).view(np.int64)
     row = TABLE[(bits >> 49) - 8 * 1023]

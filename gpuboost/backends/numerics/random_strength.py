@@ -2,10 +2,10 @@
 
     noisy gain = gain + strength * (mean gain of the features that gain) * z
 
-The best cut of a feature stays its best cut; the winner's own gain, without noise, is what the tree keeps. z is word 0
-of the Philox block whose number is made of the node's exact sums (for a level that shares a split, of its depth) and of
-the feature, so it does not depend on the machine or the order of nodes. Dividing by the mean gain makes the rule
-independent of the gradients' scale, as the theorem of Langevin boosting requires.
+The noise does not change the best cut of a feature, and the tree records the winner's gain without noise. z is word 0
+of the Philox block whose number is computed from the node's exact sums (for a level that shares a split, from its
+depth) and the feature, so it does not depend on the machine or the order of nodes. Noise in units of the mean gain
+makes the rule independent of the gradients' scale, as the theorem of Langevin boosting requires.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORD = (1 << 64) - 1
 
 
 def winner(gains: dict[int, float], sums: tuple[int, int], noise: Noise | None) -> int | None:
-    """The feature that wins, the lowest of equals; None if none gains. gains: by feature, 0 where there is no split."""
+    """The feature of the largest noisy gain, the lowest of equals, or None. gains: by feature, 0 without a split."""
     competing = {f: gain for f, gain in gains.items() if gain > 0.0}
     if noise is None or len(competing) < 2:
         return max(sorted(competing), key=lambda f: competing[f], default=None)

@@ -1,9 +1,9 @@
-"""The shape of a tree by chance alone: the definition of ``grow`` with a key, and what is counted afterwards.
+"""Random tree shapes: the definition of ``grow`` with a key, and of the counts computed afterwards.
 
-A law of shapes that does not know the gradients (docs/theory/langevin.md): every split takes each feature with equal
-probability, and each cut of it; what is missing goes left or right, evenly. Cuts are quantiles, so rows are parted
-evenly on the average. One category of a categorical feature goes left, the next one right, and every other one by a
-coin flip of its own.
+The distribution of shapes does not depend on the gradients (docs/theory/langevin.md): every split takes each feature,
+and each of its cuts, with equal probability; missing values go left or right with probability 1/2. Cuts are quantiles,
+so they divide the rows evenly on average. One category of a categorical feature goes left, the next one right, and each
+other one by an independent coin flip.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Ta
 def random_structure(
     data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key
 ) -> Structure:
-    """A tree of ``random_nodes`` of stream ``key / output``; its rows are still to be routed, counted and summed."""
+    """A tree of ``random_nodes`` of stream ``key / output``; its rows are not yet routed, counted and summed."""
     nodes = random_nodes(data.cuts, candidates, limits, key / output)
     return Structure(nodes, output, target.version, None, None, blind=True)
 
@@ -28,9 +28,9 @@ def random_structure(
 def random_nodes(cuts: Cuts, candidates: Candidates, limits: Limits, key: Key) -> Nodes:
     """A tree filled level by level, to ``max_depth`` or ``max_leaves``; node v has children 2 v + 1 and 2 v + 2.
 
-    Split v is made of numbers 4 v .. 4 v + 3 of stream ``key``, and 8 v .. 8 v + 7 of ``key / Stream.SETS``; where
-    all nodes of a level share one, v is the level. Features of one bin have no cut and are left out; without any other
-    the tree is a single leaf. Gains, and as yet cover and count, are 0: nothing was looked at.
+    Split v uses numbers 4 v .. 4 v + 3 of stream ``key``, and 8 v .. 8 v + 7 of ``key / Stream.SETS``; if all nodes of
+    a level share a split, v is the level. Features of one bin have no cut and are left out; if there is no other
+    feature, the tree is a single leaf. Gains, cover and count are 0, as no row is read.
     """
     n_bins, usable = cuts.n_bins, usable_features(cuts, candidates)
     splits = splits_of(limits) if len(usable) else 0
@@ -77,7 +77,7 @@ def counted(nodes: Nodes, h: Array, rows: Array, unit: float) -> Nodes:
 
 
 def _below(words: Array, bound: Array | int) -> Array:
-    """Evenly from 0 to bound - 1, of a 32-bit word each."""
+    """Uniform integers from 0 to bound - 1, of a 32-bit word each."""
     return (words * np.asarray(bound).astype(np.uint64) >> np.uint64(32)).astype(np.int64)
 
 

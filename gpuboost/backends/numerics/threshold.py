@@ -1,9 +1,8 @@
-"""Thresholds from counts: which scores are large, found without sorting, and with the same bits on every machine.
+"""Sampling thresholds from counts of scores, without sorting, and with the same bits on every machine.
 
-A machine brings integers only: how many scores lie in each of 2,048 buckets and the sum of their significands
-(``gpuboost.kernels.sampling.importance``), the same for the parts of one bucket, and for a given mu how many scores
-are above it, how many below its floor, and a fixed-point sum of the others. What is made of them is float64 in one
-order.
+A machine computes integers only: the number of scores in each of 2,048 buckets and the sum of their significands
+(``gpuboost.kernels.sampling.importance``), the same for the parts of one bucket, and for a given mu the numbers of
+scores above it and below its floor, and a fixed-point sum of the others. The float64 arithmetic on them has one order.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Ints: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """All scores of a round by the upper 11 of their bits."""
+    """Counts of a round's scores by their upper 11 bits."""
 
     rows: Ints  # (2048,)
     significands: Ints  # (2048,) their sum; 0 has none
@@ -51,11 +50,12 @@ ThreeSums: TypeAlias = Callable[[float, float, float], tuple[int, int, int]]
 """(mu, low, scale) -> rows with s >= mu, rows with s < low, sum of rint(s * scale) over the rest"""
 
 Within: TypeAlias = Callable[[int, int, int], tuple[Ints, Ints]]
-"""(shift, prefix, narrow) -> rows and significands, by the next bits, of scores whose bits from ``shift`` up are it"""
+"""(shift, prefix, narrow) -> rows and significands, by the next bits, of scores whose bits from ``shift`` up are
+``prefix``"""
 
 
 class RowSums(Protocol):
-    """Sums over all rows of one draw: integers, so that it does not matter who adds them up."""
+    """Sums over all rows of one draw: integers, so the order of summation does not matter."""
 
     def three_sums(self, mu: float, low: float, scale: float) -> tuple[int, int, int]:
         """See ``ThreeSums``."""
@@ -67,7 +67,7 @@ class RowSums(Protocol):
 
 
 def check(not_numbers: int) -> None:
-    """Raise InputError if there are any."""
+    """Raise InputError if some rows have no finite score."""
     if not_numbers:
         raise InputError(
             f"loss: gradients must be finite numbers below 3.4e38, times their weights; {not_numbers} rows are not. "
@@ -76,10 +76,10 @@ def check(not_numbers: int) -> None:
 
 
 def rho_for_rate(counts: Counts, rate: float, floor: float, three_sums: ThreeSums) -> float:
-    """rho such that min(1, max(floor, rho s)) sums to rate * n; as large as it takes if that cannot be reached.
+    """rho such that min(1, max(floor, rho s)) sums to rate * n; the largest useful rho if that cannot be reached.
 
-    The buckets, as if all scores of one were its mean, give a first guess; Newton's method does the rest. What it
-    needs of the rows is exact, so it ends at the very solution as soon as no score changes sides.
+    The first guess takes every score of a bucket as the bucket's mean; Newton's method does the rest. Its sums over
+    rows are exact, so it ends at the exact solution as soon as no score changes sides.
     """
     n, need = counts.n, rate * counts.n
     if need >= (n - counts.zeros) + floor * counts.zeros:
@@ -114,7 +114,7 @@ def first_guess(counts: Counts, need: float, floor: float) -> float:
 
 
 def score_of_rank(counts: Counts, k: float, within: Within) -> tuple[float, int, int]:
-    """The score of rank k from the top, how many rows are above it, and how many are equal to it. 0 < k <= n."""
+    """The score of rank k from the top, the number of rows above it, and of rows equal to it. 0 < k <= n."""
     at, above = _rank(counts.rows, k, 0)
     prefix = at
     for shift, narrow in LEVELS:
@@ -125,20 +125,20 @@ def score_of_rank(counts: Counts, k: float, within: Within) -> tuple[float, int,
 
 
 def probability_of_ties(k: float, above: int, ties: int, p: float) -> float:
-    """P of a row that ties at rank k: as likely among the top as there is room, else p, as all others."""
+    """Probability of a row that ties at rank k: the share s of ties among the top k, plus (1 - s) p."""
     among_top = min(1.0, (k - above) / ties)
     return among_top + (1.0 - among_top) * p
 
 
 def _rank(rows: Ints, k: float, above: int) -> tuple[int, int]:
-    """The highest place with at least k rows at it or further up, and how many are further up."""
+    """The highest place with at least k rows at or above it, and the number of rows above it."""
     from_top = above + np.cumsum(rows[::-1])[::-1]
     at = int(np.flatnonzero(from_top >= k).max(initial=0))
     return at, int(from_top[at] - rows[at])
 
 
 def score_of_mass(counts: Counts, mass: float, within: Within) -> float:
-    """The largest score such that it and all larger ones hold that share of the sum of all; 0 if that is 0."""
+    """The largest score such that it and all larger ones make up that share of the sum of scores; 0 if the sum is 0."""
     sums = counts.sums()
     from_top = running(sums[::-1])[::-1]
     total = float(from_top[0])
@@ -157,7 +157,7 @@ def score_of_mass(counts: Counts, mass: float, within: Within) -> float:
 
 
 def _reaching(from_top: NDArray[np.float64], rows: Ints, target: float) -> int:
-    """The highest place that holds rows and reaches the target; the lowest with rows if rounding left none."""
+    """The highest place with rows at which the sum reaches the target; the lowest with rows if rounding left none."""
     there = np.flatnonzero(rows > 0)
     return int(there[from_top[there] >= target].max(initial=int(there[0])))
 
@@ -167,7 +167,7 @@ def _score(bits: int) -> float:
 
 
 def running(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of everything up to each place: groups of 64 in order, then the groups in order."""
+    """Cumulative sums: groups of 64 in order, then the groups in order."""
     within = np.cumsum(x.reshape(-1, GROUP), axis=1)
     before = np.concatenate([[0.0], np.cumsum(within[:, -1])[:-1]])
     return np.asarray((before[:, None] + within).ravel())

@@ -1,7 +1,7 @@
 """Scores of models whose weak learners are components and not trees.
 
-Functions of one space add up to one function of it, and functions of one grid to one table: so a model of 10,000 rounds
-of splines predicts as fast as one with a spline for each feature.
+Functions of one space add up to one function of that space, and functions of one grid to one table, so a model of
+10,000 rounds of splines predicts as fast as one with a single spline per feature.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Additive:
         return cls(tuple((output, grid, steps) for (output, grid), steps in tables.items()), tuple(rest))
 
     def predict(self, backend: Backend, ensemble: Ensemble, x: Any) -> Array:
-        """(k, n) float64, where the backend has its arrays."""
+        """(k, n) float64 scores, in the backend's memory."""
         rows = _rows(backend, ensemble, x)
         sums = backend.start(rows, _begin(ensemble))
         for output in range(ensemble.n_outputs):
@@ -48,7 +48,7 @@ class Additive:
 
 
 def staged_predict(backend: Backend, ensemble: Ensemble, x: Any, copied: Callable[[Array], Array]) -> Iterator[Array]:
-    """(k, n) float64 after each round, component by component, each a new array. ``copied`` makes one."""
+    """(k, n) float64 scores after each round, each a new array, made by ``copied``."""
     rows, k = _rows(backend, ensemble, x), ensemble.n_outputs
     sums = backend.start(rows, _begin(ensemble))
     for done in range(ensemble.n_rounds):
@@ -62,7 +62,7 @@ def staged_predict(backend: Backend, ensemble: Ensemble, x: Any, copied: Callabl
 
 
 def _rows(backend: Backend, ensemble: Ensemble, x: Any) -> TrainingSet:
-    """x in the form that components read: its numbers, and its bins if any component needs them."""
+    """x as components read it: its numbers, and its bins if a component needs them."""
     by_bins = not all(isinstance(component, (EstimatorComponent, EmptyComponent)) for component in ensemble.components)
     nothing = np.empty((0, 0), np.uint8)
     bins = backend.quantise(x, ensemble.cuts) if by_bins else DenseBins(nothing, nothing)

@@ -18,7 +18,7 @@ _ROOM = 1 << 15  # bytes to work in for the rows of a block: they should stay in
 
 @dataclass(frozen=True, slots=True)
 class Explainer:
-    """An ensemble prepared for SHAP values. Only arrays: it can be shared by threads."""
+    """An ensemble prepared for SHAP values. It consists of arrays and can be shared by threads."""
 
     forest: ForestPredictor
     paths: Paths
@@ -44,8 +44,8 @@ class Explainer:
 def contributions(explainer: Explainer, x: Any, start: int, stop: int, out: Array) -> None:
     """out[start:stop] = contributions of each column to each score, and last the expected score.
 
-    x: (n, d) as for ``forest.predict``; out: (n, k, d + 1) float64. A row's numbers sum to its score, up to rounding.
-    Raises InputError if x has another number of features than the model was trained on.
+    x: (n, d) as for ``predictor.predict``; out: (n, k, d + 1) float64. A row's contributions sum to its score, up to
+    rounding. Raises InputError if x has another number of features than the model was trained on.
     """
     forest, paths, rows = explainer.forest, explainer.paths, explainer.forest.rows_of(x)
     k, s, p = len(forest.bias), len(forest.flat_forest.features), len(explainer.columns)

@@ -91,7 +91,7 @@ class FlatForest:
     def room(self, n: int) -> Array:
         """(blocks, s, width) uint8 for the codes of at most n rows, fewer if they would leave the cache.
 
-        At least one line: trees that ask nothing read it too, and do not heed it.
+        It has at least one line, which trees without a split read without effect.
         """
         s = max(len(self.features), 1)
         width = min(WIDTH, max(1, -(-n // 64)) * 64)
@@ -126,7 +126,7 @@ class FlatForest:
         self.route_and_sum(bins, out, NO_PAIRS, start, stop, NO_SUMS)
 
     def route_and_sum(self, bins: Bins, out: Array, pairs: Pairs, start: int, stop: int, sums: Array) -> None:
-        """The same, and sums[node] += the integers of each row in it. sums: (v, 2) int64; (0, 2) stays as it is."""
+        """``route``, and sums[node] += the integers of each row in it. sums: (v, 2) int64; (0, 2) for no sums."""
         if isinstance(bins, DenseBins):
             codes = self.room(min(stop - start, WIDTH))
             tree = self.features, codes, *self._arguments(codes), self.leaf_node
@@ -159,7 +159,7 @@ def _numbered(chosen: Array, node_start: Array) -> tuple[Array, Array]:
 
 
 def _words(left_set: Array, missing: Array, missing_left: Array) -> Array:
-    """(q, 4) uint64: the codes that go left, that of missing values among them."""
+    """(q, 4) uint64: the codes that go left, including the code of missing values."""
     halves = left_set.astype(np.uint64).reshape(-1, 4, 2)
     words = halves[:, :, 0] | (halves[:, :, 1] << np.uint64(32))
     index = np.arange(len(words)), missing >> 6

@@ -9,9 +9,9 @@ Memoised = TypeVar("Memoised")
 
 
 class Memo(Generic[Memoised]):
-    """The last value of ``make(key, *rest)``, made again when ``key`` is another object, even an equal one.
+    """The last value of ``make(key, *rest)``, made again if ``key`` is another object, even an equal one.
 
-    ``rest`` belongs to the key and is not compared.
+    ``rest`` is determined by ``key`` and is not compared.
     """
 
     def __init__(self, make: Callable[..., Memoised]) -> None:

@@ -2,8 +2,8 @@
 
 Order of operations, which is part of the contract: scores start at the bias and every tree in turn adds
 ``factor * value`` (rounded once), in float64; for an ensemble that was shrunk, that sum starts at 0 and the score is
-``bias + scale * sum``. So the scores of a row do not depend on the other rows, on blocks or on threads, and those of
-an ensemble that was never shrunk are the running scores of the training loop, bit for bit.
+``bias + scale * sum``. So the scores of a row do not depend on the other rows, on blocks or on threads, and the scores
+of an ensemble that was never shrunk are the running scores of the training loop, bit for bit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpuboost.types import Array, Cuts, Ensemble
 
 @dataclass(frozen=True, slots=True)
 class ForestPredictor:
-    """An ensemble, flattened. Only arrays and numbers: it can be pickled, and shared by threads."""
+    """A flattened ensemble. It consists of arrays and numbers, so it can be pickled, and shared by threads."""
 
     flat_forest: FlatForest
     n_features: int  # columns of X
@@ -101,7 +101,7 @@ class ForestPredictor:
 
 
 def with_asked_cuts(ensemble: Ensemble) -> Ensemble:
-    """The same model with only those thresholds that some node uses: with fewer, a value finds its bin faster."""
+    """The same model with only the thresholds that its nodes use: binning is faster with fewer thresholds."""
     cuts = ensemble.cuts
     asked = np.zeros((cuts.n_features, 256), np.bool_)
     for tree in ensemble.trees:
@@ -122,7 +122,7 @@ def with_asked_cuts(ensemble: Ensemble) -> Ensemble:
 def predict(forest: ForestPredictor, x: Any, start: int, stop: int, out: Array) -> None:
     """out[:, start:stop] = scores of rows start .. stop - 1 of x.
 
-    x: (n, d) float32 or float64, or scipy sparse, or what ``rows_of`` made of it; out: (k, n) float64.
+    x: (n, d) float32 or float64, or scipy sparse, or a result of ``rows_of``; out: (k, n) float64.
     Raises InputError if x has another number of features than the forest was grown with.
     """
     rows = forest.rows_of(x)

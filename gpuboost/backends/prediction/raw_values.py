@@ -1,6 +1,6 @@
-"""Raw values as the prediction kernels read them: one flat array, whatever its order, or the rows of a CSR matrix.
+"""Raw values as the prediction kernels read them: one flat array in any order, or the rows of a CSR matrix.
 
-All arrays are read-only views, so that each kernel is compiled once per dtype and not again for every kind of input.
+All arrays are read-only views, so each kernel is compiled once per dtype, not for every kind of input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gpuboost.types import Array
 
 @dataclass(frozen=True, slots=True)
 class DenseRows:
-    """x[i, f] is values[i * row_stride + f * column_stride]."""
+    """A dense matrix: x[i, f] is values[i * row_stride + f * column_stride]."""
 
     values: Array  # (n * d,) float32 or float64
     row_stride: int
@@ -25,7 +25,7 @@ class DenseRows:
 
 @dataclass(frozen=True, slots=True)
 class SparseRows:
-    """CSR, each entry at most once; absent entries are 0."""
+    """A CSR matrix without duplicate entries; absent entries are 0."""
 
     values: Array  # (nnz,) float32 or float64
     indices: Array  # (nnz,) int32 or int64
@@ -57,7 +57,7 @@ def _floats(values: Array) -> Array:
 
 
 def read_only(values: Array) -> Array:
-    """The same memory, not to be written to."""
+    """A read-only view of the same memory."""
     view = values.view()
     view.flags.writeable = False
     return view

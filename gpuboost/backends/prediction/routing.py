@@ -8,7 +8,7 @@ from gpuboost.types import Array, Bins, Cuts, DenseBins, Nodes, SparseBins
 
 
 def dense_rows(bins: Bins) -> Array:
-    """(n, d) uint8, whatever the layout."""
+    """(n, d) uint8 bins from dense or sparse bins."""
     if isinstance(bins, DenseBins):
         return bins.rows
     assert isinstance(bins, SparseBins)
@@ -20,7 +20,7 @@ def dense_rows(bins: Bins) -> Array:
 
 
 def codes_of(bins: Bins, feature: int) -> Array:
-    """(n,) uint8 bins of one feature, whatever the layout."""
+    """(n,) uint8 bins of one feature, from dense or sparse bins."""
     if isinstance(bins, DenseBins):
         return np.asarray(bins.columns[feature])
     codes = np.full(bins.shape[0], bins.default[feature], np.uint8)

@@ -1,12 +1,12 @@
-"""Shapley values of a sum of trees: what each feature contributes to the score of a row.
+"""Shapley values of a sum of trees: the contribution of each feature to the score of a row.
 
-The value of a set S of features is the expected score when they are known, where a tree asks for an unknown feature by
-going both ways, in the proportion of the training rows that did ("path-dependent" in Lundberg et al. 2020, Nature
-Machine Intelligence 2; their Algorithm 2 computes the same numbers). Rows are counted, not their curvature.
+The value of a set S of features is the expected score when only they are known: a split on an unknown feature follows
+both branches, in the proportion of the training rows that did ("path-dependent" in Lundberg et al. 2020, Nature Machine
+Intelligence 2; their Algorithm 2 computes the same numbers). Proportions are of rows, not of curvature.
 
-A leaf of value v is reached if the row meets every condition on the way to it. Conditions on one column are one: the
-row meets it (o = 1) or not (o = 0), and a share z of the training rows does. Knowing each feature with probability t,
-independently, the leaf is reached with weight prod_i (t o_i + (1 - t) z_i), and so (Owen 1972, Management Science 18)
+A leaf of value v is reached if the row meets every condition on its path. Conditions on one column are merged: the row
+meets the condition (o = 1) or not (o = 0), and a share z of the training rows does. If each feature is known with
+probability t, independently, the leaf has weight prod_i (t o_i + (1 - t) z_i). So (Owen 1972, Management Science 18)
 
     contribution of feature e  =  v (o_e - z_e)  integral over t in [0, 1] of  prod_{i != e} (t o_i + (1 - t) z_i)
 
@@ -29,8 +29,8 @@ from gpuboost.types import Ensemble, Nodes
 class Paths:
     """Paths to all leaves, tree by tree, and the conditions on each path, column by column.
 
-    A condition is one test per feature that reads the column (one, unless the column's categories were shared out):
-    the set of bins that pass it, the one for missing values among them. Bin c is bit c % 64 of word c // 64.
+    A condition is one test per feature that reads the column (one, unless the column's categories are divided among
+    features): the set of bins that pass it, including the bin of missing values. Bin c is bit c % 64 of word c // 64.
     """
 
     start: NDArray[np.int64]  # (leaves + 1,) first condition of each leaf
@@ -104,7 +104,7 @@ def contributions_by_definition(paths: Paths, bins: NDArray[np.uint8], n_columns
 
 
 class _Ways(NamedTuple):
-    """The same for one tree, with counts instead of starts."""
+    """``Paths`` of one tree, with counts instead of starts."""
 
     reached: NDArray[np.float64]  # (leaves,) share of the training rows
     conditions: NDArray[np.int64]  # (leaves,) how many
@@ -144,7 +144,7 @@ class _Ways(NamedTuple):
 
 
 def _upwards(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(v,) parent of each node, and its share of the parent's training rows."""
+    """(v,) parents, and (v,) shares of each node in its parent's training rows."""
     inner = np.flatnonzero(nodes.feature >= 0)
     parent, share = np.zeros(len(nodes.feature), np.int64), np.ones(len(nodes.feature))
     left, right = nodes.left[inner], nodes.right[inner]
@@ -168,7 +168,7 @@ def _starts(counts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _left_bins(nodes: Nodes, n_bins: NDArray[np.int32], is_categorical: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """(v, 4) bins that go left at each node, the one for missing values among them."""
+    """(v, 4) bins that go left at each node, including the bin of missing values."""
     bins, feature = np.arange(256), np.maximum(nodes.feature, 0)
     missing = n_bins[feature][:, None]
     bits = np.unpackbits(np.ascontiguousarray(nodes.left_set.astype("<u4")).view(np.uint8), axis=1, bitorder="little")

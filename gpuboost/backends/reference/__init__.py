@@ -1,1 +1,1 @@
-"""The definition in NumPy: slow, readable, and what every other backend is tested against."""
+"""The definition in NumPy: slow and readable. Every other backend is tested against it."""

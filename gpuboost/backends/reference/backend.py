@@ -1,4 +1,4 @@
-"""The living definition of every verb, in plain numpy and Python. Written to be read, not to be fast."""
+"""The executable definition of every verb, in plain NumPy and Python. Written to be read, not to be fast."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ class Reference:
 
 
 def gaussian(n: int, key: Key) -> Array:
-    """(n,) float64: numbers 0 .. n - 1 of the stream as Gaussian ones."""
+    """(n,) float64: Gaussian numbers 0 .. n - 1 of the stream."""
     return gaussian_of(uniform_bits(n, key))
 
 

@@ -1,6 +1,6 @@
 """Tree growth by definition: depth-wise, leaf-wise, oblivious and random.
 
-Every other machine is held to these trees, bit for bit: ``grow`` is ``Backend.grow``.
+Every other machine grows the same trees, bit for bit: ``grow`` is ``Backend.grow``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def grow(
 
 
 def depth_wise(tree: GrowingTree) -> None:
-    """Split every node of a level before any of the next; where leaves run out, those that gain most come first."""
+    """Split every node of a level before any of the next; the largest gains first if max_leaves does not allow all."""
     level = tree.nodes[:]
     while level:
         for node in level:
@@ -46,7 +46,7 @@ def depth_wise(tree: GrowingTree) -> None:
 
 
 def leaf_wise(tree: GrowingTree) -> None:
-    """Split the leaf that gains most, wherever it is. Equal gains: the older node first."""
+    """Split the leaf of the largest gain, at any depth. Equal gains: the older node first."""
     leaves = tree.nodes[:]
     leaves[0].split = tree.best_split(leaves[0])
     while tree.room and (open_leaves := tree.gaining_most(leaves)):
@@ -58,7 +58,7 @@ def leaf_wise(tree: GrowingTree) -> None:
 
 
 def oblivious(tree: GrowingTree) -> None:
-    """Split all nodes of a level that may be, by the one split that gains most in sum; a whole level or none of it."""
+    """Split all open nodes of a level by the one split of the largest summed gain; a whole level or none of it."""
     level = tree.nodes[:]
     while level:
         tree.share_a_split([node for node in level if tree.may_split(node)])
@@ -70,7 +70,7 @@ def oblivious(tree: GrowingTree) -> None:
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree under way."""
+    """A node of the growing tree."""
 
     number: int
     rows: Array  # (.,) int64, positions in the target's rows
@@ -89,7 +89,7 @@ class Node:
 
 @dataclass
 class GrowingTree:
-    """The nodes so far, and what they are split by."""
+    """A growing tree: its nodes so far, and the data that they are split by."""
 
     bins: Array  # (m, d) uint8
     n_bins: Array
@@ -108,7 +108,7 @@ class GrowingTree:
     def root_of(
         cls, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits
     ) -> GrowingTree:
-        """A tree that is its root so far, with the integers of the rows that it learns from."""
+        """A tree of one node, the root, with the integers of the rows that it is fitted to."""
         g, h, units = integers(target.gradients, output)
         bins = dense_rows(data.bins)
         tree = cls(
@@ -129,11 +129,11 @@ class GrowingTree:
 
     @property
     def room(self) -> int:
-        """How many more leaves there may be."""
+        """Number of leaves that may still be added."""
         return self.limits.max_leaves - (len(self.nodes) + 1) // 2
 
     def may_split(self, node: Node) -> bool:
-        """Whether any split of the node can satisfy the limits."""
+        """True if a split of the node can satisfy the limits."""
         limits = self.limits
         # Several nodes share a split, and so one with a single row may have to: a row of weight 2 is two rows.
         uncounted = limits.symmetric and limits.min_samples_leaf == 1
@@ -145,7 +145,7 @@ class GrowingTree:
         )
 
     def best_split(self, node: Node) -> Split | None:
-        """The best split of this node by itself, if any gains."""
+        """Find the best split of this node by itself, if any gains."""
         if not self.may_split(node):
             return None
         histograms, cuts = self._competing(node)
@@ -164,11 +164,11 @@ class GrowingTree:
 
     @staticmethod
     def gaining_most(nodes: list[Node]) -> list[Node]:
-        """Those that have a split, the one that gains most first. Equal gains: the older node first."""
+        """The nodes that have a split, by descending gain. Equal gains: the older node first."""
         return sorted((node for node in nodes if node.split), key=lambda node: (-_split(node).gain, node.number))
 
     def split(self, node: Node) -> tuple[Node, Node]:
-        """Send the node's rows on to two new ones."""
+        """Split the node: divide its rows between two new ones."""
         split = _split(node)
         left = split.goes_left(self.bins[node.rows, split.feature], int(self.n_bins[split.feature]))
         children = self._add(node.rows[left], node.depth + 1), self._add(node.rows[~left], node.depth + 1)
@@ -180,7 +180,7 @@ class GrowingTree:
         return children
 
     def structure(self, data: TrainingSet, target: Target) -> Structure:
-        """The tree as it stands: its nodes, the leaf of each row, and the sums that leaf values may be made of."""
+        """The tree: its nodes, the leaf of each row, and the sums of g and h for its leaf values."""
         sums = (
             np.array([node.g * self.units[0] for node in self.nodes]),
             np.array([node.h * self.units[1] for node in self.nodes]),
@@ -218,7 +218,7 @@ class GrowingTree:
         return histograms
 
     def _competing(self, node: Node) -> tuple[Histograms, dict[int, Array] | None]:
-        """Histograms of the features that compete at the node, and the cuts by which it may be split, if not all."""
+        """Histograms of the node's candidate features, and the cuts by which it may be split, if not all."""
         candidates, histograms = self.candidates, self._histograms(node)
         if candidates.by_node is not None:
             count, key = candidates.by_node[0], candidates.node_key(node.number)
@@ -253,6 +253,6 @@ def _as_arrays(tree: GrowingTree) -> Nodes:
 
 
 def _weight(gradients: Gradients) -> int:
-    """How many rows the gradients stand for."""
+    """Sum of the multiplicities of the gradients' rows."""
     m = gradients.multiplicity
     return gradients.g.shape[1] if m is None else int(m.sum())

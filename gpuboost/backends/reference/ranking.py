@@ -1,9 +1,8 @@
-"""Definition of the derivatives of list-wise losses, in plain Python.
+"""Definition of the derivatives of ranking losses, in plain Python.
 
-A document's derivative is summed in an order of its own: the pairs with those placed above it, from the top; then less
-the pairs with those below it, in 16 lanes. No sum needs another document's, so that a machine may form them one by one
-or all at once. Pairs are float32, and so are the sums of a tile: 32 documents by 512 below them. Tiles are summed in
-float64.
+The order of a document's sum is fixed: the pairs with documents ranked above it, from the top; minus the pairs with
+documents below it, in 16 lanes. No sum depends on another document's, so a machine may compute them one by one or in
+parallel. Pairs are float32, and so are the sums of a tile: 32 documents by 512 below them. Tiles are summed in float64.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ def lambdas(loss: ListLoss, y: Array, f: Array, query_start: Array) -> tuple[Arr
 
 
 def _without_denormals(x: Array) -> Array:
-    """Float32, with 0 in place of what is next to it."""
+    """Float32, with 0 in place of numbers of at most ``SMALLEST`` in size: denormal ones and their neighbour."""
     return np.where(np.abs(x) <= SMALLEST, 0.0, x).astype(np.float32)
 
 
 def by_score(f: Array, begin: int, stop: int) -> list[int]:
-    """The rows of a list, the best-placed first; equal scores in the order of rows."""
+    """The rows of a query by descending score; equal scores in the order of rows."""
     return sorted(range(begin, stop), key=lambda i: (-float(f[i]), i))
 
 
@@ -64,12 +63,12 @@ def discount(place: int) -> float:
 
 @lru_cache(maxsize=4)
 def discounts_of(longest: int) -> Array:
-    """(longest,) ``discount`` of each place. Not to be changed."""
+    """(longest,) ``discount`` of each place, read-only."""
     return log(2.0) / log_array(np.arange(longest) + 2.0)
 
 
 def gains_of(loss: ListLoss) -> Array:
-    """(labels,) float64 ``gains``, or (0,); times a power of 2, which cancels out where the ideal counts."""
+    """(labels,) float64 ``gains``, or (0,); times a power of 2, which cancels out in the division by the ideal DCG."""
     gains = np.asarray(loss.gains(), np.float64)
     if len(gains) and loss.uses_ideal:
         gains = np.ldexp(gains, LARGEST - np.frexp(gains[-1] - gains[0])[1])
@@ -77,13 +76,13 @@ def gains_of(loss: ListLoss) -> Array:
 
 
 def document_gains(gains: Array, y: Array) -> Array:
-    """(n,) float32, whole numbers: gains of documents above the lowest label's. Only differences matter."""
+    """(n,) float32 integers: gains of documents minus that of the lowest label. Only differences matter."""
     table = np.rint(gains - gains[:1]).astype(np.float32)
     return table[y.astype(np.int64)] if len(table) else y.astype(np.float32)
 
 
 def in_lanes(x: Array) -> Any:
-    """The sum of float32 numbers: number i in lane i % 16, then halves of the lanes onto halves."""
+    """The sum of float32 numbers: number i in lane i % 16, then the lanes pairwise, half by half."""
     lanes = np.zeros(LANES, np.float32)
     for begin in range(0, len(x), LANES):
         line = x[begin : begin + LANES]
@@ -96,7 +95,7 @@ def in_lanes(x: Array) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A list in order of places, float32."""
+    """A query's documents in order of rank, float32."""
 
     reach: Array  # scores, with what pairs at least stand apart
     score: Array
@@ -114,7 +113,7 @@ class Places:
         return cls(np.float32(NEAR) + score, score, power, gain, discounts_of(len(f)).astype(np.float32))
 
     def lambdas_below(self, loss: ListLoss, a: int) -> tuple[Array, Array, Array]:
-        """Pairs of place a with each place below: lambdas (positive raise a), second derivatives, sizes of lambdas."""
+        """Pairs of place a with each place below: lambdas (positive ones raise a), second derivatives, |lambdas|."""
         over, apart = self.gain[a] - self.gain[a + 1 :], self.discount[a] - self.discount[a + 1 :]
         pairs = zip(over.tolist(), apart.tolist(), strict=True)
         weights = [loss.pair_weight(abs(x), d) if x != 0.0 else 0.0 for x, d in pairs]
@@ -151,7 +150,7 @@ def _of_list(loss: ListLoss, gain: Array, scale: float, f: Array) -> tuple[Array
 
 
 def _scale(loss: ListLoss, y: list[float], gains: list[float]) -> float:
-    """Factor of the query's pair weights: 1 over its ideal sum, 0 if no document has a gain."""
+    """Factor of the query's pair weights: 1 / ideal DCG, 0 if no document has a gain."""
     if not loss.uses_ideal:
         return 1.0
     best = sorted((gains[int(label)] for label in y), reverse=True)

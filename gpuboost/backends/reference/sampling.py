@@ -1,4 +1,4 @@
-"""What drawing rows by their scores means, in plain numpy: the definition of ``Backend.draw`` and what goes with it."""
+"""Definition of importance sampling of rows in plain NumPy: ``Backend.draw``, and the verbs of ``ControlVariates``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NORMAL, LARGEST = 2.0**-126, float(np.finfo(np.float32).max)
 
 
 def draw(gradients: Gradients, kappa: float, rule: ProbabilityRule, numbers: Array, losses: Array | None) -> Sample:
-    """``numbers`` (n,) are each row's own number of the stream: integers below 2**32."""
+    """See ``Backend.draw``. ``numbers`` (n,): each row's own number of the stream, an integer below 2**32."""
     scores = scores_of(gradients, kappa, losses)
     p = probabilities(scores, rule)
     rows = np.flatnonzero(numbers.astype(np.float64) < p * 2.0**32)
@@ -42,7 +42,7 @@ def scores_of(gradients: Gradients, kappa: float, losses: Array | None) -> Array
 
 
 def probabilities(scores: Array, rule: ProbabilityRule) -> Array:
-    """(n,) float64 p of each row, of (n,) float32 scores."""
+    """(n,) float64 probabilities of rows, from (n,) float32 scores."""
     return rule.probability(scores.astype(np.float64), rule.solve(counts_of(scores), _RowSums(scores)))
 
 
@@ -64,7 +64,7 @@ class _RowSums:
 
 
 def counts_of(scores: Array) -> Counts:
-    """Rows and significands of (n,) float32 scores, not negative, by the first bits of their patterns."""
+    """Rows and significands of (n,) non-negative float32 scores, by the first bits of their patterns."""
     return Counts(*_by_place(scores.view(np.uint32), 20, BUCKETS))
 
 
@@ -78,7 +78,7 @@ def _by_place(bits: Array, narrow: int, places: int) -> tuple[Ints, Ints]:
 
 
 def node_control(gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-    """Of all rows: q / p (g - g') + eta g', and q / p h."""
+    """q / p (g - g') + eta g' and q / p h of all rows."""
     by = _weights(gradients, sample)
     g, old = gradients.g.astype(np.float64), before.g.astype(np.float64)
     controlled = by * (g - old) + eta * old
@@ -86,7 +86,7 @@ def node_control(gradients: Gradients, sample: Sample, before: Gradients, eta: f
 
 
 def leaf_control(gradients: Gradients, sample: Sample, before: Gradients, eta: float, means: Array) -> Gradients:
-    """Of the drawn rows: (g - g' + eta mean) / p, and h / p. means (k, n) float64, of each row's own leaf."""
+    """(g - g' + eta mean) / p and h / p of the drawn rows. means (k, n) float64: the mean of g' over the row's leaf."""
     by, g, old = _weights(gradients, sample), gradients.g.astype(np.float64), before.g.astype(np.float64)
     controlled = (by * (g - old + eta * means)).astype(np.float32), (by * gradients.h).astype(np.float32)
     rows, m = sample.rows, gradients.multiplicity

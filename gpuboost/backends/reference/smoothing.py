@@ -140,7 +140,7 @@ class ReferenceSmoothing:
 
 
 def with_sums(structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
-    """``Smoothing.settled`` of a structure that lies in the host's memory."""
+    """``Smoothing.settled`` of a structure in the host's memory."""
     assert structure.sums is not None
     g, h = (part[structure.nodes.is_leaf] for part in structure.sums)
     return structure if own_sums else replace(structure, sums=None), g, h

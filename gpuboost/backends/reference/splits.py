@@ -1,4 +1,4 @@
-"""The definition of the split search: every candidate of every feature, one after the other."""
+"""Definition of the split search: every candidate of every feature, one after the other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GROUP_ROWS = 100.0  # added to the smaller side between two cuts that are judged
 
 @dataclass(frozen=True)
 class Split:
-    """One way to part a node."""
+    """A candidate split of a node."""
 
     feature: int
     gain: float
@@ -37,7 +37,7 @@ class Split:
         return np.where(codes == missing, self.missing_left, codes <= self.bin)
 
     def words(self, missing: int) -> Array:
-        """(8,) uint32: the categories as 256 bits, without what is missing, of which ``missing_left`` tells."""
+        """(8,) uint32: the categories as 256 bits, without missing values, which ``missing_left`` is for."""
         words = [0] * 8
         for c in (self.categories or frozenset()) - {missing}:
             words[c // 32] |= 1 << (c % 32)
@@ -64,12 +64,12 @@ def best_split(
     noise: Noise | None = None,
     within: NodeBounds | None = None,
 ) -> Split | None:
-    """The candidate that gains most; the first of equals. With ``noise`` the features' best ones compete by ``winner``.
+    """The candidate of the largest gain, the first of equals. With ``noise``, ``winner`` chooses the feature.
 
-    With ``within`` the values of leaves are held to the node's bounds, and those of a constrained feature to its order.
+    With ``within``, leaf values are clipped to the node's bounds, and a constrained feature's direction is enforced.
 
-    histogram: feature to (b + 1, 3) int64; rows_per_h: rows for each unit of h in the whole tree; cuts: feature to (8,)
-    uint32, a bit for each cut that may be made, None for every cut.
+    histogram: feature to (b + 1, 3) int64; rows_per_h: rows per unit of h in the whole tree; cuts: feature to (8,)
+    uint32, a bit for each allowed cut, None for every cut.
     """
     splits: dict[int, Split | None] = {}
     total = np.array(totals, np.int64)
@@ -97,12 +97,12 @@ def shared_splits(
     noise: Noise | None = None,
     depth: int = 0,
 ) -> list[Split] | None:
-    """One split for all nodes of a level, each with its own gain; None if there is nothing to gain.
+    """One split for all nodes of a level, each with its own gain; None if no candidate gains.
 
-    The candidates are those of the level's summed histogram. What one gains is the sum over the nodes, in their order,
-    where a node to which it would give a side that is not allowed gains 0. The first of the largest is made everywhere.
+    The candidates are those of the level's summed histogram. A candidate's gain is the sum over the nodes, in their
+    order; a node in which a side is not allowed gains 0. The first of the largest gains is the split of all nodes.
 
-    histograms, totals: one per node, as for ``best_split``; depth: of the level, instead of sums in ``winner``.
+    histograms, totals: one per node, as for ``best_split``; depth: of the level, in place of sums in ``winner``.
     """
     splits: dict[int, Split | None] = {}
     own_totals = [np.array(one, np.int64) for one in totals]
@@ -155,14 +155,14 @@ def _in_order(numbers: Iterator[float]) -> float:
 
 
 def _left(sums: Array, split: _Candidate | Split, b: int) -> Array:
-    """(3,) what goes left of a node with these sums."""
+    """(3,) sums of the left side of a node."""
     if split.categories is not None:
         return sums[sorted(split.categories)].sum(axis=0)
     return sums[: split.bin + 1].sum(axis=0) + (sums[b] if split.missing_left else 0)
 
 
 def _gain(left: Array, total: Array, units: tuple[float, float], limits: Limits, ridge: float) -> float:
-    """What the split gains at one of the nodes that share it; nothing where a side is not allowed."""
+    """The gain of a shared split at one of its nodes; 0 if a side is not allowed."""
     right = total - left
     if not _allowed(left, units, limits) or not _allowed(right, units, limits):
         return 0.0
@@ -207,7 +207,7 @@ def _best_of_feature(
 
 
 def _cuts(sums: Array, b: int, limits: Limits) -> Iterator[_Candidate]:
-    """Every cut, missing values right and then left, if there are any."""
+    """Every cut, with missing values right, then left if there are any."""
     missing = sums[b]
     some_missing = _seen(missing, limits)
     left = np.zeros(3, np.int64)
@@ -223,7 +223,7 @@ def _sets(
 ) -> Iterator[_Candidate]:
     """Single categories if there are few; else prefixes of them sorted by g / (h + smoothing), from either end.
 
-    What is missing, rare or unseen stays on the other side. Small categories and small steps are left out, as they
+    Missing, rare and unseen categories stay on the other side. Small categories and small steps are left out, as they
     fit noise; rows are estimated by their share of h.
     """
     if len(used) <= ONE_AGAINST_REST:
@@ -258,14 +258,14 @@ def _allowed(side: Array, units: tuple[float, float], limits: Limits) -> bool:
 
 
 def _both(left: Array, right: Array, units: tuple[float, float], limits: Limits, ridge: float) -> float:
-    """What the two leaves take off the loss, doubled: (G_L - G_R)^2 / (H + lambda) where they share one value."""
+    """Twice the loss reduction of the two leaves; (G_L - G_R)^2 / (H + lambda) for a sign stump."""
     if limits.signed:
         return _score(np.array([left[0] - right[0], left[1] + right[1]]), units, ridge)
     return _score(left, units, ridge) + _score(right, units, ridge)
 
 
 def _score(sums: Array, units: tuple[float, float], ridge: float) -> float:
-    """What a leaf with these sums takes off the loss, doubled: G^2 / (H + lambda)."""
+    """Twice the loss reduction of a leaf with these sums: G^2 / (H + lambda)."""
     g, h = _measured(sums, units)
     return g * g / (h + ridge)
 
@@ -276,12 +276,12 @@ def _measured(sums: Array, units: tuple[float, float]) -> tuple[float, float]:
 
 
 def _seen(cell: Array, limits: Limits) -> bool:
-    """Whether the node has rows of this bin. Those that add nothing to any sum are seen only where rows are counted."""
+    """True if the node has rows of this bin. Rows of g = h = 0 are seen only where rows are counted."""
     return bool(cell[0] != 0 or cell[1] != 0 or (limits.min_samples_leaf > 1 and cell[2] != 0))
 
 
 def _settled(found: _Candidate, f: int, gain: float, missing: Array, total: Array, b: int, limits: Limits) -> Split:
-    """Where the node saw no missing value, one that comes later follows the heavier child."""
+    """The split with missing values sent to the heavier child if the node has none."""
     missing_left, categories = found.missing_left, found.categories
     if not _seen(missing, limits):
         missing_left = bool(found.left[1] > total[1] - found.left[1])

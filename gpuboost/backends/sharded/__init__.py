@@ -1,7 +1,7 @@
-"""Rows shared out to workers, each with a machine of its own; together they are one machine, to the last bit.
+"""Data-parallel training: rows divided among workers, each with a machine of its own, as one machine.
 
-A worker (``shard.Shard``) holds some rows and does what a verb asks of them; the driver (``backend.Sharded``) puts the
-answers together. Only three kinds of answer cross between them: integers, whose sum has no order (histograms, sums of
-leaves, counts); maxima, which have none either; and sums of float64 numbers in the library's fixed order, which are
-cut at its own joints (``ordered``). So one shard or a hundred, and a boundary anywhere, leave no trace in a model.
+A worker (``shard.Shard``) holds some rows and runs its part of every verb; the driver (``backend.Sharded``) combines
+the answers. There are three kinds of answers: integers, whose sum has no order (histograms, sums of leaves, counts);
+maxima, which have none either; and float64 sums in the library's fixed order, divided at its own stretches
+(``ordered``). So a model does not depend, to the last bit, on the number of shards or on their boundaries.
 """

@@ -1,4 +1,4 @@
-"""Arrays of the driver whose rows lie with the shards, and the calls that make them."""
+"""Handles of arrays whose rows are held by the shards, and the calls that create them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answer = TypeVar("Answer")
 
 
 class Distributed:
-    """An array of rows, each shard keeping its own. Once it is no longer referred to here, the shards drop it."""
+    """Handle of an array of rows, of which each shard holds its part. The shards drop it when the handle is freed."""
 
     __slots__ = ("__weakref__", "ref", "shape", "sizes")
 
@@ -33,26 +33,26 @@ class Distributed:
 
 
 class RemoteCalls(Protocol):
-    """Calls of one method of all shards, with the same arguments. A ``Distributed`` stands for each shard's rows."""
+    """Calls of one method of all shards, with equal arguments. A ``Distributed`` argument becomes each shard's rows."""
 
     def ask(self, method: Callable[Concatenate[Any, P], Answer], *args: P.args, **kwargs: P.kwargs) -> list[Answer]:
-        """The answers of all shards, in the order of their rows."""
+        """Call the method and return the answers of all shards, in the order of their rows."""
         ...
 
     def tell(self, method: Callable[Concatenate[Any, P], Any], *args: P.args, **kwargs: P.kwargs) -> None:
-        """The same without waiting for an answer."""
+        """Call the method without waiting for an answer."""
         ...
 
     def keep(
         self, arrays: int, method: Callable[Concatenate[Any, P], tuple[Kept, Any]], *args: P.args, **kwargs: P.kwargs
     ) -> tuple[int, ...]:
-        """Numbers under which the shards keep so many results, without waiting for an answer."""
+        """Call the method without waiting; return the numbers under which the shards keep so many of its results."""
         ...
 
 
 @dataclass(slots=True)
 class Driver:
-    """``RemoteCalls`` that are sent at once; it numbers the arrays, and knows which are still needed."""
+    """``RemoteCalls`` that are sent immediately. It numbers the arrays and tracks which are still referenced."""
 
     workers: WorkerGroup
     numbers: count[int] = field(default_factory=count)
@@ -77,7 +77,7 @@ class Driver:
     def ask_and_keep(
         self, arrays: int, method: Callable[Concatenate[Any, P], tuple[Kept, Answer]], *args: P.args, **kwargs: P.kwargs
     ) -> tuple[tuple[int, ...], list[Answer]]:
-        """``keep`` with answers."""
+        """``keep``, with the answers of the shards."""
         numbers = self.new_numbers(arrays)
         return numbers, self.workers.ask([self.message(method, args, kwargs, numbers)] * self.workers.size)
 
@@ -93,7 +93,7 @@ class Driver:
         return numbers, self.workers.ask(self._messages(method, each, numbers))
 
     def array(self, number: int, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Distributed:
-        """A handle on what the shards keep under that number. They drop it when the handle is gone."""
+        """A handle of the shards' arrays of that number, which they drop when the handle is freed."""
         handle = Distributed(number, shape, sizes)
         finalize(handle, self.dropped.append, number)
         return handle
@@ -104,7 +104,7 @@ class Driver:
     def message(
         self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], keep: tuple[int, ...] = ()
     ) -> Message:
-        """A message for all shards, which also tells them what to drop."""
+        """A message for all shards, with the numbers of the arrays to drop."""
         named = {name: sent(value) for name, value in kwargs.items()}
         return Message(method, tuple(map(sent, args)), named, keep, self._take_dropped())
 
@@ -122,7 +122,7 @@ class Driver:
 
 
 def sent(argument: Any) -> Any:
-    """The argument as a shard is to get it: numbers in place of arrays that it keeps."""
+    """The argument as it is sent to a shard: references in place of arrays that the shard holds."""
     if isinstance(argument, Distributed):
         return argument.ref
     if isinstance(argument, tuple):
@@ -138,5 +138,5 @@ def _travels(part: Any) -> bool:
 
 
 def is_distributed(data: TrainingSet) -> bool:
-    """Whether the shards keep these rows; those of an eval set are the driver's own."""
+    """True if the shards hold these rows; the rows of an eval set are held by the driver."""
     return isinstance(getattr(data.bins, "rows", None), Distributed)

@@ -1,4 +1,4 @@
-"""The sharded machine: every row with one of the shards, every decision here. The same bits as Reference."""
+"""The sharded machine: the shards hold the rows, the driver makes every decision. The same bits as Reference."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ NO_LONGS, NO_INTS, NO_BYTES = np.empty(0, np.int64), np.empty(0, np.int32), np.e
 
 
 class Sharded(Machine):
-    """Training rows lie with the shards (``place``). Other rows, of eval sets and to predict, are the driver's.
+    """The shards hold the training rows (``place``). The driver holds other rows: eval sets and rows to predict.
 
-    ``threads`` are the driver's own: to search histograms for splits, and for its own rows.
+    ``threads``: the driver's threads, for the split search and for its own rows.
     """
 
     offers = CPU_SHARDS
@@ -81,10 +81,10 @@ class Sharded(Machine):
         self, sources: Sequence[ShardSource], cuts: Cuts, y: Array, weight: Array | None, multiplicity: Array | None,
         query_start: Array | None, sizes: Sequence[int],
     ) -> TrainingSet:  # fmt: skip
-        """Give every shard its rows. The driver keeps the target and the weights of all, and no feature.
+        """Send every shard its rows. The driver keeps the target and the weights of all rows, and no feature.
 
-        sources: one for each shard, or fewer. sizes: how many rows each has. The other arguments are of all rows, in
-        that order.
+        sources: one per shard, or fewer. sizes: their numbers of rows. The other arguments are for all rows, in that
+        order.
         """
         firsts, self._last_extents = self._sized(sizes, len(y)), None
         self._driver.workers.narrow(len(sources))
@@ -241,13 +241,13 @@ class Sharded(Machine):
         self, shape: tuple[int, ...], sizes: tuple[int, ...],
         method: Callable[Concatenate[Shard, P], tuple[Kept, None]], *args: P.args, **kwargs: P.kwargs,
     ) -> Gradients:  # fmt: skip
-        """Gradients that the shards make, of so many rows each."""
+        """Gradients that the shards compute; ``sizes``: their numbers of rows."""
         numbers = self._driver.keep(3, method, *args, **kwargs)
         g, h, m = (self._driver.array(number, shape, sizes) for number in numbers)
         return Gradients(g, h, None if self._multiplicity is None else m)
 
     def _total(self, method: Callable[Concatenate[Shard, P], Array], *args: P.args, **kwargs: P.kwargs) -> Array:
-        """The sum of the shards' answers, which are integers, so in whatever order."""
+        """The sum of the shards' answers. They are integers, so the order does not matter."""
         return reduce(add, self._driver.ask(method, *args, **kwargs))
 
     def _leaf_integers(
@@ -260,7 +260,7 @@ class Sharded(Machine):
         return sums, rows, (1.0 / scales[0], 1.0 / scales[1])
 
     def _scales(self, gradients: Gradients, output: int) -> tuple[Scales, int]:
-        """What gradients are multiplied with to become integers, and how many rows they stand for."""
+        """The scales at which gradients become integers, and the sum of the rows' multiplicities."""
         if self._last_extents is None or self._last_extents[0] is not gradients.g:
             firsts = np.cumsum([0, *gradients.g.sizes])[:-1].tolist()
             each = [(gradients, first) for first in firsts]
@@ -269,6 +269,6 @@ class Sharded(Machine):
 
 
 def _no_rows(default: Array) -> SparseBins:
-    """Sparse bins without rows: all that the driver has to know of them is which bins are not stored."""
+    """Sparse bins without rows: the driver needs only the default bins."""
     start = np.zeros(len(default) + 1, np.int64)
     return SparseBins(default, np.zeros(1, np.int64), NO_INTS, NO_BYTES, start, NO_INTS, NO_BYTES)

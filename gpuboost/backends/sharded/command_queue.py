@@ -1,4 +1,4 @@
-"""Calls of shards that decide for themselves, sent a round at a time, and handles on what they return."""
+"""Queue of calls to shards that need no decision of the driver, sent once a round, and handles of their results."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class CommandQueue:
-    """``RemoteCalls`` in one message: those of a round are sent when it ends, or when an answer is waited for.
+    """``RemoteCalls`` in one message, which is sent at the end of a round or when an answer is needed.
 
-    ``run``: the method of the shards that carries out several messages.
+    ``run``: the method of the shards that executes several messages.
     """
 
     driver: Driver
@@ -44,7 +44,7 @@ class CommandQueue:
         return numbers
 
     def send(self) -> None:
-        """Send what is in the queue."""
+        """Send the calls in the queue."""
         if self.queue:
             self.driver.workers.tell(self._taken())
 
@@ -54,14 +54,14 @@ class CommandQueue:
             self.send()
 
     def _taken(self) -> list[Message]:
-        """All of the queue as one message for each shard."""
+        """The calls in the queue as one message for each shard."""
         messages, self.queue = tuple(self.queue), []
         return [Message(self.run, (messages,))] * self.driver.workers.size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoteStructure:
-    """Stands for a Structure."""
+    """Handle of a ``Structure`` that the shards hold."""
 
     ref: Any  # Distributed
     output: int
@@ -70,7 +70,7 @@ class RemoteStructure:
 
 @dataclass(slots=True, eq=False)
 class RemoteTree:
-    """Stands for a Tree, in the loop and in ``Progress.trees``."""
+    """Handle of a ``Tree`` that the shards hold, in the loop and in ``Progress.trees``."""
 
     ref: Any  # Distributed, or None once it has been fetched
     output: int
@@ -79,6 +79,6 @@ class RemoteTree:
 
     @property
     def fetched(self) -> Tree:
-        """What it stands for, when it has been fetched."""
+        """The tree, once it has been collected."""
         assert self.host is not None
         return self.host

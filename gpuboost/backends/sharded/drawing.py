@@ -1,4 +1,4 @@
-"""Rows drawn by their scores, on many machines: the shards count, the driver finds the threshold, the shards draw."""
+"""Importance sampling on shards: the shards count scores, the driver computes the threshold, the shards draw rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from gpuboost.types import Array, Gradients
 def draw(
     driver: Driver, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None
 ) -> tuple[tuple[int, ...], list[int], int]:
-    """See ``Backend.draw``. Numbers of the rows and of 1 / p, how many each shard drew, and rows of probability 0.
+    """See ``Backend.draw``. Returns the numbers of the arrays of rows and of 1 / p, each shard's number of drawn rows,
+    and the number of rows of probability 0.
 
     Raises:
         InputError: if a gradient is not a number.
@@ -36,7 +37,7 @@ def draw(
 
 @dataclass(frozen=True, slots=True)
 class _RowSums:
-    """``threshold.RowSums`` of scores that the shards hold."""
+    """``threshold.RowSums`` of scores held by the shards."""
 
     driver: Driver
     scores: Distributed

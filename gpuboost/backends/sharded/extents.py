@@ -1,4 +1,4 @@
-"""Extents of gradients on many machines: one shard's part, and the scales of all."""
+"""Extents of gradients (largest, summed) on shards: one shard's part, and the scales for all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Extent:
 
 
 def extent_of(gradients: Gradients, first: int) -> Extent:
-    """Extents of a shard's gradients. first: number of its first row among those of all shards' gradients."""
+    """Extents of a shard's gradients. first: number of its first row among the gradients of all shards."""
     m = cpu_sums.multiplicity_of(gradients)
     totals, tops = [], []
     for g, h in zip(gradients.g, gradients.h, strict=True):
@@ -41,7 +41,7 @@ def extent_of(gradients: Gradients, first: int) -> Extent:
 
 
 def scales_of(extents: Sequence[Extent], output: int) -> tuple[Scales, int]:
-    """The scales at which one output's gradients become integers, and the number of rows that they stand for."""
+    """The scales at which one output's gradients become integers, and the sum of the rows' multiplicities."""
     most, weight = max(one.most for one in extents), sum(one.weight for one in extents)
 
     def scale(which: int, bits: int) -> float:
@@ -53,7 +53,7 @@ def scales_of(extents: Sequence[Extent], output: int) -> tuple[Scales, int]:
 
 
 def _of_one(values: Array, multiplicity: Array, first: int) -> tuple[Part, float]:
-    """|value| times multiplicity of one output: what their sum is made of, and the largest. values (m,) float32."""
+    """Parts of the ordered sum of |value| times multiplicity of one output, and its maximum. values (m,) float32."""
     n, out = len(values), np.zeros(3)
     top = 0.0
 

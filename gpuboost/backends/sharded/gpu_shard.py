@@ -1,4 +1,4 @@
-"""A worker of the sharded machine that computes on a GPU. It makes the same decisions as all others, by itself."""
+"""A worker of the sharded machine on a GPU. Every worker makes all decisions itself, from the same sums."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from gpuboost.types import (
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a shard can do."""
+    """A shard's GPU, and its support of NCCL."""
 
     gpu: str  # the same for two shards if they share one
     nccl: bool
@@ -45,7 +45,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What every shard has to know of all rows."""
+    """Facts about all rows that every shard needs."""
 
     rows: int
     weight: int  # sum of multiplicities
@@ -54,12 +54,12 @@ class Totals:
 
 
 def first_gpu() -> CupyRuntime:
-    """The GPU that a worker was given: it sees no other."""
+    """The runtime of the one GPU that is visible to a worker."""
     return own_runtime("cuda:0")
 
 
 def in_turn() -> Iterator[Callable[[], CupyRuntime]]:
-    """What opens this machine's usable GPUs, one after the other and from the start again.
+    """Functions that open this machine's usable GPUs, in a cycle without end.
 
     Raises:
         DeviceError: if there is none.
@@ -70,7 +70,7 @@ def in_turn() -> Iterator[Callable[[], CupyRuntime]]:
 
 
 class GpuShard:
-    """Verbs of ``Cuda``, on rows ``first`` .. of all. All shards are told the same, in the same order."""
+    """Verbs of ``Cuda`` on this shard's rows. All shards get the same calls in the same order."""
 
     def __init__(self, open_runtime: Callable[[], CupyRuntime]) -> None:
         self._objects = ObjectStore()
@@ -84,7 +84,7 @@ class GpuShard:
         return self._objects.call(self, message)
 
     def run(self, messages: Sequence[Message]) -> Any:
-        """Several messages in one; the answer is the last one's."""
+        """Execute several messages; return the answer of the last one."""
         answer = None
         for message in messages:
             answer = self.do(message)
@@ -108,12 +108,12 @@ class GpuShard:
         return Offer(f"{socket.gethostname()}/{bus}", nccl_of(self._runtime.cp) is not None)
 
     def unique_id(self) -> tuple[int, ...] | None:
-        """Of a group of NCCL, which one shard names for all."""
+        """Unique id of a new NCCL group, which one shard creates for all; None without NCCL."""
         nccl = nccl_of(self._runtime.cp)
         return None if nccl is None else nccl.get_unique_id()
 
     def join(self, size: int, rank: int, unique_id: tuple[int, ...] | None, rendezvous: Rendezvous | None) -> None:
-        """Become one of so many, by NCCL if there is an id, by a rendezvous of the host, or alone."""
+        """Join a group of ``size`` shards: by NCCL if there is an id, by a rendezvous on the host, or alone."""
         self._rank = rank
         if unique_id is not None:
             self._collective = NcclCollective(self._runtime, unique_id, size, rank)
@@ -181,7 +181,7 @@ class GpuShard:
         self._cuda.scores(sums, bias, scale, out)
 
     def trees(self, trees: tuple[DeviceTree, ...]) -> tuple[Tree, ...]:
-        """On the host, of the first shard: the others have the same. All wait for their GPU, and say what failed."""
+        """The trees on the host; (), except for the first shard, as all have the same. Waits and raises GPU errors."""
         ensemble = Ensemble(np.empty(0), self._data.cuts, tuple(tree.as_tree() for tree in trees), (1.0,) * len(trees))
         found = self._cuda.collect(ensemble).trees
         return found if self._rank == 0 else ()

@@ -1,8 +1,8 @@
-"""The sharded machine on GPUs: every shard grows the whole tree from its rows and what all of them add up.
+"""The sharded machine on GPUs: every shard grows the whole tree from its rows and the sums over all shards.
 
-The driver decides nothing: it tells all shards the same verbs, a round in one message, and fetches the trees of the
-first one. Between histograms and splits stands a sum over the GPUs (``cuda.shares``), by NCCL where every shard has it
-and a GPU of its own, else through the host.
+The driver makes no decision: it sends the same verbs to all shards, a round in one message, and fetches the trees of
+the first one. Histograms are summed over the GPUs before the split search (``cuda.shares``), by NCCL if every shard has
+it and a GPU of its own, else through the host.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ UNIT = 4096  # rows: a shard begins where a stretch of the fixed order of summat
 
 
 class ShardedGpus(Machine):
-    """See ``Backend``. Training rows lie with the workers' shards (``place``); other rows are the driver's, on its CPU.
+    """See ``Backend``. The shards hold the training rows (``place``); the driver holds other rows, on its CPU.
 
-    ``by``: how the GPUs add up: "nccl", "host" or "alone"; ``why``: the reason, for the report.
+    ``by``: the way to sum over GPUs, "nccl", "host" or "alone"; ``why``: the reason, for the report.
     """
 
     offers = GPU_SHARDS
@@ -168,7 +168,7 @@ class ShardedGpus(Machine):
         return float(self._calls.ask(GpuShard.loss_total, self._remote_loss(loss), scores, weighted)[0])
 
     def _fetch(self, trees: Sequence[RemoteTree]) -> None:
-        """Bring these to the host, for good. Raises InputError if a gradient of one was not a finite number."""
+        """Copy these trees to the host. Raises InputError if a gradient of one was not a finite number."""
         waiting = [tree for tree in trees if tree.host is None]
         if not waiting:
             return
@@ -178,7 +178,7 @@ class ShardedGpus(Machine):
 
 
 def _way(offers: Sequence[Any]) -> tuple[str, str]:
-    """How shards that offer this add up, and why."""
+    """The way to sum over shards with these offers, and the reason."""
     if len(offers) == 1:
         return "alone", "one shard has all the rows"
     without = sum(not one.nccl for one in offers)

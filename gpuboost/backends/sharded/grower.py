@@ -1,4 +1,4 @@
-"""Growth of a tree from rows on many machines: their histograms are added up here, and the splits chosen here."""
+"""Growth of a tree on shards: the driver adds up their histograms and chooses the splits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALWAYS_WIDE = -1  # rows up to which histograms are narrow: sums of many shards 
 
 
 class ShardedGrower:
-    """A tree whose table is the driver's, and whose rows lie with the shards. ``n_rows`` are those of all shards."""
+    """A tree whose node table the driver holds, and whose rows the shards hold. ``n_rows``: rows of all shards."""
 
     def __init__(
         self,
@@ -40,23 +40,23 @@ class ShardedGrower:
         units: tuple[float, float],
         limits: Limits,
         output: int,
-        team: ThreadPool,
+        pool: ThreadPool,
         workspace: Workspace,
         candidates: Candidates,
     ) -> None:
         self._number, self._calls = tree, calls
         self._limits, self._units, self._layout = limits, np.array(units), layout
         of_all = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
-        rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, team, None)
+        rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, pool, None)
         self._tree = NodeTable(limits, n_rows)
         can = can_split_root(limits, n_rows, totals[1], units[1])
-        self._fresh = self._tree.sow(n_rows, totals, can_split=can)
+        self._new_pairs = self._tree.sow(n_rows, totals, can_split=can)
         rows_per_h = weight / max(totals[1], 1)
-        self._search = Search(layout, cuts, limits, candidates, output, self._units, rows_per_h, False, team)
+        self._search = Search(layout, cuts, limits, candidates, output, self._units, rows_per_h, False, pool)
         self._histograms = Histograms(rows, NO_PAIRS, limits, len(self._tree.node), ALWAYS_WIDE, workspace)
 
     def grow(self) -> None:
-        """Level by level, or leaf by leaf, as ``limits.growth`` says."""
+        """Grow level by level or leaf by leaf, by ``limits.growth``."""
         at_once = 1 if self._limits.growth == "leafwise" else self._limits.max_leaves
         self._find_splits()
         while len(chosen := chosen_splits(self._tree, self._limits, at_once).copy()):
@@ -64,7 +64,7 @@ class ShardedGrower:
             self._find_splits()
 
     def finished(self, counts: NDArray[np.int64]) -> Nodes:
-        """The tree. counts: (v,) rows of each node, which only the shards know."""
+        """The tree. counts: (v,) rows of each node, counted by the shards."""
         node = self._tree.node[: self._tree.size]
         node[:, table.BEGIN], node[:, table.END] = 0, counts
         return self._tree.finished(self._units, self._layout)
@@ -74,11 +74,11 @@ class ShardedGrower:
         return self._tree.sums(self._units)
 
     def _find_splits(self) -> None:
-        """Add up the shards' histograms of the smaller node of every fresh pair, and find the best splits of both."""
-        fresh, cells, node, histograms = self._fresh, self._layout.n_cells, self._tree.node, self._histograms
-        if not len(fresh):
+        """Add up the shards' histograms of the smaller node of every new pair, and find the best splits of both."""
+        new_pairs, cells, node, histograms = self._new_pairs, self._layout.n_cells, self._tree.node, self._histograms
+        if not len(new_pairs):
             return
-        built, siblings = fresh[:, 0], fresh[:, 1]
+        built, siblings = new_pairs[:, 0], new_pairs[:, 1]
         answers = self._calls.ask(Shard.sum_up, self._number, built)
         slots = node[built, table.SLOT]
         for i, slot in enumerate(slots):
@@ -89,14 +89,14 @@ class ShardedGrower:
             histograms.counts[slots] = counts
             some = siblings >= 0
             histograms.counts[node[siblings[some], table.SLOT]] -= histograms.counts[slots[some]]
-        histograms.shared = np.empty((len(fresh), 0), np.int64)
-        self._search.nodes(self._tree, histograms, fresh)
-        self._fresh = fresh[:0]
+        histograms.shared = np.empty((len(new_pairs), 0), np.int64)
+        self._search.nodes(self._tree, histograms, new_pairs)
+        self._new_pairs = new_pairs[:0]
 
     def _split(self, chosen: NDArray[np.int64]) -> None:
-        """Make the children of these nodes, here and with the shards, which sort their rows."""
+        """Make the children of these nodes here and on the shards, which sort their rows."""
         limits, tree, count = self._limits, self._tree, len(chosen)
-        fresh, counts = np.empty((count, 3), np.int64), np.zeros((1, count), np.int64)
+        new_pairs, counts = np.empty((count, 3), np.int64), np.zeros((1, count), np.int64)
         deeper = tree.node[chosen, table.DEPTH] + 1 < limits.max_depth
         if deeper.any():
             counts[0, deeper] = sum(
@@ -106,12 +106,12 @@ class ShardedGrower:
         tree.lengthen(tree.size + 2 * count)
         rule = child_rule(limits, self._units[1])
         tree.size, pairs = partition.add_children(
-            chosen, tree.node, tree.size, self._histograms.slots, counts, *rule, fresh
+            chosen, tree.node, tree.size, self._histograms.slots, counts, *rule, new_pairs
         )
-        self._fresh = fresh[:pairs]
+        self._new_pairs = new_pairs[:pairs]
         children = tree.node[chosen][:, [table.LEFT, table.RIGHT]]
         self._calls.tell(Shard.apply_splits, self._number, chosen, children, *self._told(chosen))
 
     def _told(self, nodes: NDArray[np.int64]) -> tuple[Array, Array]:
-        """The splits of these nodes, as shards are told them."""
+        """The splits of these nodes, in the form that is sent to the shards."""
         return self._tree.node[nodes][:, RULE], self._tree.left_set[nodes]

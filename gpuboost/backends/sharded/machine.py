@@ -1,4 +1,4 @@
-"""What a sharded machine does whatever its shards compute with: rows that no shard holds, and arrays that shards do."""
+"""Common part of the sharded machines: rows that the driver holds, and arrays that the shards hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ROWS = 2**31 - 1
 
 
 class Machine(ABC):
-    """Rows of eval sets and to predict are the driver's own, with ``threads`` of its CPU."""
+    """The driver holds rows of eval sets and rows to predict, and computes on them with ``threads`` of its CPU."""
 
     name = "sharded"
     offers: Capabilities
@@ -89,21 +89,21 @@ class Machine(ABC):
 
     @abstractmethod
     def _sum_of_losses(self, loss: Loss, scores: Array, *, weighted: bool) -> float:
-        """Over all shards' rows, in the library's fixed order."""
+        """Sum over all shards' rows, in the library's fixed order."""
 
     def _sized(self, sizes: Sequence[int], n_rows: int) -> list[int]:
-        """Take note of how many rows each shard is to have. Answers the number of the first row of each."""
+        """Set the number of rows of each shard. Returns the number of each shard's first row."""
         if n_rows > MOST_ROWS:
             raise InputError(f"X: rows are numbered by 32 bits, so {MOST_ROWS:,} are the most; got {n_rows:,}.")
         self._sizes = tuple(sizes)
         return [int(first) for first in np.cumsum([0, *sizes])[:-1]]
 
     def _array(self, number: int, shape: tuple[int, ...]) -> Distributed:
-        """What the shards hold under that number, of every row."""
+        """The rows of the shards' arrays of that number, concatenated."""
         return self._driver.array(number, shape, self._sizes)
 
     def _remote_loss(self, loss: Loss) -> Any:
-        """The loss, sent to the shards once: a copy that came with each message would be compiled each time."""
+        """The loss, sent to the shards once: a copy in each message would be compiled each time."""
         for known, held in self._losses:
             if known is loss:
                 return held

@@ -1,4 +1,4 @@
-"""The objects that a shard keeps for the driver, whatever it computes with."""
+"""The objects that a shard keeps for the driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuboost.types import Gradients, Sample, Target
 
 
 class ObjectStore:
-    """Objects by number. The driver decides what is kept, and for how long."""
+    """Objects by number. The driver decides which are kept, and for how long."""
 
     def __init__(self) -> None:
         self._objects: dict[int, Any] = {}
@@ -19,7 +19,7 @@ class ObjectStore:
         return len(self._objects)
 
     def call(self, shard: Any, message: Message) -> Any:
-        """Call a method of the shard, keep what is to be kept, and return the rest."""
+        """Call a method of the shard, keep the results that the call names, and return the others."""
         for number in message.drop:
             self._objects.pop(number, None)
         kwargs = {name: self._resolved(value) for name, value in message.kwargs.items()}
@@ -31,7 +31,7 @@ class ObjectStore:
         return answer
 
     def _resolved(self, argument: Any) -> Any:
-        """The argument with objects in place of their numbers, in records too."""
+        """The argument with objects in place of their references, also within records."""
         if isinstance(argument, ObjectRef):
             return self._objects[argument.number]
         if isinstance(argument, tuple) and any(isinstance(entry, ObjectRef) for entry in argument):

@@ -1,8 +1,8 @@
-"""The library's fixed-order sum, of numbers that lie on several machines.
+"""The library's fixed-order sum of numbers that are spread over several machines.
 
 The order is 16 lanes for each stretch of 4,096 rows, the stretches of each block of 65,536 rows, then the blocks
-(``Reference.fixed_order_sum``). A stretch that lies on one machine is summed there and sent as one number. A stretch
-that a boundary cuts is sent as it is, at most 4,095 numbers from either side, and summed where the parts meet.
+(``Reference.fixed_order_sum``). A stretch within one machine is summed there and sent as one number. A stretch across a
+boundary is sent as it is, at most 4,095 numbers from either side, and summed by the receiver.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def bounds(first: int, n: int) -> tuple[int, int]:
 
 
 def part_of(first: int, n: int, numbers: Callable[[int, int], Floats], total: Callable[[int, int], float]) -> Part:
-    """The part of n rows that begin at number ``first`` of all.
+    """The part of n rows, the first of which is number ``first`` of all.
 
-    numbers(a, b): those of rows a .. b - 1, counted here. total(a, b): their sum, of one whole stretch.
+    numbers(a, b): numbers of rows a .. b - 1, counted within the part. total(a, b): their sum, for a whole stretch.
     """
     begin, end = bounds(first, n)
     starts = range(begin, end, fixed_point.STRETCH)
@@ -48,7 +48,7 @@ def part_of(first: int, n: int, numbers: Callable[[int, int], Floats], total: Ca
 
 
 def part_of_numbers(first: int, numbers: Floats) -> Part:
-    """The same of an array, (n,) float64."""
+    """The part of an array, (n,) float64."""
     return part_of(
         first, len(numbers), lambda a, b: numbers[a:b].copy(), lambda a, b: float(pointwise.sum_in_order(numbers[a:b]))
     )

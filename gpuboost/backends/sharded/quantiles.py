@@ -1,8 +1,8 @@
-"""Quantiles of residuals that lie on many machines, found digit by digit: no row is sent, and nothing is sorted.
+"""Quantiles of residuals on shards by radix selection: no row is sent, and nothing is sorted.
 
-The bits of a float64, turned over for negative numbers, are integers in the order of the numbers. Weights of whole
-numbers are counted by the first byte; the byte in which the quantile lies is kept, and its rows are counted by the
-next: after eight rounds all 64 bits are known. The result is the number itself, as ``Reference`` finds it by sorting.
+The bits of a float64, flipped for negative numbers, are integers in the order of the numbers. Integer weights are
+counted by the first byte; the byte that contains the quantile is fixed, and its rows are counted by the next one. After
+eight rounds all 64 bits are known. The result is exact, equal to that of ``Reference`` by sorting.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Residuals:
 
     @classmethod
     def of(cls, data: TrainingSet, leaf_of_row: Array, scores: Array, scale: float) -> Residuals:
-        """scores: (n,). scale: what weights that are not whole are multiplied with before they are rounded."""
+        """scores: (n,). scale: factor of non-integer weights before they are rounded."""
         bits = (data.y - scores + 0.0).view(np.uint64)  # + 0.0: no negative zero
         key = np.where(bits >= _TOP, ~bits, bits | _TOP)
         if data.weight is not None:
@@ -55,9 +55,9 @@ class Residuals:
 
 
 def quantiles(rank: Rank, n_nodes: int, alpha: float) -> NDArray[np.float64]:
-    """(v,) the smallest residual whose weight, with that of all smaller ones, reaches alpha of its leaf's; 0 if none.
+    """(v,) the smallest residual whose cumulative weight reaches alpha of its leaf's total; 0 for no rows.
 
-    See ``reference.weighted_quantile``.
+    See ``numerics.leaf_values.weighted_quantile``.
     """
     prefixes, needed, empty = np.zeros(n_nodes, np.uint64), np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.bool_)
     for shift in range(BITS - DIGIT, -1, -DIGIT):

@@ -1,4 +1,4 @@
-"""All-reduce of arrays by the shards of one process, each in a thread of its own."""
+"""All-reduce of arrays among the shards of one process, each in its own thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shard's rows while a tree grows: the driver decides, a shard sums, sorts and counts."""
+"""A shard's rows during growth: the driver chooses the splits, a shard sums, sorts and counts its rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULE = [table.FEATURE, table.BIN, table.MISSING_LEFT]
 
 
 class ShardRows:
-    """The part of growth that needs rows. Its table holds this shard's rows of each node, and the splits told to it."""
+    """The part of growth that needs rows. Its table holds this shard's rows of each node, and the driver's splits."""
 
     def __init__(self, rows: RowsByNode, packed: NDArray[np.int64], limits: Limits, workspace: Workspace) -> None:
         """packed: see ``TreeGrower``."""
@@ -31,7 +31,7 @@ class ShardRows:
     def sum_up(self, built: NDArray[np.int64]) -> tuple[list[Array], Array | None]:
         """The histograms of these nodes, one array each: packed pairs if the node is small, else sums of g and of h.
 
-        With them the (p, cells) counts of rows, where a leaf must hold more than one.
+        Also the (p, cells) counts of rows, if min_samples_leaf > 1.
         """
         node, histograms, none = self._tree.node, self._histograms, np.full_like(built, -1)
         self._make_slots(len(built))
@@ -46,7 +46,7 @@ class ShardRows:
         return found, histograms.counts[: len(built)].copy() if histograms.counts.shape[1] else None
 
     def sort(self, chosen: NDArray[np.int64], rule: Array, left_sets: Array) -> NDArray[np.int64]:
-        """Rows of these nodes in the order of their children; (c,) how many of each went left."""
+        """Sort the rows of these nodes into their children; (c,) numbers of rows that went left."""
         node = self._tree.node
         node[chosen[:, None], RULE] = rule
         self._tree.left_set[chosen] = left_sets
@@ -55,7 +55,7 @@ class ShardRows:
         return lefts
 
     def apply_splits(self, chosen: NDArray[np.int64], children: Array, rule: Array, left_sets: Array) -> None:
-        """The children (c, 2) of these nodes. Of a last level's nodes the rows are not sorted: see ``settle``."""
+        """Make the children (c, 2) of these nodes. The rows of a last level's nodes are not sorted: see ``settle``."""
         self._tree.lengthen(int(children.max()) + 1)
         node = self._tree.node
         node[chosen[:, None], RULE] = rule
@@ -82,13 +82,13 @@ class ShardRows:
         return np.asarray(node[:, table.END] - node[:, table.BEGIN])
 
     def _make_slots(self, wanted: int) -> None:
-        """Histograms for so many nodes; those of earlier nodes are with the driver."""
+        """Memory for the histograms of so many nodes; the driver holds those of earlier nodes."""
         if wanted > len(self._histograms.of):
             self._histograms.make_room(max(wanted, 2 * len(self._histograms.of)))
 
 
 def unpacked(histogram: Array, cells: int) -> Array:
-    """(2, cells) int64 sums of g and of h, of one array of ``ShardRows.sum_up``."""
+    """(2, cells) int64 sums of g and of h, from one array of ``ShardRows.sum_up``."""
     if len(histogram) == cells:
         return np.stack([histogram >> 32, histogram & _LOW])
     return histogram.reshape(2, cells)

@@ -1,4 +1,4 @@
-"""A worker of the sharded machine: some of the rows, and what a verb asks of them."""
+"""A worker of the sharded machine: some of the rows, and its part of every verb."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ROWS_PER_THREAD = 8_192  # below it, waking another thread costs more than it sa
 
 
 class Shard:
-    """The verbs that need rows, on rows ``first`` .. of all. ``do`` is the only method that messages come through."""
+    """The verbs that need rows, on this shard's rows. ``do`` is the only entry point of messages."""
 
     def __init__(self, threads: int = 1) -> None:
         self._objects, self._cpu, self._team = ObjectStore(), Cpu(threads), ThreadPool(threads)
@@ -78,7 +78,7 @@ class Shard:
     # the data, once
 
     def hold(self, source: ShardSource, cuts: Cuts, first: int) -> tuple[tuple[Any, ...], Array | None]:
-        """Bin the rows. Answers the (d,) default bins if they are kept sparse."""
+        """Bin the rows. Returns the (d,) default bins if they are kept sparse."""
         data = source()
         bins = self._cpu.quantise(data.x, cuts)
         self._data = data.binned(bins, cuts)
@@ -86,7 +86,7 @@ class Shard:
         return (None, data.multiplicity), bins.default if isinstance(bins, SparseBins) else None
 
     def fill(self) -> None:
-        """Hold the bins dense, as another shard does."""
+        """Convert the bins to dense ones, as another shard's are dense."""
         if not isinstance(self._data.bins, DenseBins):
             rows = dense_rows(self._data.bins)
             self._data = replace(self._data, bins=DenseBins(rows, np.ascontiguousarray(rows.T)))
@@ -104,7 +104,7 @@ class Shard:
         return (self._cpu.losses(loss, scores, self._data),), None
 
     def loss_part(self, loss: Loss, scores: Array, weighted: bool) -> Part:
-        """Of the sum of losses, times the weights however they are held."""
+        """Part of the ordered sum of losses, times weights or multiplicities."""
         run, each = formulas.values(loss), np.empty(self._data.n_rows)
         self._by_rows(len(each), lambda a, b: run(self._data.y, scores, loss.parameter, a, b, each))
         return part_of_numbers(self._first, each * self._data.row_weight() if weighted else each)
@@ -117,7 +117,7 @@ class Shard:
         return _arrays(self._cpu.weigh(gradients, sample)), None
 
     def with_noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> tuple[tuple[Array], None]:
-        """Numbers of the stream are those of rows as all shards together count them."""
+        """Row numbers in the stream count the rows of all shards."""
         n = gradients.g.shape[1]
         if rows is None and self._first:
             rows = np.arange(n, dtype=np.int32)
@@ -133,7 +133,7 @@ class Shard:
     def importance(
         self, gradients: Gradients, kappa: float, losses: Array | None
     ) -> tuple[tuple[Array], tuple[Array, Array, int]]:
-        """Scores to draw by; answers how many there are of each size, and how many are no number."""
+        """Compute the sampling scores; return their counts by bucket, and the number of NaN."""
         m, n = cpu_sums.multiplicity_of(gradients), gradients.g.shape[1]
         scores, counts = np.empty(n, np.float32), np.zeros((2, sampling.BUCKETS), np.int64)
         if losses is None:
@@ -160,7 +160,7 @@ class Shard:
     def draw_by(
         self, scores: Array, rule: ProbabilityRule, parameters: Parameters, key: Key
     ) -> tuple[tuple[Array, Array], tuple[int, int]]:
-        """Rows drawn and 1 / p; answers how many they are, and how many rows have probability 0."""
+        """Draw rows, with 1 / p; return their number, and the number of rows of probability 0."""
         p = rule.probability(scores.astype(np.float64), parameters)
         rows = np.flatnonzero(self._numbers(key).astype(np.float64) < p * 2.0**32)
         return (rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32)), (len(rows), int((p == 0.0).sum()))
@@ -184,7 +184,7 @@ class Shard:
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         means: tuple[Array, ...],
     ) -> tuple[tuple[Array, Array, Array | None], None]:  # fmt: skip
-        """means: of the earlier gradient, (v,) for the leaves of each output's tree."""
+        """means: (v,) means of the earlier gradient over the leaves of each output's tree."""
         of_row = np.stack([mean[leaf] for mean, leaf in zip(means, leaves, strict=True)])
         return _arrays(reference_sampling.leaf_control(gradients, sample, before, eta, of_row)), None
 
@@ -194,7 +194,7 @@ class Shard:
         self, tree: int, target: Target, output: int, candidates: Candidates, limits: Limits,
         scales: tuple[float, float],
     ) -> tuple[int, int]:  # fmt: skip
-        """All rows of the target in the root; answers the sums of their integers."""
+        """Put all rows of the target into the root; return the sums of their integers."""
         data, gradients = self._data, target.gradients
         workspace = self._workspaces.pop() if self._workspaces else Workspace()
         g, h, m = gradients.g[output], gradients.h[output], cpu_sums.multiplicity_of(gradients)
@@ -221,7 +221,7 @@ class Shard:
         self._trees[tree].apply_splits(chosen, children, rule, left_sets)
 
     def settle(self, tree: int) -> tuple[tuple[Array], Array]:
-        """The leaf of each row of the target; answers the rows of each node."""
+        """Find the leaf of each row of the target; return the number of rows of each node."""
         rows = self._trees.pop(tree)
         leaf_of_row = rows.settle()
         self._workspaces.append(rows.workspace)
@@ -236,7 +236,7 @@ class Shard:
     def leaf_integers(
         self, gradients: Gradients, output: int, leaf_of_row: Array, n_nodes: int, scales: tuple[float, float]
     ) -> tuple[Array, Array]:
-        """(v, 2) sums of the integers in each leaf, and (v,) how many rows it has."""
+        """(v, 2) sums of the integers in each leaf, and (v,) numbers of rows."""
         g, h, m = gradients.g[output], gradients.h[output], cpu_sums.multiplicity_of(gradients)
         sums = np.zeros((self._team.size, n_nodes, 2), np.int64)
         self._in_parts(
@@ -245,13 +245,13 @@ class Shard:
         return sums.sum(axis=0), np.bincount(leaf_of_row, minlength=n_nodes)
 
     def weight_of_leaves(self, leaf_of_row: Array, n_nodes: int, multiplicity: Array | None) -> Array:
-        """(v,) int64: rows in each leaf, each as often as it counts."""
+        """(v,) int64: rows in each leaf, times their multiplicity."""
         counts = np.zeros(n_nodes, np.int64)
         np.add.at(counts, leaf_of_row, 1 if multiplicity is None else multiplicity)
         return counts
 
     def residuals(self, leaf_of_row: Array, scores: Array, output: int, scale: float) -> tuple[tuple[Residuals], None]:
-        """y - F of one output, ready to be ranked."""
+        """Residuals y - F of one output, for the search for quantiles."""
         return (Residuals.of(self._data, leaf_of_row, scores[output], scale),), None
 
     def rank(self, residuals: Residuals, n_nodes: int, prefixes: Array, shift: int) -> Array:
@@ -271,11 +271,11 @@ class Shard:
     # parts of the above
 
     def _by_rows(self, n_rows: int, work: Callable[[int, int], object]) -> None:
-        """Call work(begin, end) on stretches of the rows, at once if there are many."""
+        """Call work(begin, end) on stretches of the rows, in parallel if there are many."""
         self._in_parts(n_rows, lambda _, begin, end: work(begin, end))
 
     def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object]) -> None:
-        """The same for work(part, begin, end), part below the number of threads."""
+        """``_by_rows`` for work(part, begin, end), part below the number of threads."""
         parts = self._team.worth(n_rows, ROWS_PER_THREAD)
         self._team.run_parts(parts, lambda part: work(part, *share(n_rows, part, parts)))
 

@@ -1,4 +1,4 @@
-"""The rows that a shard is given, or reads by itself."""
+"""The rows of a shard, sent to it or read by it."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ class ShardData:
 
 
 ShardSource: TypeAlias = Callable[[], ShardData]
-"""Called by the shard. ``ShardData`` is its own source; rows in files are read by a ``functools.partial``."""
+"""Source of a shard's rows, called by the shard: a ``ShardData``, or a ``functools.partial`` that reads files."""

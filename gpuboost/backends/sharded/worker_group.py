@@ -1,4 +1,4 @@
-"""Calls of shards by their driver: one message to every shard, one answer from each, in the order of their rows."""
+"""Remote calls of shards: one message to every shard, one answer from each, in the order of their rows."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A call of a shard's method: ``Shard.route``, say. An ``ObjectRef`` stands for what the shard keeps.
+    """A call of a shard's method, such as ``Shard.route``. An ``ObjectRef`` refers to an object that the shard keeps.
 
-    The method is a function of a class, so it is sent by its name, and mypy knows its arguments. The results that it
-    returns first are kept under ``keep``, and only the rest is the answer. What was kept under ``drop`` is no longer
-    needed.
+    The method is a function of a class, so it is sent by its name, and mypy checks its arguments. Its first results are
+    kept under the numbers ``keep``, and only the others are the answer. Objects under ``drop`` are no longer needed.
     """
 
     method: Callable[..., Any]
@@ -38,18 +37,18 @@ class Message:
 
 
 class AnyShard(Protocol):
-    """The methods of every shard, whatever it computes with. Its class has others besides."""
+    """The methods that every kind of shard has."""
 
     def do(self, message: Message) -> Any:
-        """Carry out one call, and return its answer. All messages come through here."""
+        """Execute one call and return its answer. The entry point of all messages."""
         ...
 
     def abort(self) -> None:
-        """Wake who waits for this shard, since another one has failed."""
+        """Wake the threads that wait for this shard, since another one has failed."""
         ...
 
     def receive(self, *objects: Any) -> tuple[Kept, None]:
-        """Keep what is sent: a loss, or this shard's part of an array."""
+        """Keep an object of the driver: a loss, or this shard's part of an array."""
         ...
 
     def fetch(self, kept: Any) -> Any:
@@ -66,33 +65,33 @@ class AnyShard(Protocol):
 
 
 MakeShard: TypeAlias = Callable[[], AnyShard]
-"""Makes a shard, where it is to live."""
+"""Makes a shard, in its own process or thread."""
 
 
 class WorkerGroup(Protocol):
-    """Workers with a shard each. Messages of one driver arrive in order."""
+    """Workers, each with one shard. Messages of one driver arrive in order."""
 
     @property
     def size(self) -> int: ...
 
     def ask(self, messages: Sequence[Message]) -> list[Any]:
-        """One message for each shard; the answers. Raises what a shard raised, or WorkerError if one is lost."""
+        """Send one message to each shard; return the answers. Raises a shard's error, or WorkerError if one is lost."""
         ...
 
     def tell(self, messages: Sequence[Message]) -> None:
-        """The same without waiting for an answer; what a shard raises comes with the next one."""
+        """Send without waiting for an answer; a shard's error is raised with the next answer."""
         ...
 
     def narrow(self, size: int) -> None:
-        """Let all but the first so many shards go: there are too few rows for them."""
+        """Release all but the first so many shards: there are too few rows for them."""
         ...
 
     def rendezvous(self) -> Any:
-        """A ``cuda.device.collective.Rendezvous`` of the shards, which can be sent to them."""
+        """A ``cuda.device.collective.Rendezvous`` of the shards, which can be pickled."""
         ...
 
     def stop(self) -> None:
-        """Let the shards go, and what they keep."""
+        """Release the shards and the objects that they keep."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""From a Python expression to a term of CUDA C."""
+"""Translation of a Python expression to a term of CUDA C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW = "row"
 
 Called: TypeAlias = "Callable[[Callable[..., Any], Sequence[Argument]], tuple[str, tuple[NumberKind, ...]]]"
 Argument: TypeAlias = "Term | str"  # a number, or the C name of an array
-"""Translates a Python function for arguments of these types: the call's text, and what it returns."""
+"""Translates a Python function for arguments of these types: the text of the call, and its result type."""
 
 _COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
@@ -39,7 +39,7 @@ class Expressions:
         return term
 
     def terms(self, node: ast.expr) -> tuple[str, tuple[NumberKind, ...]] | list[Term]:
-        """Several numbers: the terms of a tuple, or a call that returns one with the kinds of its parts."""
+        """Several numbers: the terms of a tuple, or a call that returns a tuple with the kinds of its parts."""
         if isinstance(node, ast.Tuple):
             return [self.term(part) for part in node.elts]
         if isinstance(node, ast.Call):
@@ -190,7 +190,7 @@ class Expressions:
 
 
 def local(name: str) -> str:
-    """A Python variable's name in C, where it cannot be a keyword."""
+    """A Python variable's name in C, such that it is not a keyword."""
     return f"v_{name}" if name.isascii() else "v_" + "".join(f"{ord(letter):x}_" for letter in name)
 
 

@@ -1,8 +1,8 @@
-"""From a loss's scalar formulas to the CUDA C that ``pointwise.cu`` is compiled with.
+"""Translation of a loss's scalar formulas to the CUDA C that ``pointwise.cu`` is compiled with.
 
-A formula is written once, in Python: the Reference backend calls it, numba compiles it for the CPU, and here it becomes
-text that NVRTC compiles with ``--fmad=false``. Both do the same float64 operations in the same order, so a formula made
-of arithmetic and ``gpuboost.elementary`` has the same bits everywhere.
+A formula is written once, in Python: the Reference backend calls it, numba compiles it for the CPU, and this module
+translates it to text that NVRTC compiles with ``--fmad=false``. All do the same float64 operations in the same order,
+so a formula of arithmetic and ``gpuboost.elementary`` has the same bits everywhere.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ static __device__ double pair_weight_of(double gain, double discount) {{ return 
 
 
 def formulas(loss: Loss) -> str:
-    """``value_of`` and ``derivatives_of`` of a loss, with all that they call.
+    """``value_of`` and ``derivatives_of`` of a loss, with all functions that they call.
 
     Raises:
-        DeviceError: if a formula uses what has no translation; the function, the line and the construct are named.
+        DeviceError: if a formula uses a construct without translation; with the function, the line and the construct.
     """
     if loss.n_outputs == 1:
         return _one(loss.value, loss.derivatives)
@@ -81,7 +81,7 @@ def _many(row_value: Any, row_derivatives: Any) -> str:
 
 
 def list_formulas(loss: ListLoss) -> str:
-    """``pair_weight_of`` of a loss of lists, and the exp and log that go with it; for ``ranking.cu``.
+    """``pair_weight_of`` of a ranking loss, and its exp and log; for ``ranking.cu``.
 
     Raises:
         DeviceError: as ``formulas``.

@@ -1,7 +1,7 @@
-"""From Python functions to CUDA C functions, with all that they call.
+"""Translation of Python functions to CUDA C functions, with all functions that they call.
 
 A function is translated once for each combination of argument types it is called with. The types of its variables are
-found by translating it again until they no longer widen (bool to int to float), which takes two or three turns.
+found by translating it again until they no longer widen (bool to int to float), which takes two or three passes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpuboost.backends.cuda.codegen.terms import C_TYPE, PRELUDE, NumberKind, Te
 
 
 class Library:
-    """The functions translated so far. ``text`` holds them in an order in which C can read them."""
+    """The functions translated so far. ``text`` has every function before its callers, as C needs it."""
 
     def __init__(self) -> None:
         self._parts = [PRELUDE]
@@ -29,12 +29,12 @@ class Library:
         return "".join(self._parts)
 
     def function(self, function: Callable[..., Any], types: tuple[str, ...]) -> tuple[str, tuple[NumberKind, ...]]:
-        """The C name of a function for arguments of these types ("bool", "int", "float", "row"), and what it returns.
+        """C name and result type of a function for arguments of these types ("bool", "int", "float", "row").
 
         One value is returned as it is, several as a struct with members r0, r1, ...; none as void.
 
         Raises:
-            DeviceError: if it uses what has no translation; it names the function, the line and the construct.
+            DeviceError: if it uses a construct without translation; with the function, the line and the construct.
         """
         key = (function, types)
         if key not in self._known:
@@ -97,7 +97,7 @@ class Library:
 
 @dataclass
 class _Body:
-    """One turn over the statements of a function."""
+    """One pass over the statements of a function."""
 
     source: FunctionSource
     expressions: Expressions

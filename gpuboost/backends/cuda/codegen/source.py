@@ -45,12 +45,12 @@ class FunctionSource:
         return [ast.copy_location(returned, self.node.body)]
 
     def refuse(self, node: ast.AST, what: str) -> NoReturn:
-        """Raise DeviceError: the construct, where it stands, and what may stand there instead."""
+        """Raise DeviceError with the construct, its place, and its possible replacement."""
         line = getattr(node, "lineno", self.node.lineno)
         raise DeviceError(f"loss: {self.name} ({self.file}, line {line}) {what}. {ACCEPTED}.")
 
     def meaning(self, node: ast.expr) -> Any:
-        """The object that a name or a module's attribute stands for. Raises LookupError if it is neither."""
+        """The object of a name or of a module's attribute. Raises LookupError if it is neither."""
         if isinstance(node, ast.Name):
             return self.names[node.id]
         if isinstance(node, ast.Attribute):
@@ -61,10 +61,10 @@ class FunctionSource:
 
 
 def source_of(function: Callable[..., Any]) -> FunctionSource:
-    """The text of a function that is written in Python.
+    """Source text of a function written in Python.
 
     Raises:
-        DeviceError: if it is no such function, or its text cannot be found.
+        DeviceError: if it is not such a function, or its text cannot be found.
     """
     function = getattr(function, "py_func", function)  # what numba compiled
     if not isinstance(function, FunctionType):

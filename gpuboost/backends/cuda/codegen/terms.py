@@ -1,7 +1,7 @@
 """Terms of CUDA C with the value and the type that Python gives them: numbers, arithmetic, and known functions.
 
-Numbers are float64, int64 or bool. What Python fixes and C does not is spelt out: true division, // and % that round
-down, min and max that keep the first of equals, powers by repeated squaring where the exponent is a whole number.
+Numbers are float64, int64 or bool. Operations that Python defines differently from C are spelt out: true division, //
+and % that round down, min and max that keep the first of equals, powers by repeated squaring for integer exponents.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ static __device__ double &py_item(const Row &row, long long i)
     return row.at[(i < 0 ? i + row.length : i) * row.stride];
 }
 """
-"""Functions that terms call; put in front of every text that is made of them."""
+"""Functions that terms call; they precede every text of terms."""
 
 
 def binary(operator: ast.operator, left: Term, right: Term) -> Term | None:

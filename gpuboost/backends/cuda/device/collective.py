@@ -1,4 +1,4 @@
-"""How GPUs add up what they have: by NCCL, or through the host's memory."""
+"""All-reduce among GPUs: by NCCL, or through the host's memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NCCL_TYPES = {"i4": "NCCL_INT32", "u4": "NCCL_UINT32", "i8": "NCCL_INT64", "u8"
 
 
 def nccl_of(cp: Any) -> Any | None:
-    """CuPy's NCCL, or None where it was built without it or the library is not installed."""
+    """CuPy's NCCL, or None if CuPy was built without it or the library is not installed."""
     found = getattr(cp.cuda, "nccl", None)
     if found is None and getattr(cp, "__name__", "") == "cupy":
         try:
@@ -28,9 +28,9 @@ def nccl_of(cp: Any) -> Any | None:
 
 @final
 class NcclCollective:
-    """See ``shares.Collective``. Queued like a kernel; nothing waits on the host.
+    """See ``shares.Collective``. Operations are queued like kernels; the host does not wait.
 
-    Making one waits until every rank does.
+    The constructor waits until every rank calls it.
     """
 
     name = "nccl"
@@ -57,13 +57,13 @@ class NcclCollective:
 
 
 class Rendezvous(Protocol):
-    """All-reduce of arrays in the host's memory: each rank brings one, and gets the sum or the maximum of all."""
+    """All-reduce of arrays in the host's memory: each rank passes one, and gets the sum or the maximum of all."""
 
     def reduce(self, rank: int, size: int, array: NDArray[Any], how: str) -> NDArray[Any]:
-        """how: "sum" or "max". Waits until all ``size`` ranks are there, whose calls are alike.
+        """Reduce ``array`` by ``how``, "sum" or "max". Waits until all ``size`` ranks have made the same call.
 
         Raises:
-            DeviceError: if one will not come.
+            DeviceError: if a rank has failed.
         """
         ...
 
@@ -72,7 +72,7 @@ class Rendezvous(Protocol):
 
 @final
 class HostCollective:
-    """See ``shares.Collective``. Through page-locked memory of the host and a rendezvous of the ranks; it waits."""
+    """See ``shares.Collective``. It waits: data go through page-locked memory of the host and a rendezvous of ranks."""
 
     name = "host"
 
@@ -102,22 +102,22 @@ class HostCollective:
 
 @final
 class Alone:
-    """See ``shares.Collective``. Of one GPU, that has all the rows."""
+    """See ``shares.Collective``. The group of one GPU, which has all the rows."""
 
     name = "alone"
 
     def sum(self, device: Array) -> None:
-        """It is the sum."""
+        """The array already is the sum."""
 
     def max(self, device: Array) -> None:
-        """It is the largest."""
+        """The array already is the maximum."""
 
     def abort(self) -> None:
-        """Nobody waits."""
+        """No other rank waits."""
 
 
 def combined(arrays: list[NDArray[Any]], how: str) -> NDArray[Any]:
-    """The sum or the maximum of arrays of one dtype, which it keeps."""
+    """The sum or the maximum of arrays of one dtype, in that dtype."""
     together = {"sum": np.add, "max": np.maximum}[how]
     out = arrays[0].copy()
     for array in arrays[1:]:
@@ -126,5 +126,5 @@ def combined(arrays: list[NDArray[Any]], how: str) -> NDArray[Any]:
 
 
 def stopped() -> DeviceError:
-    """What a rank raises that waits for one that failed."""
+    """The error of a rank that waits for one that failed."""
     return DeviceError("execution: another shard failed, and this one could not go on without it.")

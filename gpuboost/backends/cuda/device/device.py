@@ -1,4 +1,4 @@
-"""A device's runtime, or the exact reason why there is none. CuPy is imported here, when a device is asked for."""
+"""A device's runtime, or the exact reason why there is none. CuPy is imported at the first request for a device."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def import_cupy() -> Any:
 
 
 def why_not(cp: Any, index: int) -> str:
-    """Why GPU number ``index`` cannot be used through this CuPy; empty if it can."""
+    """The reason why GPU number ``index`` cannot be used through this CuPy; empty if it can."""
     return _no_driver(cp) or _no_device(cp, index) or _no_compiler(cp, index)
 
 
@@ -78,7 +78,7 @@ def _no_device(cp: Any, index: int) -> str:
 
 
 def _no_compiler(cp: Any, index: int) -> str:
-    """CuPy finds out at the first kernel that NVRTC or the CUDA headers are missing."""
+    """Compile a first kernel: only then does CuPy find that NVRTC or the CUDA headers are missing."""
     try:
         with cp.cuda.Device(index):
             cp.RawModule(code=_PROBE, options=OPTIONS).get_function("probe")

@@ -1,7 +1,7 @@
 """A runtime that computes nothing and counts what would be allocated.
 
-The driver itself runs on it, verb by verb, so that what it says of a training's memory is what the driver asks for, and
-cannot fall behind it. It takes milliseconds, and no GPU.
+The driver itself runs on it, verb by verb, so the reported memory of a training is exactly what the driver allocates.
+It takes milliseconds, and no GPU.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CountedArray:
 
 @final
 class DryRun:
-    """See ``Runtime``. ``held`` and ``most`` are bytes by purpose, now and when they were the most."""
+    """See ``Runtime``. ``held`` and ``most`` are bytes by purpose, now and at the peak."""
 
     def __init__(self, sm_count: int, block_memory: int = 227 << 10) -> None:
         self.name, self.sm_count, self.block_memory = "the CUDA backend", sm_count, block_memory
@@ -116,7 +116,7 @@ class DryRun:
     def copy(self, destination: CountedArray, source: CountedArray) -> None: ...
 
     def download(self, device: CountedArray) -> NDArray[Any]:
-        """Zeros: among them, of nodes that are left to be split."""
+        """Zeros, and so no nodes that are left to be split."""
         return np.zeros(device.shape, device.dtype)
 
     def wait(self) -> None: ...
@@ -127,7 +127,7 @@ class DryRun:
         return launch
 
     def beyond(self, work: Callable[[], None]) -> None:
-        """Other devices are no part of a dry run."""
+        """Do nothing: a dry run has no other devices."""
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return lambda: None

@@ -1,7 +1,7 @@
-"""The GPUs of this machine: which there are, why one cannot be used, and the runtime of one that can.
+"""The GPUs of this machine: their list, the reasons why some cannot be used, and the runtimes of the others.
 
-CuPy is imported when a GPU is asked for or listed, and only where there is an NVIDIA driver. Tests hand in an emulated
-``cupy`` namespace by ``use``, and everything above runs as it stands.
+CuPy is imported when GPUs are listed or opened, and only if there is an NVIDIA driver. Tests pass an emulated ``cupy``
+namespace to ``use``, and run the callers of this module unchanged.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Gpu:
 
 @contextmanager
 def use(cp: Any) -> Iterator[None]:
-    """Take ``cp`` for the ``cupy`` namespace, and whatever it lists for the GPUs of this machine."""
+    """Use ``cp`` as the ``cupy`` namespace, and its devices as the GPUs of this machine."""
     before, _library.given, _library.gpus = _library.given, cp, ()
     _forget()
     try:
@@ -76,7 +76,7 @@ def gpus() -> tuple[Gpu, ...]:
     """Every GPU that the driver lists, usable or not; at least one.
 
     Raises:
-        DeviceError: if there is none; the message is the reason alone, and what to do about it.
+        DeviceError: if there is none; the message is only the reason, and the remedy.
     """
     if not _library.gpus:
         cp = _namespace()
@@ -87,7 +87,7 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def open_gpu(name: str) -> CupyRuntime:
-    """The runtime of "cuda:N". Each thread has one, with a stream of its own, and keeps it.
+    """The runtime of "cuda:N". Each thread has its own, with its own stream, and keeps it.
 
     Raises:
         DeviceError: if it cannot be used; with the reason, and what to install.
@@ -98,7 +98,7 @@ def open_gpu(name: str) -> CupyRuntime:
 
 
 def own_runtime(name: str) -> CupyRuntime:
-    """The same, which nobody else has, whichever thread uses it: two may share a GPU, each on a stream of its own.
+    """A new runtime of "cuda:N" with its own stream, not tied to a thread. Several may share a GPU.
 
     Raises:
         DeviceError: as ``open_gpu``.
@@ -107,7 +107,7 @@ def own_runtime(name: str) -> CupyRuntime:
 
 
 def gpu_of(x: Any) -> str | None:
-    """The GPU that x lives on, by CuPy, DLPack or ``__cuda_array_interface__``; None if it lives on none."""
+    """The GPU that holds x, by CuPy, DLPack or ``__cuda_array_interface__``; None if there is none."""
     index = None
     if hasattr(x, "__dlpack_device__"):
         kind, number = x.__dlpack_device__()
@@ -119,7 +119,7 @@ def gpu_of(x: Any) -> str | None:
 
 
 def driver_version(load: Callable[[str], Any] = ctypes.CDLL) -> int:
-    """The newest CUDA that the driver speaks, 13000 for 13.0; 0 without a driver. Starts nothing on a GPU."""
+    """The newest CUDA version that the driver supports, 13000 for 13.0; 0 without a driver. Initialises no GPU."""
     for name in DRIVERS:
         try:
             library, version = load(name), ctypes.c_int()
@@ -139,7 +139,7 @@ def _opened(index: int) -> CupyRuntime:
 
 
 def _namespace() -> Any:
-    """CuPy, or what stands for it. Raises DeviceError with the reason if there is none, or no driver."""
+    """CuPy, or its replacement by ``use``. Raises DeviceError with the reason if CuPy or the driver is missing."""
     if _library.given is not None:
         return _library.given
     driver, installed = driver_version(), find_spec("cupy") is not None

@@ -1,7 +1,7 @@
-"""Inputs of a round that may change without another recording: words at a fixed place on the device.
+"""Inputs of a round that may change without a new recording: words at a fixed address on the device.
 
-An argument of one of these types tells a recorded verb where a value lies when its kernels run. It cannot tell the
-value, so that nothing of it can get into a recorded launch.
+An argument of one of these types gives a recorded verb the address of a value, not the value itself. So the value
+cannot become part of a recorded launch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONE_FLOAT, _TWO_WORDS = Struct("=d"), Struct("=II")
 
 @final
 class Input:
-    """(count,) uint32 on the device. Two are equal only if they are the same."""
+    """(count,) uint32 on the device. Compared by identity."""
 
     __slots__ = ("_place", "_rounds", "words")
 
@@ -35,18 +35,18 @@ class Input:
         return self.words.view(np.float64)
 
     def set(self, *words: int) -> Input:
-        """Say what it is from the next verb on; returns itself."""
+        """Set the value from the next verb on; return self."""
         self._rounds.set_inputs(self._place, words)
         return self
 
     def set_number(self, number: float) -> Input:
-        """The same for two words that are one float64."""
+        """Set the value of two words to one float64; return self."""
         return self.set(*_TWO_WORDS.unpack(_ONE_FLOAT.pack(number)))
 
 
 @dataclass(frozen=True, slots=True)
 class RoundKey:
-    """A ``Key`` whose iteration is on the device. ``names``: the rest, of iteration 0, or -1 if it was not named."""
+    """A ``Key`` whose iteration is on the device. ``names``: the other parts, of iteration 0, or -1 if not named."""
 
     names: Key
     iteration: Input
@@ -63,7 +63,7 @@ class RoundKey:
 
 @dataclass(frozen=True, slots=True)
 class RoundNoise:
-    """A ``Noise`` whose key is one of these."""
+    """A ``Noise`` whose key is a ``RoundKey``."""
 
     deviation: float
     key: RoundKey
@@ -76,7 +76,7 @@ class RoundNoise:
 
 @final
 class KeyInput:
-    """The place of the iteration of one verb's keys."""
+    """The device address of the iteration in one verb's keys."""
 
     __slots__ = ("_iteration", "_last", "_last_noise")
 
@@ -86,7 +86,7 @@ class KeyInput:
         self._last_noise: RoundNoise | None = None
 
     def set(self, key: Key) -> RoundKey:
-        """Say from which key the next verb draws. The same object while nothing but the iteration changes."""
+        """Set the key of the next verb. Returns the same object as long as only the iteration changes."""
         self._iteration.set(max(key.iteration, 0))
         names, last = (key.seed, key.stream, min(key.iteration, 0)), self._last
         if last is None or (last.names.seed, last.names.stream, last.names.iteration) != names:
@@ -94,7 +94,7 @@ class KeyInput:
         return last
 
     def set_noise(self, noise: Noise | None) -> RoundNoise | None:
-        """The same for noise, if there is any."""
+        """``set`` for the noise's key; None without noise."""
         if noise is None:
             return None
         key, last = self.set(noise.key), self._last_noise

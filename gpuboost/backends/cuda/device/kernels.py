@@ -3,7 +3,7 @@
     kernels = Kernels(runtime, "common/common.cuh", "leaves/leaves.cu")
     kernels("add_leaves")(grid, block, values=values, factor=factor, leaf_of_row=leaf_of_row, n=n, scores=scores)
 
-Numbers become the type that the kernel declares. A round that is replayed as a graph comes by none of this.
+Numbers are converted to the types that the kernel declares. The replay of a graph does not use this module.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Launcher:
         """Queue a launch.
 
         Args:
-            grid: blocks in each direction; with a 0 nothing is launched.
+            grid: blocks in each direction; a 0 launches nothing.
             block: threads in each direction.
             shared_mem: dynamic shared memory of a block, in bytes.
-            arguments: one for each parameter: arrays of the device, and numbers.
+            arguments: one for each parameter: arrays of the device and numbers.
 
         Raises:
-            TypeError: if a parameter has no argument, or an argument no parameter.
+            TypeError: if a parameter has no argument, or an argument has no parameter.
         """
         if len(arguments) != len(self._parameters):
             self._refuse(arguments)
@@ -61,10 +61,10 @@ class Launcher:
 
 @final
 class Kernels:
-    """The kernels of one group of files, each compiled when it is first asked for.
+    """The kernels of one group of files, each compiled at its first use.
 
     Args:
-        runtime: of the device that they run on.
+        runtime: runtime of the device that they run on.
         files: of ``gpuboost.kernels``, headers before what uses them.
         before: macro definitions in front of the files.
     """

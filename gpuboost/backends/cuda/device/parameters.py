@@ -1,7 +1,7 @@
 """Names and types of the parameters of kernels, read from the text of their module.
 
-Macros continue some parameter lists (``WITHIN``, ``ROWS_HERE``), and conditions decide how they are defined. So
-``#define`` of names without parameters and ``#if`` are obeyed, and nothing else of the preprocessor is.
+Macros continue some parameter lists (``WITHIN``, ``ROWS_HERE``), and conditions decide how they are defined. So this
+module supports ``#define`` of names without parameters and ``#if``, and nothing else of the preprocessor.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _holds(directive: str, condition: str, macros: dict[str, str]) -> bool:
 
 
 def _expanded(text: str, macros: dict[str, str]) -> str:
-    """The text, names of macros replaced by what they stand for until none is left."""
+    """The text with the names of macros replaced by their definitions until none is left."""
     for _ in range(len(macros) + 1):
         replaced = _NAME.sub(lambda match: macros.get(match[0], match[0]), text)
         if replaced == text:

@@ -1,4 +1,4 @@
-"""A runtime that remembers what it was asked to launch, so that it can be launched again as one graph."""
+"""A runtime that records launches, so that they can be replayed as one graph."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpuboost.types import Array
 
 @final
 class Recorder:
-    """See ``Runtime``. While ``record`` runs, launches are done and remembered.
+    """See ``Runtime``. While ``record`` runs, launches are executed and recorded.
 
-    ``write`` is never remembered: what it brings to the device may change from one replay to the next, and whoever
-    calls it does so again before a replay. All that waits for the device, or needs new memory, forbids a replay.
+    ``write`` is not recorded: its data may change from one replay to the next, so its caller must repeat it before a
+    replay. Waiting for the device and allocating memory rule out a replay.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -30,7 +30,7 @@ class Recorder:
         return self._runtime.free_memory
 
     def record(self, work: Callable[[], Any]) -> tuple[Any, list[Callable[[], None]], bool]:
-        """Do ``work``; return its result, its launches, and whether these can be done again in its place."""
+        """Do ``work``; return its result, its launches, and True if these can be replayed in its place."""
         self._launches, self._replayable = [], True
         try:
             found = work()

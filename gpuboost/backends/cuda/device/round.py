@@ -1,12 +1,12 @@
 """The rounds of a training: the first ones launch verb by verb, later ones are one graph.
 
-A verb is a method under ``@recorded_verb()``. A call is known by the method, its object and all of its arguments, and
-nothing else may decide what it launches. Two rounds in a row of equal calls are enough: their launches become a graph,
-and from then on the methods are not called, the results they once had are handed out, and the graph is launched when
-the round ends. A round that goes another way than the recorded one is done verb by verb, from its first verb on.
+A verb is a method under ``@recorded_verb()``. The key of a call is the method, its object and all of its arguments, and
+nothing else may affect its launches. After two consecutive rounds of equal calls, their launches become a graph: from
+then on the methods are not called, calls return the recorded results, and the graph is launched at the end of the
+round. A round that differs from the recorded one is executed verb by verb, from its first verb on.
 
-What may change from round to round without another recording is an argument of a type of ``inputs``: it says where
-32-bit words lie on the device, and not which ones. These are written before a verb's work, or before the graph.
+An input that may change from round to round without a new recording is an argument of a type of ``inputs``: the address
+of 32-bit words on the device, not their value. The words are written before a verb's work, or before the graph.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ def recorded_verb(*, takes: bool = False) -> Callable[[Callable[Concatenate[S, P
 
 
 class Postponed(Protocol):
-    """Launches that wait for the next verb, which may do better."""
+    """Launches that wait for the next verb, which may fuse them with its own."""
 
     def launch(self) -> None: ...
 
 
 class Round:
-    """One at a time: ``with round.enclosed(): ...`` around the verbs of a round."""
+    """Recorder of rounds, one at a time: ``with round.enclosed(): ...`` around the verbs of a round."""
 
     def __init__(self, runtime: Recorder) -> None:
         self._runtime = runtime
@@ -123,18 +123,18 @@ class Round:
         self._before, self._now, self._buffers, self._postponed = [], [], {}, None
 
     def call(self, work: Callable[[Unpack[Arguments]], T], *arguments: *Arguments, takes: bool = False) -> T:
-        """The result of ``work`` for the arguments, or the one of when the round was recorded.
+        """The result of ``work`` for the arguments, or its result in the recorded round.
 
-        ``work`` is a function, not a bound method, and its launches depend on nothing but the arguments. Those that are
-        plain values, or frozen dataclasses of such, are compared by value, tuples entry by entry, all others by
+        ``work`` is a function, not a bound method, and its launches depend on nothing but the arguments. Arguments that
+        are plain values, or frozen dataclasses of such, are compared by value, tuples entry by entry, all others by
         identity.
 
-        takes: ``work`` asks for what was postponed; otherwise that is launched before it.
+        takes: ``work`` takes the postponed launches; otherwise they are launched before it.
         """
         return self.verb((work, *arguments), partial(work, *arguments), takes=takes)
 
     def verb(self, key: Verb, work: Callable[[], T], *, takes: bool = False) -> T:
-        """The same with a key made by hand, which must hold everything that decides what ``work`` launches."""
+        """``call`` with an explicit key, which must contain everything that the launches of ``work`` depend on."""
         if not self._open:
             self._write_inputs()
             return work()
@@ -147,8 +147,8 @@ class Round:
         return cast(T, self._did(key, work, takes))
 
     def postpone(self, launches: Postponed) -> None:
-        """Called by a verb's work: the next verb takes the launches in, or they are done before it. Outside of rounds
-        they are done at once."""
+        """Postpone launches, from a verb's work: the next verb takes them, or they are launched before it. Outside of
+        rounds they are launched at once."""
         if self._open:
             self._postponed = launches
         else:
@@ -160,7 +160,7 @@ class Round:
         return taken
 
     def buffer(self, name: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """The result of ``make``, kept from round to round under this name; outside of rounds made anew."""
+        """The result of ``make``, kept from round to round under this name; outside of rounds, a new one."""
         if not self._open:
             return make()
         if name not in self._buffers:
@@ -168,7 +168,7 @@ class Round:
         return cast(T, self._buffers[name])
 
     def reserve(self, count: int) -> int:
-        """The first of so many words among the inputs, for one use alone."""
+        """Index of the first of so many words among the inputs, reserved for one use."""
         place, self._reserved = self._reserved, self._reserved + count
         if self._reserved > WORDS:
             raise ValueError(f"inputs: there are {WORDS} words, and {self._reserved} are asked for.")
@@ -176,7 +176,7 @@ class Round:
         return place
 
     def set_inputs(self, place: int, words: tuple[int, ...]) -> None:
-        """Say what reserved words will be on the device when the next verbs' kernels run."""
+        """Set the value of reserved words on the device for the kernels of the next verbs."""
         if self._replaying and self._set.get(place, words) != words:
             self._do_after_all()  # a graph sees one value of each
         self._set[place] = words
@@ -205,7 +205,7 @@ class Round:
         return result
 
     def _do_after_all(self) -> None:
-        """The round is another one than was recorded: its verbs so far are done now."""
+        """Execute the round's verbs so far, since it differs from the recorded round."""
         steps, self._now = self._now, []
         self._drop_graph()
         for step in steps:
@@ -226,7 +226,7 @@ class Round:
         self._before, self._now = self._now, []
 
     def _launch_postponed(self) -> None:
-        """No verb took it: it becomes part of the last one."""
+        """Launch what no verb took, as a part of the last verb."""
         if (left := self.take()) is not None:
             _, launches, replayable = self._runtime.record(left.launch)
             last = self._now[-1]

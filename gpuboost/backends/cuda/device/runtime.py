@@ -1,7 +1,7 @@
-"""The seam between the CUDA driver and a device: what may be asked of it, and its one implementation on CuPy.
+"""Interface between the CUDA backend and a device, and its one implementation, on CuPy.
 
-``CupyRuntime`` takes the ``cupy`` namespace as an argument. Tests hand it an emulated one, so that the lines that talk
-to CuPy are the lines that run on machines without a GPU. Nothing here imports CuPy before a device is asked for.
+``CupyRuntime`` takes the ``cupy`` namespace as an argument. Tests pass an emulated one, so the code that calls CuPy
+also runs on machines without a GPU. CuPy is not imported before a device is requested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Shape = int | tuple[int, ...]
 
 
 class Kernel(Protocol):
-    """A compiled kernel. Nothing checks the arguments on a device: wrap scalars in the kernel's type (np.int32(n))."""
+    """A compiled kernel. A device does not check arguments: convert scalars to the kernel's type (np.int32(n))."""
 
     def __call__(
         self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0
@@ -71,7 +71,7 @@ class CupyRuntime:
     Args:
         cp: the cupy namespace.
         index: the device.
-        name: what the device is called; None: "cuda:index".
+        name: name of the device; None: "cuda:index".
         pinned_empty: cupyx.empty_pinned; None: ordinary memory, for an emulated device.
     """
 
@@ -98,20 +98,20 @@ class CupyRuntime:
 
     @property
     def stream(self) -> Any:
-        """CuPy's, for events."""
+        """CuPy's stream, for events."""
         return self._stream
 
     @property
     def free_memory(self) -> int:
-        """Bytes that can still be allocated: what the driver has, and what CuPy's pool keeps for reuse."""
+        """Bytes that can still be allocated: the driver's free memory, and the free blocks of CuPy's pool."""
         with self._device:
             return int(self._device.mem_info[0]) + int(self.cp.get_default_memory_pool().free_bytes())
 
     def empty(self, shape: Shape, dtype: DTypeLike) -> Array:
-        """A new array of any content.
+        """A new, uninitialised array.
 
         Raises:
-            DeviceError: if the memory is not there; with the numbers.
+            DeviceError: if there is not enough memory; with the sizes.
         """
         with self._device, self._stream:
             try:
@@ -138,13 +138,13 @@ class CupyRuntime:
         return array
 
     def adopt(self, x: Any) -> Array | None:
-        """A C-ordered array of this device for what lives on it already, without a copy where the order allows it.
+        """A C-ordered array of this device for an ``x`` on it, without a copy where the order allows it.
 
-        CuPy arrays, DLPack and ``__cuda_array_interface__`` (numba, torch, JAX ...). None for everything else. Work
-        that was queued for ``x`` on its own stream is waited for on ours.
+        CuPy arrays, DLPack and ``__cuda_array_interface__`` (numba, torch, JAX ...). None for everything else. This
+        stream waits for work that was queued for ``x`` on its own stream.
 
         Raises:
-            DeviceError: if it lives on another GPU.
+            DeviceError: if it is on another GPU.
         """
         place = self._place(x)
         if place is None:
@@ -176,33 +176,33 @@ class CupyRuntime:
         return None
 
     def pinned(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
-        """Page-locked host memory of any content, which copies need to be asynchronous."""
+        """Uninitialised page-locked host memory, which asynchronous copies need."""
         return self._pinned_empty(shape, dtype)
 
     def write(self, device: Array, pinned: NDArray[Any]) -> None:
-        """Queue a copy to the device. ``pinned`` must neither change nor go before the next wait. Not in a capture."""
+        """Queue a copy to the device. ``pinned`` must stay alive and unchanged until a wait. Not in a capture."""
         with self._device:
             device.set(pinned, stream=self._stream)
 
     def read(self, device: Array, pinned: NDArray[Any]) -> None:
-        """Queue a copy to the host, which is there after the next wait. Not in a capture."""
+        """Queue a copy to the host, which is complete after the next wait. Not in a capture."""
         with self._device:
             device.get(stream=self._stream, out=pinned, blocking=False)
 
     def fill(self, device: Array, byte: int) -> None:
-        """Queue a memset: every byte of the array becomes this one."""
+        """Queue a memset of the array to this byte."""
         with self._device:
             device.data.memset_async(byte, device.nbytes, self._stream)
 
     def copy(self, destination: Array, source: Array) -> None:
-        """Queue a copy between two C-ordered device arrays of as many bytes."""
+        """Queue a copy between two C-ordered device arrays of equal size in bytes."""
         if destination.nbytes != source.nbytes:
             raise ValueError(f"source: must have {destination.nbytes} bytes; got {source.nbytes}.")
         with self._device:
             destination.data.copy_from_device_async(source.data, source.nbytes, self._stream)
 
     def download(self, device: Array) -> NDArray[Any]:
-        """A host array with the content, when the work queued so far is done."""
+        """A host array with the content. Waits for the work queued so far."""
         with self._device:
             host: NDArray[Any] = device.get(stream=self._stream)
         return host
@@ -246,30 +246,30 @@ class CupyRuntime:
         return launch
 
     def beyond(self, work: Callable[[], None]) -> None:
-        """Queue what takes part in the work of other devices. Not in a capture."""
+        """Queue work that involves other devices. Not in a capture."""
         with self._device, self._stream:
             work()
 
     def beside(self) -> CupyRuntime:
-        """The same device on one more stream, for one more thread. What is compiled is compiled for both."""
+        """The same device on one more stream, for one more thread. Both share compiled kernels."""
         other = CupyRuntime(self.cp, self.index, self.name, self._pinned_empty)
         other._modules, other._compiling = self._modules, self._compiling
         return other
 
     def mark(self) -> Any:
-        """An event: all that is queued here so far. Not in a capture."""
+        """An event after all work queued on this stream so far. Not in a capture."""
         with self._device:
             event = self.cp.cuda.Event(disable_timing=True)
             event.record(self._stream)
         return event
 
     def follow(self, mark: Any) -> None:
-        """Let all later work of this stream wait, on the device, for another stream's mark. Not in a capture."""
+        """Make all later work of this stream wait, on the device, for another stream's event. Not in a capture."""
         with self._device:
             self._stream.wait_event(mark)
 
     def _find_fault(self, kernel: str) -> None:
-        """Under GPUBOOST_SYNC=1 every launch is waited for, so that a fault is reported by the kernel that made it."""
+        """Wait for every launch under GPUBOOST_SYNC=1, so that a fault is reported by the kernel that caused it."""
         try:
             self.wait()
         except Exception as error:
@@ -278,7 +278,7 @@ class CupyRuntime:
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         """Record the launches of ``work`` as a graph, without running them; the result queues the whole graph.
 
-        Arguments are frozen as they are. Allocation, transfers and waiting are not allowed in ``work``.
+        The graph keeps the arguments. Allocation, transfers and waiting are not allowed in ``work``.
         """
         with self._device, self._stream:
             self._stream.begin_capture()

@@ -12,7 +12,7 @@ OPTIONS = ("-std=c++17", "--fmad=false")  # a * b + c rounds twice, as on every 
 def source(*files: str, before: str = "") -> str:
     """The text of a module: ``before`` (macro definitions), then these files of ``gpuboost.kernels``, each once.
 
-    Headers (.cuh) stand in front of what uses them. A compiler's messages name the file and its own line.
+    Headers (.cuh) precede the files that use them. The compiler's messages name the file and its own line.
     """
     folder = resources.files("gpuboost.kernels")
     texts = (f'#line 1 "{file}"\n{folder.joinpath(file).read_text(encoding="utf-8")}' for file in dict.fromkeys(files))
