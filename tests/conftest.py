@@ -18,13 +18,6 @@ settings.register_profile("explore", derandomize=False, deadline=None, print_blo
 settings.load_profile("steady")
 
 
-def pytest_configure() -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        from support.numba_cache import save_one_at_a_time
-
-        save_one_at_a_time()
-
-
 def pytest_collection_finish() -> None:
     """What was imported lives to the end: the garbage collector need not look at it again and again."""
     gc.collect()

@@ -4,10 +4,16 @@ import os
 import re
 import shutil
 import time
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
 import numba
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 UNUSED_DAYS = 30  # after which the kernels of another version are removed
 _DAY = 86_400.0
@@ -30,6 +36,38 @@ def _digest():
     folder = Path(__file__).parent.parent
     texts = sorted((path.relative_to(folder).as_posix(), path.read_bytes()) for path in folder.glob("*/*.py"))
     return sha256(b"".join(name.encode() + text for name, text in texts)).hexdigest()[:16]
+
+
+def save_one_at_a_time(compiled):
+    """Have a compiled function save its machine code under a lock that all processes of the folder share.
+
+    numba chooses a free file name, writes it into the function's index and then writes the file, under no lock of its
+    own. Two processes that save two signatures of one function at the same moment may choose the same name, and either
+    signature would then find the other's code. Where files cannot be locked, it saves as numba does.
+    """
+    cache_file = getattr(compiled._cache, "_cache_file", None)
+    if fcntl is None or cache_file is None:
+        return
+    save = cache_file.save
+
+    def locked(key, data):
+        with _lock(Path(cache_file._cache_path)):
+            save(key, data)
+
+    cache_file.save = locked
+
+
+@contextmanager
+def _lock(folder):
+    try:
+        file = (folder / "saving.lock").open("w")
+    except OSError:  # numba then says that it cannot write, or has its own place
+        yield
+        return
+    with file:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def note(what):

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from gpuboost.kernels.common.disk_cache import usable_folder
+from gpuboost.kernels.common.disk_cache import save_one_at_a_time, usable_folder
 
 _FOLDER = usable_folder()
 
@@ -24,11 +24,14 @@ def kernel(function):
     inner = function.__name__.startswith("_")
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
     try:
-        return numba.njit(
+        compiled = numba.njit(
             nogil=True, cache=not inner, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=inner
         )(function)
     finally:
         numba.config.CACHE_DIR = before
+    if not inner:
+        save_one_at_a_time(compiled)
+    return compiled
 
 
 for_this_process = numba.njit(nogil=True, error_model="numpy")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
 
 import numba
 import pytest
@@ -90,3 +92,42 @@ def test_who_runs_on_after_its_folder_was_removed_compiles_anew(home: Path, monk
 
 def _twice(x: float) -> float:
     return 2 * x
+
+
+def test_machine_code_is_saved_by_one_at_a_time(tmp_path: Path) -> None:
+    saving, most = [], []
+
+    def save(key: str, data: bytes) -> None:
+        saving.append(key)
+        most.append(len(saving))
+        time.sleep(0.02)
+        saving.remove(key)
+
+    compiled = [SimpleNamespace(_cache=SimpleNamespace(_cache_file=None)) for _ in range(4)]
+    for one in compiled:
+        one._cache._cache_file = SimpleNamespace(save=save, _cache_path=str(tmp_path))
+        disk_cache.save_one_at_a_time(one)
+    threads = [Thread(target=one._cache._cache_file.save, args=(str(i), b"")) for i, one in enumerate(compiled)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 4
+
+
+def test_a_folder_that_cannot_be_written_to_is_left_to_numba(tmp_path: Path) -> None:
+    saved: list[str] = []
+    compiled = SimpleNamespace(
+        _cache=SimpleNamespace(
+            _cache_file=SimpleNamespace(save=lambda key, data: saved.append(key), _cache_path=str(tmp_path / "none"))
+        )
+    )
+    disk_cache.save_one_at_a_time(compiled)
+    compiled._cache._cache_file.save("key", b"")
+    assert saved == ["key"]
+
+
+def test_kernels_of_the_library_are_saved_so() -> None:
+    from gpuboost.kernels.common.philox import philox  # an entry point of Python, so it is cached
+
+    assert philox._cache._cache_file.save.__qualname__ == "save_one_at_a_time.<locals>.locked"

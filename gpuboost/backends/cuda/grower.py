@@ -66,8 +66,11 @@ class TreeOnDevice:
         lots: dict[str, Any] | None = None,
         chosen: Chosen | None = None,
     ) -> None:
-        """lots: fields of the kernels' ``GainNoise``, if gains are compared with noise. chosen: the features that compete
-        in each node, if not all. The candidates of the tree are in the arena: see ``Arena.compete``."""
+        """The candidates of the tree are in the arena (``Arena.compete``).
+
+        lots: fields of the kernels' ``GainNoise``, if gains are compared with noise. chosen: the features that compete
+        in each node, if not all.
+        """
         self.nodes, self.leaf_of_row = arena.nodes[output], arena.leaf_of_row[output]
         self.state = target.state
         self._arena, self._target, self._level = arena, target, 0
@@ -214,9 +217,8 @@ class TreeOnDevice:
 
     def _evaluate(self, first: int, lines: int, choose: int) -> None:
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
-        grid = (
-            max(1, min(EVALUATE_BLOCKS * self._grid, lines * arena.n_candidates)),
-        )  # at most a block per group of warps
+        blocks = min(EVALUATE_BLOCKS * self._grid, lines * arena.n_candidates)  # at most one per group of warps
+        grid = (max(1, blocks),)
         some = {"first_line": first, "last_line": first + plan.batch}
         if plan.limits.symmetric:
             tree = {"state": self.state, "nodes": self.nodes, "lines": a["lines"]}
