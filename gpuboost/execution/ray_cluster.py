@@ -1,4 +1,4 @@
-"""Ray: a connection, actors on it, and errors that say what to do.
+"""Ray: a connection, actors on it, and errors with advice.
 
 Only the core of Ray is used, placement of actors and its object store; neither Ray Train nor ray.util.collective.
 """
