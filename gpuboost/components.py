@@ -90,7 +90,7 @@ class Grid:
     """Cells that the bins of one feature, or of two, fall into. Cell numbers of the features are added."""
 
     features: tuple[int, ...]  # one or two
-    cells: tuple[NDArray[np.int32], ...]  # (256,) for each feature: what its bins contribute to the number of the cell
+    cells: tuple[NDArray[np.int32], ...]  # (256,) for each feature: the term of each bin in the number of the cell
     n_cells: int
 
 

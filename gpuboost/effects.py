@@ -1,4 +1,4 @@
-"""The additive form of a model: what each feature, or pair of features, adds to a score, bin by bin.
+"""The additive form of a model: the contribution of each feature, or pair of features, to a score, by bin.
 
 For models whose every part looks at one feature or smoothly at two: components of ``gb.learners``, and stumps.
 """
@@ -26,7 +26,7 @@ class Effect:
     output: int
     values: Floats
     coefficients: tuple[tuple[str, Floats], ...]  # of each family, if it has them
-    has_missing: bool = False  # whether a missing value has a part of its own
+    has_missing: bool = False  # True if missing values have a term of their own
 
 
 def effects(model: Any) -> list[Effect]:

@@ -63,9 +63,9 @@ class Cuts:
         pairs = zip(self.thresholds, self.categories, strict=True)
         n_bins = np.array([len(t) + 1 if c is None else len(c) for t, c in pairs], dtype=np.int32)
         categorical = np.array([c is not None for c in self.categories], dtype=np.bool_)
-        for name, found in (("n_bins", n_bins), ("is_categorical", categorical)):
-            found.flags.writeable = False
-            object.__setattr__(self, name, found)
+        for name, array in (("n_bins", n_bins), ("is_categorical", categorical)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @property
     def n_features(self) -> int:
@@ -138,8 +138,8 @@ class TrainingSet:
     @property
     def total_weight(self) -> float:
         """Sum of the weights; n if there are none."""
-        given = self.weight if self.weight is not None else self.multiplicity
-        return float(self.n_rows if given is None else given.sum())
+        weights = self.weight if self.weight is not None else self.multiplicity
+        return float(self.n_rows if weights is None else weights.sum())
 
     def lists(self) -> Array:
         """``query_start``. Raises InputError if there is none."""

@@ -194,8 +194,8 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
             target = fresh._target(rows)
             stops = self.early_stopping_rounds is not None
             held = monotone_constraints_for(self.monotonic_cst, rows.x, self.categorical_features)
-            found = parameters.recipe(self.get_params(deep=False), target.loss, len(target.y), rows.x.shape[1], held)
-            return verdict(found, stops_early=stops)
+            recipe = parameters.recipe(self.get_params(deep=False), target.loss, len(target.y), rows.x.shape[1], held)
+            return verdict(recipe, stops_early=stops)
         except RecipeError as error:
             return refused(error)
 
@@ -228,10 +228,12 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         rows = 2**31  # limits that depend on the number of rows only matter where there are fewer
         held = monotone_constraints(self.monotonic_cst, self.columns_)
         recipe = parameters.recipe(self.get_params(deep=False), self.loss_, rows, directions=held)
-        found = guarantee_of(recipe, stops_early=self.early_stopping_rounds is not None)
-        if "fit_report_" in vars(self) or found.kind == "none":
-            return found
-        return replace(found, assumptions=(*found.assumptions, "no worker found leaf values from old gradients"))
+        guarantee = guarantee_of(recipe, stops_early=self.early_stopping_rounds is not None)
+        if "fit_report_" in vars(self) or guarantee.kind == "none":
+            return guarantee
+        return replace(
+            guarantee, assumptions=(*guarantee.assumptions, "no worker found leaf values from old gradients")
+        )
 
     # model files
 

@@ -19,8 +19,8 @@ def summary(report: FitReport, evals: dict[str, dict[str, list[float]]], best_it
         **({} if report.sampling is None else {"sampling": str(report.sampling)}),
         "theory": str(report.verdict),
     }
-    at = -1 if best_iteration is None else best_iteration
+    shown_round = -1 if best_iteration is None else best_iteration
     for name, metrics in evals.items():
-        shown[name] = ", ".join(f"{metric} {values[at]:.5g}" for metric, values in metrics.items() if values)
+        shown[name] = ", ".join(f"{metric} {values[shown_round]:.5g}" for metric, values in metrics.items() if values)
     rows = "".join(ROW.format(escape(name), escape(text)) for name, text in shown.items())
     return f"<table>{rows}</table>"

@@ -73,18 +73,18 @@ def estimate_memory(
     watched = parameters.integer("eval_rows", eval_rows, 0)
     queries = parameters.integer("n_queries", -(-n // QUERY) if n_queries is None else n_queries, 1)
     classes = None if n_classes is None else parameters.integer("n_classes", n_classes, 2)
-    given = _parameters(estimator, classes, params)
-    check_max_bins(given["max_bins"])
-    loss = _loss(given["loss"], classes)
-    held = (1,) * d if constrains(given["monotonic_cst"]) else None  # which way, and how many, changes no size
-    recipe = with_numbers(parameters.recipe(given, loss, n, directions=held), None)
-    if (learner := not_on_gpus(given["base_learner"])) is not None:
+    known_params = _parameters(estimator, classes, params)
+    check_max_bins(known_params["max_bins"])
+    loss = _loss(known_params["loss"], classes)
+    held = (1,) * d if constrains(known_params["monotonic_cst"]) else None  # which way, and how many, changes no size
+    recipe = with_numbers(parameters.recipe(known_params, loss, n, directions=held), None)
+    if (learner := not_on_gpus(known_params["base_learner"])) is not None:
         raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
-    thresholds = np.arange(given["max_bins"] - 1, dtype=np.float64)
+    thresholds = np.arange(known_params["max_bins"] - 1, dtype=np.float64)
     cuts = Cuts((thresholds,) * d, (None,) * d)
     start = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None
     rows = replace(RowMetadata.of(n, np.linspace(0.5, 1.5, n) if weighted else None), query_start=start)
-    return training_memory(recipe, cuts, _sm_count(given["device"]), rows, (watched,) if watched else ())
+    return training_memory(recipe, cuts, _sm_count(known_params["device"]), rows, (watched,) if watched else ())
 
 
 def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -226,13 +226,13 @@ def on_the_way(nodes: Nodes, is_categorical: Array) -> NDArray[np.int32]:
     for v in range(len(nodes.feature)):
         f = int(nodes.feature[v])
         if f >= 0:
-            own = above[v] if is_categorical[f] else above[v] | {f}
-            above[int(nodes.left[v])] = above[int(nodes.right[v])] = own
+            below = above[v] if is_categorical[f] else above[v] | {f}
+            above[int(nodes.left[v])] = above[int(nodes.right[v])] = below
     leaves = [sorted(above[v]) if nodes.feature[v] < 0 else [] for v in range(len(above))]
-    found = np.full((len(leaves), max(map(len, leaves))), -1, np.int32)
+    features = np.full((len(leaves), max(map(len, leaves))), -1, np.int32)
     for v, own_features in enumerate(leaves):
-        found[v, : len(own_features)] = own_features
-    return found
+        features[v, : len(own_features)] = own_features
+    return features
 
 
 def on_shared_grids(spaces: list[Space]) -> tuple[Space, ...]:

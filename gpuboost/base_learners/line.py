@@ -61,4 +61,4 @@ def is_flat(data: TrainingSet) -> bool:
 
 def seed_words(words: tuple[int, ...], *more: Any) -> bytes:
     """Bytes that name a stream, for a hash."""
-    return b"".join(int(word).to_bytes(4, "little") for word in words) + "".join(f"/{one}" for one in more).encode()
+    return b"".join(int(word).to_bytes(4, "little") for word in words) + "".join(f"/{part}" for part in more).encode()

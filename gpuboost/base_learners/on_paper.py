@@ -54,11 +54,11 @@ class OnPaper:
         competition = self.competition
         assert competition.plan is not None
         n, chosen = len(competition.plan.spaces), np.asarray(candidates.features)
-        found: list[Smoothed | Grown] = []
+        fits: list[Smoothed | Grown] = []
         if len(smooth := chosen[chosen < n]):
-            found.append(competition.fit(backend, data, target, output, Candidates(smooth)))
-        found += [competition.grow_tree(backend, data, target, output, family)[0] for family in competition.trees]
-        return Everything(tuple(found), output, target.version)
+            fits.append(competition.fit(backend, data, target, output, Candidates(smooth)))
+        fits += [competition.grow_tree(backend, data, target, output, family)[0] for family in competition.trees]
+        return Everything(tuple(fits), output, target.version)
 
     def values(self, backend: Backend, structure: Any, state: RoundState, noise: Noise | None) -> tuple[Any, None]:
         """``Everything`` unchanged: its parts are measured one after the other, as in a fit."""

@@ -1,7 +1,7 @@
 """The command line: ``gpuboost train | predict | info | demo | bench``.
 
 Exit status: 0 if it worked; 1 if a check of ``demo`` or a run of ``bench`` failed; 2 for a wrong command or input,
-with one line that says what to do; 130 if interrupted.
+with one line of advice; 130 if interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; ``arguments`` is what follows the program's name (``sys.argv`` by default).
+    """Run one command; ``arguments``: the arguments after the program's name (``sys.argv`` by default).
 
     Returns the exit status. A wrong command line ends in SystemExit, as argparse does it.
     """

@@ -11,7 +11,7 @@ from gpuboost.errors import InputError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a suite and show, write and draw what came of it."""
+    """Run a suite and show, write and plot its results."""
     from gpuboost.benchmarks.harness.cases import suites
     from gpuboost.benchmarks.harness.experiments import experiments
 
@@ -91,7 +91,7 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
     with console.status(suite.title) as status:
         for row in runner.run(plan, status.update):
             rows.append(row)
-            if options.json:  # after every run, so that an interrupted suite keeps what it has
+            if options.json:  # after every run, so that an interrupted suite keeps its results
                 path = results.destination(options.json, suite)
                 results.write(path, suite, options.size, plan.used_threads, _command(options), rows)
     console.print(report.table(suite, rows))

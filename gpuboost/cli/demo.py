@@ -31,7 +31,7 @@ class Set:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Held-out scores of three models, and whether the reloaded model gave the same bits."""
+    """Held-out scores of three models, and True if the reloaded model gave the same bits."""
 
     ours: Scores
     sklearn: Scores

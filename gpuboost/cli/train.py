@@ -98,7 +98,7 @@ def _eval_set(rows: InputTable, task: str) -> tuple[Any, ...]:
 
 
 def _check(options: argparse.Namespace, parameters: dict[str, Any]) -> None:
-    """Refuse before any work what could only fail at its end."""
+    """Raise errors before any work that would otherwise occur at its end."""
     if "early_stopping_rounds" in parameters and not options.eval:
         raise InputError("--early-stopping-rounds: needs rows to watch; add --eval 0.2, or --eval FILE.")
     if options.quiet and not options.model:

@@ -29,15 +29,15 @@ def execution_findings(
         return () if execution.offers.line_search else tuple(_of_shards(step))
     how = declared(ExecutionTraits, execution)
     workers = int(how.workers)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if how.leaf_values == "worker":
-        found += _of_old_leaves(workers, loss, step, rate, sampling, langevin)
+        findings += _of_old_leaves(workers, loss, step, rate, sampling, langevin)
     elif workers > 1:
         why = "only the shapes of trees are stale, as their leaf values are found at the newest scores."
-        found.append(Finding("sound", f"execution: {why}"))
+        findings.append(Finding("sound", f"execution: {why}"))
     if workers > 1:
-        found += _of_several(how.sample_at, workers, loss, sampling, learners, langevin)
-    return tuple(found)
+        findings += _of_several(how.sample_at, workers, loss, sampling, learners, langevin)
+    return tuple(findings)
 
 
 def _of_shards(step: Step) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ class Finding:
 
 def worst(findings: tuple[Finding, ...]) -> Kind:
     """Kind of a composition: that of its worst pair."""
-    return max((one.kind for one in findings), key=SEVERITY.index, default="sound")
+    return max((finding.kind for finding in findings), key=SEVERITY.index, default="sound")
 
 
 def langevin_findings(
@@ -117,8 +117,8 @@ def _of_the_rest(limits: Limits, execution: Execution) -> Iterator[Finding]:
 
 
 def _of_policy(langevin: Langevin, loss: Loss) -> Iterator[Finding]:
-    for given, name in ((langevin.structure_noise, "structure_noise"), (langevin.leaf_noise, "leaf_noise")):
-        if not given:
+    for enabled, name in ((langevin.structure_noise, "structure_noise"), (langevin.leaf_noise, "leaf_noise")):
+        if not enabled:
             yield Finding("heuristic", f"{name} is off, and the law needs it.")
     if langevin.shrinkage == 0.0:
         yield Finding("heuristic", "without shrinkage there may be no stationary law to come to.")

@@ -36,7 +36,7 @@ class Columns:
     def learn(cls, X: Any, categorical_features: Any = FROM_DTYPE) -> Columns:
         """The columns of X.
 
-        X: whatever ``tables.as_table`` takes. categorical_features: "from_dtype" (pandas categories), None, a mask
+        X: any input of ``tables.as_table``. categorical_features: "from_dtype" (pandas categories), None, a mask
         (d,), indices, or names.
 
         Raises

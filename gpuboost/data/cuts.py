@@ -73,7 +73,7 @@ def choose_cuts(
             numeric = np.flatnonzero(~listed[start : start + len(tile)])
             if sampled_mass is None:
                 list(each(np.ndarray.sort, (tile[f] for f in numeric)))
-            for f in numeric:  # here and not by ``each``: what other threads free, no one else can use
+            for f in numeric:  # here and not by ``each``: memory that other threads free is not reused
                 thresholds[start + f] = _thresholds(tile[f], sampled_mass, max_bins)
         columns = (_column(whole, f) for f in np.flatnonzero(listed).tolist())
         shared = dict(

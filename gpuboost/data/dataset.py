@@ -50,7 +50,7 @@ class Dataset:
     Raises
     ------
     InputError
-        If one of them is not as it should be; the message says what was seen, and where.
+        If one of them is invalid; the message names the value and its place.
     """
 
     __slots__ = ("_bins", "columns", "cuts", "group", "max_bins", "weight", "x", "y")

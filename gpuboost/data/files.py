@@ -42,7 +42,7 @@ def read_table(
 
     Parameters
     ----------
-    path : file name; its ending says what it is
+    path : file name; the extension decides the format
     target : name of the target's column, or None for rows without one
     weight, group : names of the columns of weights and query ids
     categorical : names of columns of numbers that are categories

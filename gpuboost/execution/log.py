@@ -54,7 +54,7 @@ class Log:
     workers: int = 1
     leaf_values: str = "server"
     sample_at: str = "pull"
-    simulated: bool = False  # whether seconds are a simulation's
+    simulated: bool = False  # True: seconds are simulated
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -185,7 +185,7 @@ class Log:
 
 
 def log_of(execution: Any, seed: int, lines: tuple[Built, ...]) -> Log:
-    """The log of a run: its lines, and what is known of its execution."""
+    """The log of a run: its lines, and the properties of its execution."""
     head = {name: getattr(execution, name) for name in HEAD if name != "seed" and hasattr(execution, name)}
     return Log(lines, int(seed), **head)
 

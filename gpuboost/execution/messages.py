@@ -48,8 +48,8 @@ class Failure:
 
     worker: int
     ticket: int
-    trace: str  # what there is to read: a traceback, or how the loss was noticed
-    error: BaseException | None = None  # what it raised, if that could be brought here
+    trace: str  # a traceback, or a text on how the loss was noticed
+    error: BaseException | None = None  # its exception, if it could be transferred
     expected: bool = False  # it belongs to a simulation: neither counted nor warned of
 
 

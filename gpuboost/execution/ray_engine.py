@@ -53,7 +53,7 @@ class RayEngine:
         self._connection = Connection(kind, workers * kind.cpus_per_worker)
         self._ray = self._connection.ray
         self._start = perf_counter()
-        self._tickets: dict[Any, tuple[int, int]] = {}  # what is under way: (worker, ticket)
+        self._tickets: dict[Any, tuple[int, int]] = {}  # tasks in progress: (worker, ticket)
         self._ordered: dict[int, float] = {}  # when each worker was last given something to do
         self._sent: tuple[Target, Any] | None = None
         self._actors: list[Any] = []
@@ -154,7 +154,7 @@ class RayEngine:
 
 
 def _ours(structure: Structure) -> Structure:
-    """In our own memory, so that the object store need not keep what came through it."""
+    """Copy to this process's memory, so that the object store can free the original."""
     nodes = replace(structure.nodes, **{name: np.array(getattr(structure.nodes, name)) for name in _NODES})
     leaf, sums = structure.leaf_of_row, structure.sums
     return replace(

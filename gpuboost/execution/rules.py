@@ -92,6 +92,6 @@ def positive(name: str, value: Any, *, or_zero: bool = False) -> float:
 
 
 def word(name: str, value: Any, words: tuple[str, ...]) -> None:
-    """Refuse what is not one of the words."""
+    """Raise RecipeError unless the value is one of the options."""
     if value not in words:
         raise RecipeError(f"{name}: must be one of {', '.join(map(repr, words))}; got {value!r}.")

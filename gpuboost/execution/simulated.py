@@ -40,7 +40,7 @@ class SimulatedWorkers(Rules):
     workers, leaf_values, sample_at, staleness, max_staleness, damping, max_failures, allow_unproven
         As for ``Asynchronous``.
     build_time : "measured", seconds, or a distribution of ``gb.times``
-        T_b: how long a worker takes to build one round's trees. "measured": what it takes here, on one core; with
+        T_b: time in which a worker builds one round's trees. "measured": the time here, on one core; with
         ``device="cuda"`` times have to be given.
     server_time : "measured", seconds, or a distribution
         T_s: how long the server is busy with one round. It does one thing at a time.
@@ -99,7 +99,7 @@ class SimulatedWorkers(Rules):
         return serve(self, self, fit, backend, past)
 
     def check(self, fit: BuildTrees) -> None:
-        """Nothing is sent anywhere."""
+        """Do nothing: no message is sent."""
 
     def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> SimulatedEngine:
         return SimulatedEngine(self, fit, machine.slots()())
@@ -124,7 +124,7 @@ class SimulatedEngine:
         self._slots = [slot, *(slot.sibling() for _ in range(int(rules.workers) - 1))]
         self._root = Key.root(rules.seed)
         self._clock = 0.0
-        self._busy: float | None = None  # what the server owes the clock, or since when it is measured
+        self._busy: float | None = None  # time of the server not yet on the clock, or the start of its measurement
         self._coming: list[tuple[float, int, _Coming]] = []  # a heap: when, in order of departure
         self._numbers = count()
 
@@ -183,7 +183,7 @@ class SimulatedEngine:
         return time(name, given).seconds(self._root / name / number)
 
     def _charge(self) -> None:
-        """Let the clock go on by what the server has been doing."""
+        """Advance the clock by the server's time."""
         if self._busy is not None:
             measured = self._rules.server_time == MEASURED
             self._clock += thread_time() - self._busy if measured else self._busy

@@ -18,7 +18,7 @@ from gpuboost.execution.timeout import timeout_message
 from gpuboost.types import Structure
 
 Reports: TypeAlias = "SimpleQueue[tuple[SimpleQueue[Pull | None], Push | Failure]]"
-"""Reports of workers, each with the queue of its orders, which tells whether the worker has been replaced."""
+"""Reports of workers, each with the queue of its orders, by which replaced workers are recognised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _live(number: int, fit: BuildTrees, slot: WorkerSlot, orders: SimpleQueue[Pu
         began = perf_counter()
         try:
             structures = _built(fit, slot, pull)
-        except BaseException as error:  # also SystemExit: whatever ends a worker is reported
+        except BaseException as error:  # also SystemExit: every end of a worker is reported
             reports.put((orders, Failure(number, pull.ticket, traceback.format_exc(), error)))
             return
         reports.put((orders, Push(number, pull.ticket, structures, perf_counter() - began)))

@@ -29,11 +29,11 @@ class PlainTree:
     missing_left: NDArray[np.bool_]  # (v,)
     left: NDArray[np.int32]  # (v,)
     right: NDArray[np.int32]  # (v,)
-    value: NDArray[np.float64]  # (v,) what a leaf adds to the score
+    value: NDArray[np.float64]  # (v,) score of a leaf
     gain: NDArray[np.float64]  # (v,)
     rows: NDArray[np.float64]  # (v,) of the training data; a millionth where there were none, as readers divide by it
     listed: dict[int, list[int]]  # codes of each categorical node
-    listed_left: dict[int, bool]  # whether they go left
+    listed_left: dict[int, bool]  # True if they go left
 
 
 @dataclass(frozen=True, slots=True)

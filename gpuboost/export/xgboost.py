@@ -1,6 +1,6 @@
 """The model format of XGBoost, as JSON: read by every XGBoost from 1.7 on, by treelite, FIL (nvForest) and shap.
 
-What its readers expect, and what is therefore done here:
+Requirements of its readers, and their consequences here:
 
 * x < c goes left, so that c is the float32 after the threshold. Categories of a node's list go right.
 * Some versions never read the number of the right child: it is the left one's plus one.

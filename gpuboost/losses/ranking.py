@@ -116,9 +116,11 @@ class LambdaMART(PairwiseLoss):
 
     def check_target(self, y: Array) -> None:
         _whole(finite(y, "LambdaMART"), "LambdaMART")
-        most = len(self.gains()) - 1
+        max_label = len(self.gains()) - 1
         advice = "Pass LambdaMART(gain=[...]), one number for each label, or use fewer grades."
-        require(np.asarray(y) <= most, np.asarray(y), f"LambdaMART knows the gain of labels 0 to {most}", advice)
+        require(
+            np.asarray(y) <= max_label, np.asarray(y), f"LambdaMART knows the gain of labels 0 to {max_label}", advice
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +170,10 @@ def _whole(y: NDArray[np.float64], loss: str) -> None:
 
 
 def _positive(loss: str, sigma: Any) -> float:
-    found = number(loss, "sigma", sigma)
-    if not found > 0.0:
+    positive = number(loss, "sigma", sigma)
+    if not positive > 0.0:
         raise RecipeError(f"sigma: {loss} needs a positive number; got {sigma!r}.")
-    return found
+    return positive
 
 
 def _truncation(loss: str, value: Any) -> int | None:
@@ -191,7 +193,7 @@ def _flag(loss: str, value: Any) -> bool:
 def _gain_table(value: Any) -> tuple[float, ...]:
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or len(value) < 2:
         raise RecipeError(f"gain: LambdaMART needs two numbers or more, one for each label from 0; got {value!r}.")
-    table = tuple(number("LambdaMART", "gain", one) for one in value)
+    table = tuple(number("LambdaMART", "gain", gain) for gain in value)
     if table[0] < 0.0 or any(b < a for a, b in pairwise(table)) or table[-1] <= table[0]:
         raise RecipeError(
             f"gain: LambdaMART needs numbers of 0 or more that do not fall, nor are all equal; got {value!r}."

@@ -73,8 +73,8 @@ def get(loss: str | Loss, n_classes: int | None = None) -> Loss:
         raise InputError(
             f"loss: {loss!r} needs the number of classes; pass gpuboost.losses.{named.__name__}(n_classes=K)."
         )
-    found: Loss = named(n_classes) if of_classes else named()
-    return found
+    loss_object: Loss = named(n_classes) if of_classes else named()
+    return loss_object
 
 
 def to_json(loss: Loss) -> dict[str, Any]:
@@ -110,13 +110,15 @@ def from_json(stored: Any) -> Loss:
     if sorted(rest) != sorted(expected):
         raise InputError(f"model file: loss {name!r} holds {expected}; found {sorted(rest)}.")
     checks_types = CLASSES[name].facts.task == "ranking"  # its parameters are of several types
-    if not checks_types and any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in rest.values()):
+    if not checks_types and any(
+        isinstance(parameter, bool) or not isinstance(parameter, (int, float)) for parameter in rest.values()
+    ):
         raise InputError(f"model file: parameters of loss {name!r} are numbers; found {rest!r}.")
     try:
-        found: Loss = CLASSES[name](**rest)
+        loss_object: Loss = CLASSES[name](**rest)
     except GpuBoostError as error:
         raise InputError(f"model file: {error}") from None
-    return found
+    return loss_object
 
 
 def _has(loss: Any, member: str) -> bool:

@@ -40,10 +40,10 @@ class Softmax(BaseLoss):
     )
 
     def __post_init__(self) -> None:
-        given: Any = self.n_classes
-        if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 2:
-            raise RecipeError(f"n_classes: Softmax needs a whole number, 2 or more; got {given!r}.")
-        object.__setattr__(self, "n_classes", int(given))
+        n_classes: Any = self.n_classes
+        if isinstance(n_classes, bool) or not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
+            raise RecipeError(f"n_classes: Softmax needs a whole number, 2 or more; got {n_classes!r}.")
+        object.__setattr__(self, "n_classes", int(n_classes))
 
     @property
     def n_outputs(self) -> int:

@@ -28,12 +28,12 @@ def finite(y: Any, loss: str, largest: float = LARGEST) -> NDArray[np.float64]:
     Raises:
         InputError: if it has another shape, no rows, or values that are nan, infinite or beyond ``largest``.
     """
-    found: NDArray[np.float64] = np.asarray(y, dtype=np.float64)
-    if found.ndim != 1 or len(found) == 0:
-        raise InputError(f"y: must hold one number per row, at least one; its shape is {found.shape}. Pass a vector.")
-    require(np.isfinite(found), found, f"{loss} needs finite numbers", "Drop or fill those rows.")
-    require(np.abs(found) <= largest, found, f"{loss} needs numbers of size at most {largest:g}", "Rescale y.")
-    return found
+    target: NDArray[np.float64] = np.asarray(y, dtype=np.float64)
+    if target.ndim != 1 or len(target) == 0:
+        raise InputError(f"y: must hold one number per row, at least one; its shape is {target.shape}. Pass a vector.")
+    require(np.isfinite(target), target, f"{loss} needs finite numbers", "Drop or fill those rows.")
+    require(np.abs(target) <= largest, target, f"{loss} needs numbers of size at most {largest:g}", "Rescale y.")
+    return target
 
 
 def zero_or_one(y: Any, loss: str) -> None:
@@ -57,9 +57,9 @@ def number(loss: str, argument: str, value: Any) -> float:
         RecipeError: if it is not a finite number.
     """
     try:
-        found = float(value)
+        result = float(value)
     except (TypeError, ValueError, OverflowError):
-        found = np.nan
-    if not np.isfinite(found) or isinstance(value, (bool, str)):
+        result = np.nan
+    if not np.isfinite(result) or isinstance(value, (bool, str)):
         raise RecipeError(f"{argument}: {loss} needs a finite number; got {value!r}.")
-    return found
+    return result

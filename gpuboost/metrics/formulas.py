@@ -56,12 +56,12 @@ def mlogloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float
 def accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Share of the weight of rows whose true class has the highest probability."""
     if loss.task == "multiclass":
-        found = np.argmax(scores, axis=0)
+        predicted = np.argmax(scores, axis=0)
     elif loss.task == "binary":
-        found = scores[0] > 0.0
+        predicted = scores[0] > 0.0
     else:
-        found = _probabilities(loss, scores) > 0.5
-    return _mean((found == y).astype(np.float64), weight)
+        predicted = _probabilities(loss, scores) > 0.5
+    return _mean((predicted == y).astype(np.float64), weight)
 
 
 def error(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
@@ -146,13 +146,13 @@ def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight:
     """Value of a user's function for y and predictions. Raises InputError unless it is a number."""
     prediction = loss.inverse_link(scores)
     if weight_as == "third":
-        found = function(y, prediction, weight)
+        result = function(y, prediction, weight)
     else:
-        found = function(y, prediction, **({"sample_weight": weight} if weight_as == "named" else {}))
+        result = function(y, prediction, **({"sample_weight": weight} if weight_as == "named" else {}))
     try:
-        return float(found)
+        return float(result)
     except (TypeError, ValueError):
-        raise InputError(f"eval_metric: {function!r} must return a number; it returned {found!r}.") from None
+        raise InputError(f"eval_metric: {function!r} must return a number; it returned {result!r}.") from None
 
 
 def _probabilities(loss: Loss, scores: Array) -> Array:

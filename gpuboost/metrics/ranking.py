@@ -52,8 +52,8 @@ def average_precision(
         relevant = labels > 0.0
         hits = np.cumsum(relevant[:, :width], axis=1)
         precision = np.where(relevant[:, :width], hits / np.arange(1.0, width + 1.0), 0.0)
-        most = np.minimum(relevant.sum(axis=1), width)
-        return _ratio(_last(precision), most)
+        n_relevant = np.minimum(relevant.sum(axis=1), width)
+        return _ratio(_last(precision), n_relevant)
 
     return _mean_over_queries(of, y, scores[0], weight, query_start, k, empty)
 

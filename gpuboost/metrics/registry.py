@@ -205,19 +205,19 @@ def _twice(mean: float) -> float:
 
 
 def _named(text: str, loss: Loss) -> Metric:
-    name, colon, given = text.partition(":")
-    name, at, places = name.partition("@")
+    name, colon, parameter = text.partition(":")
+    name, at_sign, places = name.partition("@")
     if name in RANKINGS:
         _must_fit(name, loss)
-        return _ranking(text, name, places if at else None, given if colon else None)
-    if name not in NAMES or at:
+        return _ranking(text, name, places if at_sign else None, parameter if colon else None)
+    if name not in NAMES or at_sign:
         close = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, NAMES, n=1)
         hint = f"Did you mean {close[0]!r}? " if close else ""
         raise InputError(f"eval_metric: unknown name {text!r}. {hint}Names: {', '.join(NAMES)}.")
     _must_fit(name, loss)
     if name in _WITH_PARAMETER:
         function, family = _WITH_PARAMETER[name]
-        judge = _judge(name, family, given, loss)
+        judge = _judge(name, family, parameter, loss)
         bound = partial(function, a=judge.parameter)
         same = name != "tweedie_deviance" and _predicts_scores(loss)
         return Metric(text, False, bound, judge if same else None)

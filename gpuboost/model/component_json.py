@@ -94,7 +94,7 @@ def components_from(document: dict[str, Any], k: int, columns: TreeFeatures) -> 
 
 
 def largest(component: Component) -> float:
-    """A bound on the size of what the component adds to a score, before its factor; infinite if float64 overflows."""
+    """Bound on the absolute value that the component adds to a score, before its factor; inf if float64 overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(component, SmoothTerm):
             space = component.space

@@ -41,7 +41,7 @@ def feature_importances(ensemble: Ensemble, kind: str = "gain", *, normalise: bo
 
 
 def _counted(nodes: Nodes, kind: str) -> NDArray[Any]:
-    """(v,) what one split of the kind is worth."""
+    """(v,) importance of each split by this kind."""
     if kind == "split":
         return np.ones(len(nodes.feature))
     return nodes.gain if kind.endswith("gain") else nodes.count.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Cross-validation that keeps what it computed: curves, out-of-fold predictions, models."""
+"""Cross-validation that keeps curves, out-of-fold predictions and models."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def fit_posterior(
 
 
 def _checked(model: Any, held_out: Any) -> tuple[Langevin, str]:
-    """The policy, and of what kind the model is: "classes", "numbers" or "nll"."""
+    """The policy, and the kind of the model: "classes", "numbers" or "nll"."""
     if not isinstance(model, GradientBoosting):
         raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
     if model.early_stopping_rounds is not None or model.validation_fraction is not None:

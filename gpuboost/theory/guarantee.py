@@ -42,7 +42,7 @@ class Guarantee:
         Raises
         ------
         InputError
-            If what the theorem needs is not given, or there is no rate.
+            If a constant that the theorem needs is not given, or there is no rate.
         """
         if self.sigma is not None and self.kind == "linear rate" and xi is not None:
             return linear_bound(gap, rounds, self.sigma, self.mu, xi, self.nu)

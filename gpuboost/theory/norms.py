@@ -27,7 +27,7 @@ def rank_chances(k: int, t: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class SelectionNorm:
-    """The mean of the largest correlation among what is drawn: ||a|| = E max over J of |a_j|.
+    """The mean of the largest correlation among the drawn learners: ||a|| = E max over J of |a_j|.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
 def not_on_gpus(value: Any) -> str | None:
     """The part of ``base_learner`` that has no GPU implementation, as text for the error; None if there is none."""
     listed = value if isinstance(value, (list, tuple)) else [value]
-    others = (one for one in listed if not (isinstance(one, Family) and one.on_gpu))
+    others = (learner for learner in listed if not (isinstance(learner, Family) and learner.on_gpu))
     return None if value is None else next(map(shown, others), None)
 
 

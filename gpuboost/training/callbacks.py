@@ -57,15 +57,15 @@ class Monitoring:
         watchers = [history, *_callbacks(params["callbacks"])]
         if params["early_stopping_rounds"] is not None:
             watchers.append(EarlyStopping(integer("early_stopping_rounds", params["early_stopping_rounds"], 1)))
-        stoppers = [one for one in watchers if isinstance(one, EarlyStopping)]
+        stoppers = [watcher for watcher in watchers if isinstance(watcher, EarlyStopping)]
         if len(stoppers) > 1:
             raise RecipeError("early_stopping_rounds: one rule decides when to stop; callbacks hold another one.")
         verbose = params["verbose"]
         every = int(verbose) if isinstance(verbose, bool) else integer("verbose", verbose, 0)
         if every:
             watchers.append(ProgressBar(every))
-        found = metrics_of(params["eval_metric"], loss, params.get("eval_at"))
-        return cls(found, history, stoppers[0] if stoppers else None, tuple(watchers))
+        fit_metrics = metrics_of(params["eval_metric"], loss, params.get("eval_at"))
+        return cls(fit_metrics, history, stoppers[0] if stoppers else None, tuple(watchers))
 
 
 def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
@@ -84,11 +84,11 @@ def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Met
     """The metrics that ``eval_metric`` names; a ranking metric without a place is evaluated at each of ``eval_at``."""
     listed: Sequence[Any] = asked if isinstance(asked, (list, tuple)) else [asked]
     if is_list_loss(loss):
-        listed = [name for one in listed for name in _at_places("ndcg" if one is None else one, eval_at)]
-    found = tuple(metrics.default_metric(loss) if one is None else metrics.get(one, loss) for one in listed)
-    if not found or len({one.name for one in found}) < len(found):
+        listed = [name for metric in listed for name in _at_places("ndcg" if metric is None else metric, eval_at)]
+    resolved = tuple(metrics.default_metric(loss) if metric is None else metrics.get(metric, loss) for metric in listed)
+    if not resolved or len({metric.name for metric in resolved}) < len(resolved):
         raise RecipeError(f"eval_metric: needs one or more metrics of different names; got {asked!r}.")
-    return found
+    return resolved
 
 
 def _at_places(metric: Any, eval_at: Any) -> list[Any]:
@@ -106,4 +106,4 @@ def _at_places(metric: Any, eval_at: Any) -> list[Any]:
 def _callbacks(given: Any) -> list[Watcher]:
     if not isinstance(given, (list, tuple)):
         raise RecipeError(f"callbacks: must be a list of callables; got {given!r}.")
-    return [as_watcher(one) for one in given]
+    return [as_watcher(callback) for callback in given]

@@ -48,7 +48,7 @@ class CheckpointState:
 
     def to_json(self) -> dict[str, Any]:
         """JSON values; numbers that JSON cannot represent (NaN, inf) as text."""
-        evals = [{name: {m: repr(v) for m, v in of.items()} for name, of in one.items()} for one in self.evals]
+        evals = [{name: {m: repr(v) for m, v in of.items()} for name, of in values.items()} for values in self.evals]
         log = self.log.to_json()
         return {"seed": self.seed, "first": self.first, "data": list(self.data), "evals": evals, "log": log}
 
@@ -66,7 +66,7 @@ class CheckpointState:
         rows, features, check = strict.integers(found["data"], "extra.run.data", 0, 2**62, 3).tolist()
         try:
             evals = tuple(
-                {name: {m: float(v) for m, v in of.items()} for name, of in one.items()} for one in found["evals"]
+                {name: {m: float(v) for m, v in of.items()} for name, of in values.items()} for values in found["evals"]
             )
         except (AttributeError, TypeError, ValueError):
             raise InputError(f"model file: extra.run.evals: found {str(found['evals'])[:80]!r}.") from None
@@ -145,7 +145,7 @@ class CheckpointRecorder:
 
 def fingerprint(n_features: int, y: NDArray[Any], weight: NDArray[Any] | None) -> tuple[int, int, int]:
     """``CheckpointState.data``: rows, features, and a checksum of target and weights."""
-    found = crc32(np.ascontiguousarray(y, np.float64).data)
+    checksum = crc32(np.ascontiguousarray(y, np.float64).data)
     if weight is not None:
-        found = crc32(np.ascontiguousarray(weight, np.float64).data, found)
-    return len(y), n_features, found
+        checksum = crc32(np.ascontiguousarray(weight, np.float64).data, checksum)
+    return len(y), n_features, checksum

@@ -17,15 +17,15 @@ def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None) ->
     curvature of ``min_child_weight``, which is that of one row of weight 1 (docs/decisions/0005).
     """
     curvature = recipe.step.curvature(recipe.loss)
-    most = recipe.loss.smoothness if curvature is None else curvature
-    if weight is None or most is None or recipe.base_learner is not None or recipe.rounds == 0:
+    bound = recipe.loss.smoothness if curvature is None else curvature
+    if weight is None or bound is None or recipe.base_learner is not None or recipe.rounds == 0:
         return
     least, total = recipe.growth.limits.min_child_weight, float(weight.sum())
-    if total * most >= 2.0 * least or np.count_nonzero(weight) < 2:
+    if total * bound >= 2.0 * least or np.count_nonzero(weight) < 2:
         return
     warnings.warn(
         f"sample_weight: the weights sum to {total:.3g}, so all rows together have a curvature of at most "
-        f"{total * most:.3g}, and two leaves need {2.0 * least:.3g} (min_child_weight={least:g}): no tree will have a "
+        f"{total * bound:.3g}, and two leaves need {2.0 * least:.3g} (min_child_weight={least:g}): no tree will have a "
         "split. Scale the weights to a mean of 1, or lower min_child_weight.",
         stacklevel=2,
     )

@@ -158,8 +158,8 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, PLAIN):
         return value
     if isinstance(value, (list, tuple, np.ndarray)):
-        items = [_to_json(one) for one in value]
-        if all(isinstance(one, PLAIN) or (isinstance(one, dict) and "policy" in one) for one in items):
+        items = [_to_json(item) for item in value]
+        if all(isinstance(item, PLAIN) or (isinstance(item, dict) and "policy" in item) for item in items):
             return items
     if isinstance(value, Mapping):
         return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
@@ -173,16 +173,16 @@ def _to_json(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """NumPy numbers as Python numbers, also in tuples, which become lists."""
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _from_json(name: str, value: Any) -> Any:
     """Inverse of ``_to_json``."""
-    if isinstance(value, PLAIN) or (isinstance(value, list) and all(isinstance(one, PLAIN) for one in value)):
+    if isinstance(value, PLAIN) or (isinstance(value, list) and all(isinstance(item, PLAIN) for item in value)):
         return value
     if isinstance(value, list):
-        return [_from_json(name, one) for one in value]
+        return [_from_json(name, item) for item in value]
     if isinstance(value, dict):
         if set(value) == {"loss"}:
             return losses.from_json(value["loss"])
@@ -191,7 +191,7 @@ def _from_json(name: str, value: Any) -> Any:
         policy = POLICIES.get(str(value.get("policy")))
         if policy is not None:
             try:
-                return policy(**{key: one for key, one in value.items() if key != "policy"})
+                return policy(**{key: item for key, item in value.items() if key != "policy"})
             except (TypeError, ValueError) as error:
                 raise InputError(f"model file: parameters.{name}: {error}") from None
     raise InputError(f"model file: parameters.{name}: no parameter is written like this; found {value!r}.")
@@ -199,15 +199,15 @@ def _from_json(name: str, value: Any) -> Any:
 
 def _are_pairs(value: Any) -> bool:
     return isinstance(value, list) and all(
-        isinstance(one, list) and len(one) == 2 and isinstance(one[0], PLAIN) and isinstance(one[1], (int, float))
-        for one in value
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], PLAIN) and isinstance(pair[1], (int, float))
+        for pair in value
     )
 
 
 def _classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:
     """Values and dtype: "str", "object" (of strings), or numpy's name of a number type."""
     values = classes.tolist()
-    if classes.dtype.kind in "OU" and all(isinstance(one, str) for one in values):
+    if classes.dtype.kind in "OU" and all(isinstance(label, str) for label in values):
         return {"dtype": "object" if classes.dtype.kind == "O" else "str", "values": values}
     if classes.dtype.kind in "biuf":
         return {"dtype": classes.dtype.name, "values": values}
@@ -221,12 +221,12 @@ def _classes_from_json(value: Any) -> NDArray[Any]:
         raise wrong
     name, values = value["dtype"], value["values"]
     if name in ("str", "object"):
-        right = all(isinstance(one, str) for one in values)
+        right = all(isinstance(label, str) for label in values)
         dtype: Any = np.str_ if name == "str" else object
     else:
         right = isinstance(name, str) and name in np.sctypeDict
         right = right and np.dtype(name).kind in "biuf" and np.dtype(name).name == name
-        right = right and all(isinstance(one, (bool, int, float)) for one in values)
+        right = right and all(isinstance(label, (bool, int, float)) for label in values)
         dtype = name
     if not right or len(values) < 2 or sorted(set(values)) != values:
         raise wrong

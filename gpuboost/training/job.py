@@ -95,7 +95,7 @@ def job(
     if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
         kind = "other base learners" if resume.components else "trees"
         raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
-    eval_rows = tuple(one.x.shape[0] for one in sets)
+    eval_rows = tuple(watched_set.x.shape[0] for watched_set in sets)
     choice = settled(choice, params["device"] == "auto" and place is None, recipe, found, target, eval_rows)
     model = Saved(dict(params), resume or Ensemble(np.empty(0), found.cuts), target.loss, found.columns, target.classes)
     made = Job(

@@ -91,19 +91,19 @@ class TracedBackend:
 
     def breakdown(self, data: TrainingSet) -> dict[str, int]:
         """Bytes by purpose at the peak."""
-        bins, most = cast(DenseBins, data.bins), self._runtime.most
-        found = {purpose: most[purpose] for purpose in PURPOSES}
-        found["rows"], found["columns"] = (min(part.nbytes, most["bins"]) for part in (bins.rows, bins.columns))
-        found["other"] += most["bins"] - found["rows"] - found["columns"]
-        held = sum(0 if given is None else given.nbytes for given in (data.weight, data.multiplicity))
-        if most["gradients"]:  # weights are copied to the device when gradients are first computed
-            found["labels"], found["gradients"] = found["labels"] + held, found["gradients"] - held
-        told = sum(found.values())
-        if most["arena"]:
-            for one in (self, *self._workers):
-                one._tell(found)
-        found["trees"] += most["arena"] - sum(found.values()) + told
-        return found
+        bins, peak = cast(DenseBins, data.bins), self._runtime.most
+        sizes = {purpose: peak[purpose] for purpose in PURPOSES}
+        sizes["rows"], sizes["columns"] = (min(part.nbytes, peak["bins"]) for part in (bins.rows, bins.columns))
+        sizes["other"] += peak["bins"] - sizes["rows"] - sizes["columns"]
+        held = sum(0 if array is None else array.nbytes for array in (data.weight, data.multiplicity))
+        if peak["gradients"]:  # weights are copied to the device when gradients are first computed
+            sizes["labels"], sizes["gradients"] = sizes["labels"] + held, sizes["gradients"] - held
+        told = sum(sizes.values())
+        if peak["arena"]:
+            for traced in (self, *self._workers):
+                traced._tell(sizes)
+        sizes["trees"] += peak["arena"] - sum(sizes.values()) + told
+        return sizes
 
     def _tell(self, found: dict[str, int]) -> None:
         """Add the arrays in which this backend grows trees to ``found``."""

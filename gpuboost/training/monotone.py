@@ -23,7 +23,7 @@ def constrains(value: Any) -> bool:
         return False
     listed = value.values() if isinstance(value, Mapping) else value
     try:
-        return any(one != 0 for one in listed)
+        return any(direction != 0 for direction in listed)
     except (TypeError, ValueError):
         return True
 
@@ -60,15 +60,15 @@ def _constraints(
 ) -> tuple[int, ...] | None:
     if value is None:
         return None
-    found = _named(value, names, n_columns) if isinstance(value, Mapping) else _listed(value, n_columns)
+    directions = _named(value, names, n_columns) if isinstance(value, Mapping) else _listed(value, n_columns)
     for f in np.flatnonzero(categorical[:n_columns]):
-        if found[f]:
+        if directions[f]:
             label = f"column {f}" if names is None else f"column {names[f]!r}"
             raise RecipeError(
                 "monotonic_cst: categories have no order for predictions to rise or fall with; got "
-                f"{found[f]} for the categorical {label}. Give it 0, or leave it out of categorical_features."
+                f"{directions[f]} for the categorical {label}. Give it 0, or leave it out of categorical_features."
             )
-    return found if any(found) else None
+    return directions if any(directions) else None
 
 
 def _listed(value: Any, n_columns: int) -> tuple[int, ...]:
@@ -79,18 +79,18 @@ def _listed(value: Any, n_columns: int) -> tuple[int, ...]:
             f"monotonic_cst: must have one entry for each of the {n_columns} columns of X; got {len(value)}. Give 0 "
             "for those that are free, or a mapping of names."
         )
-    return tuple(_constraint(one, f"column {f}") for f, one in enumerate(value))
+    return tuple(_constraint(direction, f"column {f}") for f, direction in enumerate(value))
 
 
 def _named(value: Mapping[Any, Any], names: tuple[str, ...] | None, n_columns: int) -> tuple[int, ...]:
-    found = [0] * n_columns
-    for name, one in value.items():
+    directions = [0] * n_columns
+    for name, direction in value.items():
         try:
             number = column_number(name, names, n_columns, "monotonic_cst")
         except InputError as error:
             raise RecipeError(str(error)) from None
-        found[number] = _constraint(one, f"column {name!r}")
-    return tuple(found)
+        directions[number] = _constraint(direction, f"column {name!r}")
+    return tuple(directions)
 
 
 def _constraint(one: Any, of: str) -> int:

@@ -46,10 +46,10 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     rule = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
-    found = int(value)
-    if found < low or (high is not None and found > high):
+    number = int(value)
+    if number < low or (high is not None and number > high):
         raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
-    return found
+    return number
 
 
 def real(name: str, value: Any, *, positive: bool = False) -> float:
@@ -57,10 +57,10 @@ def real(name: str, value: Any, *, positive: bool = False) -> float:
     rule = "a finite number above 0" if positive else "a finite number, 0 or more"
     if not isinstance(value, Real) or isinstance(value, bool):
         raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
-    found = float(value)
-    if not math.isfinite(found) or found < 0.0 or (positive and found == 0.0):
+    number = float(value)
+    if not math.isfinite(number) or number < 0.0 or (positive and number == 0.0):
         raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
-    return found
+    return number
 
 
 def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
@@ -82,14 +82,14 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple
             "pass max_depth=None to let max_leaves alone decide.",
             stacklevel=2,
         )
-    most = max(2, n_rows)  # a leaf holds a row
-    depth = most if depth is None else min(depth, most)
+    leaf_bound = max(2, n_rows)  # a leaf holds a row
+    depth = leaf_bound if depth is None else min(depth, leaf_bound)
     if params["growth"] == "oblivious":
-        most *= depth  # a leaf may be empty, but of every level no more nodes are split than there are rows
-    if depth < most.bit_length():
-        most = min(most, 2**depth)
+        leaf_bound *= depth  # a leaf may be empty, but of every level no more nodes are split than there are rows
+    if depth < leaf_bound.bit_length():
+        leaf_bound = min(leaf_bound, 2**depth)
     return Limits(
-        max_leaves=most if leaves is None else min(leaves, most),
+        max_leaves=leaf_bound if leaves is None else min(leaves, leaf_bound),
         max_depth=depth,
         min_samples_leaf=integer("min_samples_leaf", params["min_samples_leaf"], 1),
         min_child_weight=real("min_child_weight", params["min_child_weight"]),

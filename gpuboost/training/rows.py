@@ -47,8 +47,8 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> Lab
 def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> LabelledRows:
     """The rows of a Dataset. A target, weights or queries that it does not hold may be passed."""
     held_and_given = (("y", data.y, y), ("sample_weight", data.weight, weight), ("group", data.group, group))
-    for name, held, given in held_and_given:
-        if held is not None and given is not None:
+    for name, held, passed in held_and_given:
+        if held is not None and passed is not None:
             raise InputError(f"{name}: the Dataset holds one already; pass it there or here, not both.")
     target = data.y if y is None else y
     if target is None:
@@ -113,18 +113,18 @@ def eval_sets(given: Any, *, by_query: bool = False) -> Iterator[tuple[str, Any,
     if isinstance(given, (tuple, Dataset)):
         given = [given]
     if isinstance(given, list):
-        given = {f"validation_{i}": one for i, one in enumerate(given)}
+        given = {f"validation_{i}": eval_set for i, eval_set in enumerate(given)}
     if not isinstance(given, Mapping):
         raise InputError(
             f"eval_set: must be {first}, a list of such, or a mapping from names to them; got {type(given).__name__}."
         )
-    for name, one in given.items():
-        if isinstance(one, Dataset):
-            yield str(name), one, None, None, None
-        elif isinstance(one, tuple) and len(one) in (least, least + 1):
-            x, y, *rest = one
+    for name, eval_set in given.items():
+        if isinstance(eval_set, Dataset):
+            yield str(name), eval_set, None, None, None
+        elif isinstance(eval_set, tuple) and len(eval_set) in (least, least + 1):
+            x, y, *rest = eval_set
             group = rest.pop(0) if by_query else None
             yield str(name), x, y, rest[0] if rest else None, group
         else:
-            seen = f"a tuple of {len(one)}" if isinstance(one, tuple) else type(one).__name__
+            seen = f"a tuple of {len(eval_set)}" if isinstance(eval_set, tuple) else type(eval_set).__name__
             raise InputError(f"eval_set: {name} must be {forms}; got {seen}.")

@@ -49,8 +49,8 @@ def ends_of(n_rows: int, shards: int, lists: NDArray[np.int64] | None = None, *,
         return [stretches * (i + 1) // shards * STRETCH for i in range(shards - 1)] + [n_rows]
     if lists is not None:
         wanted = [n_rows * (i + 1) // shards for i in range(shards)]
-        found = lists[np.searchsorted(lists, wanted)]
-        return [int(end) for end in np.unique(found[found > 0])]
+        ends = lists[np.searchsorted(lists, wanted)]
+        return [int(end) for end in np.unique(ends[ends > 0])]
     shards = min(shards, n_rows)
     unit = STRETCH if n_rows >= 4 * shards * STRETCH else 1
     return [n_rows * (i + 1) // shards // unit * unit for i in range(shards - 1)] + [n_rows]

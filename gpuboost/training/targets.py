@@ -43,14 +43,14 @@ def regression(loss: Any, rows: LabelledRows) -> TrainingTarget:
     InputError
         If the target does not hold numbers, or some are outside the loss's domain.
     """
-    found = _regression_loss(loss)
+    loss_object = _regression_loss(loss)
 
     def encode(y: NDArray[Any]) -> Floats:
         values = as_numbers(y)
-        found.check_target(values)
+        loss_object.check_target(values)
         return values
 
-    return TrainingTarget(found, encode(rows.y), _without_queries(rows.metadata), None, encode)
+    return TrainingTarget(loss_object, encode(rows.y), _without_queries(rows.metadata), None, encode)
 
 
 def ranking(loss: Any, rows: LabelledRows) -> TrainingTarget:
@@ -63,20 +63,20 @@ def ranking(loss: Any, rows: LabelledRows) -> TrainingTarget:
     InputError
         If no queries are given, the rows of one differ in weight, or labels are outside the loss's domain.
     """
-    found = losses.get(loss)
-    if not is_list_loss(found):
+    loss_object = losses.get(loss)
+    if not is_list_loss(loss_object):
         raise RecipeError(
-            f"loss: {found.name!r} is not for rankings; use 'lambdamart' or 'pairwise_logistic', or "
+            f"loss: {loss_object.name!r} is not for rankings; use 'lambdamart' or 'pairwise_logistic', or "
             "GradientBoostingRegressor."
         )
     checked_queries(rows.metadata)
 
     def encode(y: NDArray[Any]) -> Floats:
         values = as_numbers(y)
-        found.check_target(values)
+        loss_object.check_target(values)
         return values
 
-    return TrainingTarget(found, encode(rows.y), rows.metadata, None, encode)
+    return TrainingTarget(loss_object, encode(rows.y), rows.metadata, None, encode)
 
 
 def checked_queries(rows: RowMetadata) -> NDArray[Any]:
@@ -111,7 +111,7 @@ def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> Training
             "y: a classifier needs two classes or more; the rows of positive weight hold 1 class, "
             f"{classes[totals.argmax()]}. Check how the rows were chosen."
         )
-    found = _classification_loss(loss, len(classes))
+    loss_object = _classification_loss(loss, len(classes))
 
     def encode(y: NDArray[Any]) -> Floats:
         try:
@@ -130,44 +130,46 @@ def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> Training
     if class_weight is not None:
         weight = _weighted(metadata.weight, class_weight, classes, codes)
         metadata = RowMetadata.of(metadata.n_rows, weight)
-    return TrainingTarget(found, codes.astype(np.float64), metadata, classes, encode)
+    return TrainingTarget(loss_object, codes.astype(np.float64), metadata, classes, encode)
 
 
 def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """(K,) sorted classes, and (n,) the index of each label among them."""
-    found = whole_labels(y)
-    if found is not None and 2 * len(found[0]) <= len(y):  # of more classes than that, scikit-learn has a warning
-        return found
+    coded = whole_labels(y)
+    if coded is not None and 2 * len(coded[0]) <= len(y):  # of more classes than that, scikit-learn has a warning
+        return coded
     try:
         check_classification_targets(y)
     except ValueError as error:  # scikit-learn's words, which its own checks look for
         raise InputError(f"y: {error}") from None
-    return np.unique(y, return_inverse=True) if found is None else found
+    return np.unique(y, return_inverse=True) if coded is None else coded
 
 
 def _regression_loss(loss: Any) -> Loss:
     if loss == "softmax":
         raise RecipeError("loss: 'softmax' is for classes; use GradientBoostingClassifier.")
-    found = losses.get(loss)
-    if is_list_loss(found):
-        raise RecipeError(f"loss: {found.name!r} is for rankings; use GradientBoostingRanker.")
-    if found.task not in ("regression", "any"):
-        raise RecipeError(f"loss: {found.name!r} is for classes; use GradientBoostingClassifier.")
-    return found
+    loss_object = losses.get(loss)
+    if is_list_loss(loss_object):
+        raise RecipeError(f"loss: {loss_object.name!r} is for rankings; use GradientBoostingRanker.")
+    if loss_object.task not in ("regression", "any"):
+        raise RecipeError(f"loss: {loss_object.name!r} is for classes; use GradientBoostingClassifier.")
+    return loss_object
 
 
 def _classification_loss(loss: Any, n_classes: int) -> Loss:
     if loss == "logistic" and n_classes > 2:
         return losses.Softmax(n_classes)
-    found = losses.get(loss, n_classes)
-    if is_list_loss(found):
-        raise RecipeError(f"loss: {found.name!r} is for rankings; use GradientBoostingRanker.")
-    if found.task == "regression":
-        raise RecipeError(f"loss: {found.name!r} is for numbers; use GradientBoostingRegressor.")
-    most = 2 if found.n_outputs == 1 else found.n_outputs
-    if n_classes != most:
-        raise RecipeError(f"loss: {found.name!r} is for {most} classes, and y holds {n_classes}. Use loss='softmax'.")
-    return found
+    loss_object = losses.get(loss, n_classes)
+    if is_list_loss(loss_object):
+        raise RecipeError(f"loss: {loss_object.name!r} is for rankings; use GradientBoostingRanker.")
+    if loss_object.task == "regression":
+        raise RecipeError(f"loss: {loss_object.name!r} is for numbers; use GradientBoostingRegressor.")
+    max_classes = 2 if loss_object.n_outputs == 1 else loss_object.n_outputs
+    if n_classes != max_classes:
+        raise RecipeError(
+            f"loss: {loss_object.name!r} is for {max_classes} classes, and y holds {n_classes}. Use loss='softmax'."
+        )
+    return loss_object
 
 
 def _weighted(weight: Floats | None, class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp]) -> Floats:

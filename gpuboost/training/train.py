@@ -68,8 +68,8 @@ def train(job: Job) -> Trained:
 
     plan = Plan(
         rounds=run.done + job.recipe.rounds,
-        metrics={one.name: one.higher_is_better for one in monitoring.metrics},
-        eval_sets=tuple(one.name for one in job.eval_sets),
+        metrics={metric.name: metric.higher_is_better for metric in monitoring.metrics},
+        eval_sets=tuple(eval_set.name for eval_set in job.eval_sets),
         write_model=lambda ensemble, path: job.write_model(
             ensemble, path, recorder.state_after(ensemble.n_rounds).to_json()
         ),
@@ -136,12 +136,12 @@ def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
     begin = job.resume or job.recipe.start(data)
     chain = job.recipe.chain(data, begin)
     sets = []
-    for one in job.eval_sets:
-        rows = bin_rows(job.backend, one.x, data.cuts, one.y, one.rows)
-        rows = rows if data.x is None else with_values(rows, one.x, one.rows)
+    for raw in job.eval_sets:
+        rows = bin_rows(job.backend, raw.x, data.cuts, raw.y, raw.rows)
+        rows = rows if data.x is None else with_values(rows, raw.x, raw.rows)
         scores = RunningScores.of(job.backend, rows, begin, chain.shrink)
-        sets.append(EvalSet(one.name, rows, scores.values, scores.sums))
-    measures = [measure(one, job.recipe.loss, job.backend) for one in job.monitoring.metrics]
+        sets.append(EvalSet(raw.name, rows, scores.values, scores.sums))
+    measures = [measure(metric, job.recipe.loss, job.backend) for metric in job.monitoring.metrics]
 
     def refresh(sums: Array, scale: float, values: Array) -> None:
         RunningScores(sums, values).refresh(job.backend, begin.bias, scale)

@@ -49,7 +49,7 @@ class Checkpoint:
         return False
 
     def end(self) -> None:
-        """Save what came after the last checkpoint, also if the fit was interrupted."""
+        """Save the rounds after the last checkpoint, also if the fit was interrupted."""
         try:
             if self._last is not None and not self._saved:
                 self._save(self._last)
@@ -62,9 +62,9 @@ class Checkpoint:
 
 
 def _exit_on_sigterm() -> Callable[[], object]:
-    """Have SIGTERM unwind the fit, as an interrupt does. Returns what puts things as they were.
+    """Have SIGTERM unwind the fit, as an interrupt does. Returns a function that restores the handler.
 
-    Only the main thread may say what a signal does, and a handler of the program's own is left alone.
+    Only the main thread may set signal handlers; a handler of the program is not replaced.
     """
     if threading.current_thread() is not threading.main_thread():
         return _nothing

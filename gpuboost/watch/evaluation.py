@@ -9,14 +9,14 @@ from typing import TypeAlias
 from gpuboost.types import Array, Component, Progress, TrainingSet, Tree
 
 AddTree: TypeAlias = Callable[[Array, Tree | Component, float, TrainingSet], None]
-"""``components.add`` on some machine: (scores to write, what is added, times what, the rows they are of)"""
+"""``components.add`` on a backend: (scores, updated in place; tree or component; factor; rows of the scores)"""
 
 RefreshScores: TypeAlias = Callable[[Array, float, Array], None]
 """(running sums, scale of the ensemble, scores to write)"""
 
 
 def as_they_are(sums: Array, scale: float, scores: Array) -> None:
-    """Nothing is shrunk: the scores are the sums."""
+    """Do nothing: without shrinkage the scores are the sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class EvalSet:
     name: str
     data: TrainingSet
     scores: Array  # (k, n) float64 of the ensemble so far; written to
-    sums: Array | None = None  # (k, n) float64, if the ensemble is shrunk: what the scores are made of
+    sums: Array | None = None  # (k, n) float64, if the ensemble is shrunk: scores = bias + scale * sums
 
 
 class Evaluation:

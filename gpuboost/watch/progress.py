@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
 BEFORE_FIRST = "compiling kernels"
-"""Said until the first round is done: on a cold cache that is what takes the time."""
+"""Text until the first round is done, which is slow on a cold cache."""
 
 REFRESH_SECONDS = 0.25
 """A bar is not drawn more often, so that it costs nothing when rounds are fast."""

@@ -18,7 +18,7 @@ class Plan:
     """Facts of a fit before its first round."""
 
     rounds: int  # at most so many
-    metrics: Mapping[str, bool]  # metric -> whether greater is better, in the order of ``eval_metric``
+    metrics: Mapping[str, bool]  # metric -> True if greater is better, in the order of ``eval_metric``
     eval_sets: tuple[str, ...]  # their names, in the order of ``eval_set``
     write_model: Callable[[Ensemble, str], None]  # its model file to a path, whole or not at all
     done: int = 0  # rounds of ``rounds`` that were done before the fit was interrupted
@@ -35,7 +35,7 @@ class Round:
     n_rounds: int  # of the ensemble so far, those of ``init_model`` included
     seconds: float  # since the fit began
     training_loss: Callable[[], float]  # computed when called: one pass over the training rows
-    collect: Callable[[], Ensemble]  # what ``ensemble`` asks for
+    collect: Callable[[], Ensemble]  # called by ``ensemble``
 
     @property
     def ensemble(self) -> Ensemble:

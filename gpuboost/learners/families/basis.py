@@ -68,8 +68,8 @@ def axis_of(data: TrainingSet, feature: int, smoothing: Smoothing) -> Axis:
     cells[: b + has_missing] = np.arange(b + has_missing)
     grid = Grid((feature,), (cells,), b + has_missing + 1)
     categorical = data.cuts.categories[feature] is not None
-    at = np.zeros(b) if categorical else _medians(data, feature, b)
-    return Axis(feature, grid, weight[: b + has_missing], at, has_missing)
+    centres = np.zeros(b) if categorical else _medians(data, feature, b)
+    return Axis(feature, grid, weight[: b + has_missing], centres, has_missing)
 
 
 def weight_of_cells(cell_of_row: NDArray[Any], data: TrainingSet, cells: int) -> Floats:
@@ -94,9 +94,9 @@ def _medians(data: TrainingSet, feature: int, b: int) -> Floats:
 
 def b_splines(u: Floats, pieces: int, degree: int) -> tuple[NDArray[np.int32], Floats]:
     """B-splines on equidistant knots over [u[0], u[-1]]: first (c,) and the values (c, degree + 1) from there on."""
-    at = np.clip((u - u[0]) / (u[-1] - u[0]) * pieces if u[-1] > u[0] else np.zeros(len(u)), 0.0, float(pieces))
-    first = np.minimum(at.astype(np.int32), pieces - 1)
-    t = at - first
+    position = np.clip((u - u[0]) / (u[-1] - u[0]) * pieces if u[-1] > u[0] else np.zeros(len(u)), 0.0, float(pieces))
+    first = np.minimum(position.astype(np.int32), pieces - 1)
+    t = position - first
     values = np.zeros((len(u), degree + 1))
     values[:, 0] = 1.0
     for k in range(1, degree + 1):  # Cox and de Boor: from degree k - 1 to k
@@ -143,12 +143,12 @@ def calibrated(space: Space, weight: Floats, df: float, smoothing: Smoothing) ->
     total = exact_sum(weight)
     scale = exact_sum(gram[:, 0]) / exact_sum(space.penalty[:, 0])
     low, high = 1e-10 * scale, 1e10 * scale
-    found = low
+    ridge = low
     if smoothing.degrees_of_freedom(gram, space.penalty, low) > df:
         for _ in range(200):
-            found = sqrt(low) * sqrt(high)
-            now = smoothing.degrees_of_freedom(gram, space.penalty, found)
-            if abs(now - df) < 1e-8 or not low < found < high:
+            ridge = sqrt(low) * sqrt(high)
+            now = smoothing.degrees_of_freedom(gram, space.penalty, ridge)
+            if abs(now - df) < 1e-8 or not low < ridge < high:
                 break
-            low, high = (found, high) if now > df else (low, found)
-    return Space(space.family, space.grid, space.first, space.basis, space.mean, space.penalty, found / total)
+            low, high = (ridge, high) if now > df else (low, ridge)
+    return Space(space.family, space.grid, space.first, space.basis, space.mean, space.penalty, ridge / total)

@@ -36,10 +36,12 @@ def check_columns(family: Any) -> None:
     value = family.columns
     if value is None:
         return
-    if not isinstance(value, (list, tuple)) or not value or any(isinstance(one, bool) for one in value):
+    if not isinstance(value, (list, tuple)) or not value or any(isinstance(column, bool) for column in value):
         raise RecipeError(
             f"columns: {type(family).__name__} needs None, or numbers or names of features; got {value!r}."
         )
-    if not all(isinstance(one, (Integral, str)) for one in value):
+    if not all(isinstance(column, (Integral, str)) for column in value):
         raise RecipeError(f"columns: {type(family).__name__} needs numbers or names of features; got {value!r}.")
-    object.__setattr__(family, "columns", tuple(int(one) if isinstance(one, Integral) else one for one in value))
+    object.__setattr__(
+        family, "columns", tuple(int(column) if isinstance(column, Integral) else column for column in value)
+    )

@@ -95,14 +95,14 @@ class OneFeatureFamily(SmoothFamily):
                 column = int(cuts.columns[wrong[0]])
                 raise InputError(f"base_learner: {self!r} is for numeric features; column {column} is categorical.")
             return named
-        found = np.flatnonzero(kind if self.for_categories else ~kind).tolist()
-        if not found:
+        features = np.flatnonzero(kind if self.for_categories else ~kind).tolist()
+        if not features:
             wanted = "categorical" if self.for_categories else "numeric"
             raise InputError(
                 f"base_learner: {self!r} is for {wanted} features; X has none. Leave it out, or name "
                 "them in categorical_features."
             )
-        return [int(f) for f in found]
+        return [int(f) for f in features]
 
 
 class TreeFamily(Family):
@@ -121,15 +121,15 @@ class TreeFamily(Family):
 
 def features_of(cuts: Cuts, family: Family, column: Column) -> list[int]:
     """The features that are made of a column. Raises InputError if there is none."""
-    found = [int(f) for f in np.flatnonzero(cuts.columns == column)]
-    if not found:
+    features = [int(f) for f in np.flatnonzero(cuts.columns == column)]
+    if not features:
         raise InputError(f"base_learner: {family!r} names column {column!r}; X has {cuts.n_columns} columns.")
-    return found
+    return features
 
 
 def numeric_feature(cuts: Cuts, family: Family, column: Column) -> int:
     """The first feature of a column. Raises InputError if there is none, or it is categorical."""
-    found = features_of(cuts, family, column)
-    if cuts.is_categorical[found[0]]:
+    features = features_of(cuts, family, column)
+    if cuts.is_categorical[features[0]]:
         raise InputError(f"base_learner: {family!r} is for numeric features; column {column!r} is categorical.")
-    return found[0]
+    return features[0]

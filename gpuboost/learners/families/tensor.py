@@ -64,13 +64,13 @@ class TensorSpline(SmoothFamily):
 
     def spaces(self, axes: Axes) -> Iterator[Space]:
         for pair in self.pairs:
-            first, second = (axes.of(numeric_feature(axes.data.cuts, self, one)) for one in pair)
+            first, second = (axes.of(numeric_feature(axes.data.cuts, self, column)) for column in pair)
             yield self._space(axes.data, first, second, axes.smoothing)
 
     def grids(self, cuts: Cuts) -> Iterator[Grid]:
         nothing = np.zeros(256, np.int32)
         for pair in self.pairs:
-            first, second = (numeric_feature(cuts, self, one) for one in pair)
+            first, second = (numeric_feature(cuts, self, column) for column in pair)
             yield Grid((first, second), (nothing, nothing), (self.cells + 1) ** 2 + 1)
 
     def numbered(self, number: Callable[[Column], int]) -> TensorSpline:
@@ -85,8 +85,8 @@ class TensorSpline(SmoothFamily):
         q, groups = len(penalty), len(basis_b)
         grid = Grid((a.feature, b.feature), (cells_a * groups, cells_b), len(basis_a) * groups + 1)
         codes = [smoothing.codes(data.bins, one.feature) for one in (a, b)]
-        at = grid.cells[0][codes[0]] + grid.cells[1][codes[1]]
-        weight = weight_of_cells(at, data, grid.n_cells)[:-1]
+        cell = grid.cells[0][codes[0]] + grid.cells[1][codes[1]]
+        weight = weight_of_cells(cell, data, grid.n_cells)[:-1]
         basis = np.einsum("ik,jl->ijkl", basis_a, basis_b).reshape(-1, q)
         band = np.zeros((q, q))
         for i in range(q):
