@@ -1,11 +1,4 @@
-<<<<<<< HEAD
 """The options of Ray as an engine. The connection itself is ``ray_connection``; the actors are ``ray_engine``."""
-=======
-"""Ray: a connection, actors on it, and errors with advice.
-
-Only the core of Ray is used, placement of actors and its object store; neither Ray Train nor ray.util.collective.
-"""
->>>>>>> prose1
 
 from __future__ import annotations
 
