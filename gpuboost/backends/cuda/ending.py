@@ -19,7 +19,7 @@ class Ending:
     tree: TreeOnDevice
     values: Array | None = None  # (v,) float64, for leaf values
     record: tuple[Any, ...] = ()  # the kernels' arguments for the tree's record
-    worth: Callable[[], None] | None = None  # launches what computes and records the values by themselves
+    worth: Callable[[], None] | None = None  # launches the kernels that only compute and record the values
 
     def fits(self, capacity: int, limits: Limits) -> bool:
         """True if one launch suffices for a tree of at most ``capacity`` nodes with leaf values by these limits."""

@@ -19,7 +19,7 @@ NO_CUTS = np.empty((0, 8), np.uint32)
 UPLOADS = 16  # sets of candidates that may be on their way
 WARPS = 16  # of a block that builds histograms
 STAGE_BYTES = 520, 640  # of each of its warps, where rows are not counted and where they are
-STATIC_BYTES = 512  # at least what these kernels have of shared memory besides
+STATIC_BYTES = 512  # upper bound on these kernels' static shared memory
 
 
 class Arena:
@@ -55,7 +55,7 @@ class Arena:
         pieces = [self._contest[bounds[i] : bounds[i + 1]] for i in range(5)]
         self.contest, self.features, self.places, self.tiles, self.tile_cells = pieces
         self.shared_tree = None if share is None else SharedTree(runtime, plan, share)
-        self.within: tuple[Array, ...] = ()  # what is told of monotonic constraints
+        self.within: tuple[Array, ...] = ()  # the kernels' arguments for monotonic constraints
         if plan.limits.directions is not None:
             directions = of_features(plan.limits.directions, cuts).astype(np.int32)
             self.within = runtime.zeros(4 * plan.most_slots, np.float64), runtime.upload(directions)
