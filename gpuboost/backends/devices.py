@@ -22,7 +22,7 @@ OTHERWISE = ". Use device='cpu' or 'auto'."
 class Device:
     """One machine to train on."""
 
-    name: str  # what to pass as ``device=``
+    name: str  # value for ``device=``
     kind: str  # "cpu" or "cuda"
     usable: bool
     description: str

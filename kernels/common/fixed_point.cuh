@@ -1,4 +1,4 @@
-// Extents of gradients, and the scale at which they become integers: fixed_point.py and Reference.extent.
+// Extents of gradients, and the scale at which they become integers: numerics/exact_sums.py, numerics/fixed_point.py.
 
 enum {
     LANES = 16,                      // partial sums side by side

@@ -2,7 +2,7 @@
 
 Each row's pair is one int64, ``g * 2**32 + h``: integers add lane by lane, so one addition sums both, as long as the
 sum of g stays within 31 bits and a sign and that of h within 32 bits. The scales are powers of two, hence exact, and
-see to that (``gpuboost.backends.reference.fixed_point_scale`` is the definition and holds the proof).
+see to that (``gpuboost.backends.numerics.fixed_point.fixed_point_scale`` is the definition and holds the proof).
 """
 
 from math import frexp, inf, ldexp, nan

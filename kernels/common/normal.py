@@ -1,8 +1,8 @@
 """Gaussian numbers with the same bits on every machine: the quantile of a Philox word, by table and polynomial.
 
-Of a 32-bit word the top bit is the sign and the other 31 are m; |z| is the upper quantile of (m + 1/2) / 2**32. No
-logarithm, no cosine: a table row is found in the exponent and the first three mantissa bits of u = 2 m + 1, and
-Horner's rule takes separate multiplications and additions (never contracted). |error| < 1e-10, |z| <= 6.34.
+The top bit of a 32-bit word is the sign and the other 31 are m; |z| is the upper quantile of (m + 1/2) / 2**32. No
+logarithm, no cosine: the exponent and the first three mantissa bits of u = 2 m + 1 select a table row, and Horner's
+rule takes separate multiplications and additions (never contracted). |error| < 1e-10, |z| <= 6.34.
 """
 
 import numpy as np

@@ -52,7 +52,7 @@ def _falls(ranked):
 
 @kernel
 def room_of(n):
-    """So many int32 hold what documents are counted with."""
+    """Number of int32 of scratch memory for ``n`` documents."""
     return max(n, 3 * FEW // 2)
 
 

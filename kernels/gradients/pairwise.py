@@ -27,7 +27,7 @@ def _splat(builder, number, vector=_LINE):
 
 
 def _pointer(builder, address, step, width, kind):
-    """To number or line ``step``, each ``width`` bytes wide."""
+    """Pointer to number or line ``step``, each ``width`` bytes wide."""
     skip = builder.mul(step, ir.Constant(step.type, width))
     return builder.inttoptr(builder.add(address, skip), kind.as_pointer())
 

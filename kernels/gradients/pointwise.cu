@@ -74,7 +74,7 @@ static __device__ __forceinline__ f64 value_at(const f64 *y, const f64 *scores, 
 
 #endif
 
-// total = sum over rows of the loss times the weight, in the order of Reference.fixed_order_sum.
+// total = sum over rows of the loss times the weight, in the order of numerics.exact_sums.fixed_order_sum.
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
 loss_total(const f64 *y, const f64 *scores, const f64 *weight, i32 has_weight, f64 a, i32 n, i32 k, f64 *sums,
            u32 *arrived, f64 *total)

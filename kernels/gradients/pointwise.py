@@ -132,7 +132,7 @@ def _sum_of_stretch(x):
 
 @kernel
 def sum_in_order(x):
-    """The sum of float64 numbers in the order of ``Reference.fixed_order_sum``."""
+    """The sum of float64 numbers in the order of ``numerics.exact_sums.fixed_order_sum``."""
     total = 0.0
     for begin in range(0, x.shape[0], BLOCK):
         in_block, stop = 0.0, min(begin + BLOCK, x.shape[0])

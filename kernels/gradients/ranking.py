@@ -1,4 +1,4 @@
-"""Derivatives of lists: what each document of a query gets from its pairs with the others.
+"""Derivatives of ranking losses: the sums of each document's pairs with the others of its query.
 
 The documents of a list are put in order of their scores, ties in order of rows. A document's derivative is the sum of
 its pairs with those above it, from the top, less that of its pairs with those below it, in 16 lanes: so each document's

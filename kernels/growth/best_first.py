@@ -1,8 +1,8 @@
-"""Leaf-wise growth, some splits ahead of their turn: in what order they are made, and what that makes of the table.
+"""Leaf-wise growth with speculative splits: the order of splits, and the node table in that order.
 
-Which leaf is split next depends on the gains of those split before, so one at a time is the definition. But nearly all
-leaves that gain much now will be split sooner or later: several are split at once, before their turn, and their order
-is found afterwards. What was split and then had no turn is a leaf of the finished tree.
+The next leaf to split depends on the gains of the splits before, so the definition splits one at a time. But nearly all
+leaves of large gain will be split eventually: several are split at once, speculatively, and their order is found
+afterwards. A node that was split speculatively but not chosen is a leaf of the finished tree.
 """
 
 import numpy as np

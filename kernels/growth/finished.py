@@ -1,4 +1,4 @@
-"""The table of a grown tree, taken apart into one array for each thing it tells."""
+"""Conversion of the node table of a grown tree to one array per column."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
-"""Levels of a small tree in one call: what ``histogram``, ``split`` and ``partition`` do, one after the other.
+"""Levels of a small tree in one call: the steps of ``histogram``, ``split`` and ``partition`` in turn.
 
-A level of a few thousand rows takes less time than the calls that it is made of. So a tree goes on by itself as long as
-no step is worth sharing among threads.
+A level of a few thousand rows takes less time than its separate calls. So one call grows level after level, as long as
+no step is large enough to divide among threads.
 """
 
 import numpy as np
@@ -23,18 +23,18 @@ def grow(
     drawn, n_bins_of_all, kinds_of_all, scratch_rows, chosen, max_leaves, max_depth, least_rows, most_summed,
     most_searched, left,
 ):  # fmt: skip
-    """From one step of a level until another one, or ON level by level, until nothing is left or a step is large.
+    """Run the steps of a level from ``step`` until ``until``, or ON level by level until a step is large.
 
-    One kernel for all of it: what small data need not have compiled, they need not wait for.
+    One kernel for all steps, so small data do not wait for the compilation of the separate kernels.
 
     BUILD until SEARCH: rows [first, last) of ``histogram.build``, by thread ``part``; returns what that returns.
     SEARCH until SPLIT: features [first, last) of ``split.search``, the case ``general=None``.
     Otherwise ``part`` is 0; ``gains``, ``found`` and ``left_sets`` are read only if the first step is to split.
     kinds_of_some: ``kinds``, or None if none is categorical. most_summed, most_searched: the rows and the nodes from
-    which on a step is large. left (.., 3) int64: the fresh pairs that are left to search, long enough for all.
+    which on a step is large. left (.., 3) int64: the new pairs that are left to search, long enough for all.
 
-    Returns the number of nodes, and how many such pairs there are. If there are none, there may be open nodes left for
-    which there was no room in the tables. No array is returned: the Python code that numba runs to make one is where an
+    Returns the number of nodes, and the number of such pairs. If there are none, there may be open nodes left for which
+    there was no room in the tables. No array is returned: the Python code that numba runs to make one is where an
     interrupt would be lost, and end in a SystemError.
     """
     leaves, t = (n_nodes + 1) // 2, features.shape[0]

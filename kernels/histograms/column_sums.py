@@ -1,9 +1,9 @@
-"""histograms of a root whose tree ends below it: column by column, so only what competes is read.
+"""Histograms of the root of a stump: column by column, so only the candidate features are read.
 
-A stump needs the sums of the root alone. Its rows are all rows in order, so a column of bins is passed from end to end;
-of a sparse one, its stored entries are. The cells are those that ``histogram.build`` makes. Gradients become integers
-on the way, a tile of rows before it is summed: what one thread packed, it finds in its own cache. Definition:
-Reference.histograms.
+A stump needs only the sums of the root. Its rows are all rows in order, so a dense column is read from end to end; of a
+sparse column, the stored entries. The cells are those of ``histogram.build``. Gradients become integers on the way, a
+tile of rows before it is summed: a thread reads the integers that it packed from its own cache. Definition:
+reference.growth.
 """
 
 import numpy as np

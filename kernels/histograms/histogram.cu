@@ -1,4 +1,4 @@
-// histograms: exact integer sums of (g, h) per bin. Definition: Reference.histograms.
+// histograms: exact integer sums of (g, h) per bin. Definition: reference.growth.
 //
 // A row's bins lie side by side, WIDTH bytes to a tile of features: a warp loads 128 / WIDTH rows at once, 4 features to
 // a lane. Shared memory holds one plane of 32 columns for g and one for h, a line to a bin. At each of four steps the

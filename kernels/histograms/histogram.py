@@ -1,4 +1,4 @@
-"""histograms: exact integer sums of (g, h) per bin. Definition: Reference.histograms.
+"""histograms: exact integer sums of (g, h) per bin. Definition: reference.growth.
 
 A histogram has one cell per bin of each candidate feature, and two forms. A node of at most TILE rows has it *narrow*,
 one packed pair a cell; a larger one has it *wide*, all sums of g and then all sums of h, each an int64. (Where the

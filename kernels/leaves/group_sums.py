@@ -1,4 +1,4 @@
-"""Sums of float64 numbers group by group, each in the order of ``Reference.fixed_order_sum`` over its own numbers."""
+"""Sums of float64 numbers by group, each in the order of ``numerics.exact_sums.fixed_order_sum`` over its numbers."""
 
 import numpy as np
 

@@ -126,8 +126,8 @@ static __device__ __forceinline__ void terms_of_row(const Rows &rows, i32 i, f64
     second = widened(narrowed(h)) * (by * along);
 }
 
-// The sum of a group's stretches, in the order of Reference.fixed_order_sum: those of each block of 16, then the blocks.
-// By one warp.
+// The sum of a group's stretches, in the order of numerics.exact_sums.fixed_order_sum: those of each block of 16, then
+// the blocks. By one warp.
 static __device__ f64 sum_of_group(const f64 *sums, i32 stretches)
 {
     const i32 lane = threadIdx.x & 31, blocks = (stretches + STRETCHES - 1) / STRETCHES;

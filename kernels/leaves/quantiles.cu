@@ -1,4 +1,4 @@
-// Leaves that are weighted quantiles of the residuals: Reference.weighted_quantile, found digit by digit. In front:
+// Leaves that are weighted quantiles of the residuals: numerics.leaf_values.weighted_quantile, found digit by digit. In front:
 // common.cuh, tree.cuh, ordered_float.cuh.
 //
 // Eight passes over the rows add up, per leaf, the weights of the numbers that agree with the quantile so far, by their

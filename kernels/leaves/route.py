@@ -1,4 +1,4 @@
-"""route: the leaf of every binned row, and what is summed of the rows in it. Definition: Reference.leaf_values.
+"""route: the leaf of every binned row, and the sums of its rows' gradients. Definition: Reference.leaf_values.
 
 A few hundred rows at a time: their codes, their leaves and their gradients stay in the nearest cache, from the first
 question that is asked of them to the sums that they are added to.

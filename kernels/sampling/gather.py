@@ -1,4 +1,4 @@
-"""Bins of the rows drawn for a tree, side by side, so that growing it costs what they are and not what all rows are.
+"""Bins of the rows drawn for a tree, side by side, so the cost of growth is that of these rows and not of all.
 
 Only the rows are copied, for histograms. ``partition`` reads the columns of the splits in place: of many columns
 most are never asked for.

@@ -1,4 +1,4 @@
-"""How much each row matters, the threshold that follows, and the draw. Definition: backends/reference/sampling.py.
+"""Importance sampling: scores of rows, counts for the threshold, and the draw. Definition: reference.sampling.
 
 A score is a float32 that is not negative, so its bits, read as an integer, are in its order. The first pass writes the
 scores and counts them in 2,048 buckets by their upper 11 bits, 8 of exponent and 3 of significand: within a bucket all
@@ -38,7 +38,7 @@ def _squares(values, out):
 
 @kernel
 def _normal(s):
-    """As a normal float32, or 0."""
+    """The score as a normal float32, or 0."""
     s = min(s, np.float64(LARGEST))
     return np.float32(s if s >= np.float64(SMALLEST) else 0.0)
 

@@ -1,4 +1,4 @@
-"""Stored entries of the rows drawn for a tree, column by column: searching them costs what they are."""
+"""Stored entries of the rows drawn for a tree, column by column, so the search reads no others."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Trees with a straight line in each leaf: the sums that a leaf's regression needs, and what they add to scores."""
+"""Trees with a linear function in each leaf: the sums for a leaf's regression, and the update of scores."""
 
 import numpy as np
 

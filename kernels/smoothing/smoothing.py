@@ -123,7 +123,7 @@ def times(a, x, out):
 
 @kernel
 def dot(x, y):
-    """In order."""
+    """The dot product, summed in order."""
     total = 0.0
     for i in range(x.shape[0]):
         total += x[i] * y[i]

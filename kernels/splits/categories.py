@@ -22,7 +22,7 @@ GROUP_ROWS = 100.0  # added to the smaller side between two cuts that are judged
 
 @kernel
 def _sort_by_key(order, keys):
-    """Both by key, in place, equal keys as they were: merging runs of 1, 2, 4 ... numbers.
+    """Sort both by key, in place and stable: merge runs of 1, 2, 4 ... numbers.
 
     numpy's own would do, but takes numba more than a second to compile.
     """

@@ -1,4 +1,4 @@
-"""Split search under monotonic constraints. Definition: ``reference_splits.best_split`` with ``bounds.Within``.
+"""Split search under monotonic constraints. Definition: ``reference.splits.best_split`` with ``NodeBounds``.
 
 A kernel of its own, so that trees without constraints neither pass bounds nor compile code that reads them.
 """

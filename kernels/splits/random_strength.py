@@ -1,4 +1,4 @@
-"""random_strength: noise on what each feature gains in a node, for the choice between features and for nothing else.
+"""random_strength: noise on each feature's gain in a node, for the choice of the feature only.
 
 Definition: ``backends.numerics.random_strength``.
 """

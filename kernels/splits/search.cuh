@@ -1,4 +1,4 @@
-// Split search: the split of one node by one feature, sought by one warp. Definition: reference_splits.best_split.
+// Split search: the split of one node by one feature, found by one warp. Definition: reference.splits.best_split.
 //
 // Lane l holds cells l * PER_LANE ... of the feature's histogram: bins, the last of them for what is missing. Sums are
 // integers; a gain is formed from them in float64 by one fixed sequence of operations.

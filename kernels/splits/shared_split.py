@@ -1,6 +1,6 @@
 """Split search of oblivious trees: the split that gains most in sum over the open nodes of a level.
 
-Definition: ``reference_splits.shared_splits``. A candidate's gains are added up node by node, in the order of the
+Definition: ``reference.splits.shared_splits``. A candidate's gains are added up node by node, in the order of the
 nodes, each candidate for itself: no order of threads can be seen. A node to which the split would give a side that is
 not allowed gains nothing and gets it all the same.
 """

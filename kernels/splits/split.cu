@@ -1,6 +1,6 @@
-// Split search: complete the histograms of the last level's children and find the best split of each. A team of warps to
-// a line and feature (groups.cuh), of which one searches the child's cells and one its sibling's; the last warp of a node
-// takes the best feature, the last block of all chooses which nodes are split.
+// Split search: complete the histograms of the last level's children and find the best split of each. A group of warps
+// per line and feature (warp_groups.cuh), of which one searches the child's cells and one its sibling's; the last warp of
+// a node takes the best feature, the last block of all chooses the nodes to split.
 //
 // Compiled for one CELLS and COUNTS (as histogram.cu) and SETS (1: some feature is categorical).
 

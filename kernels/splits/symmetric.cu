@@ -1,4 +1,4 @@
-// Split search for symmetric trees: one split for all nodes of a level. Definition: reference_splits.shared_splits.
+// Split search for symmetric trees: one split for all nodes of a level. Definition: reference.splits.shared_splits.
 //
 // The candidates are those of the level's summed histogram; what one gains is the sum over the nodes, in their order.
 // One block to a feature: its warps take the nodes in turn and leave what every candidate gains there in a line of

@@ -14,7 +14,7 @@ from gpuboost.losses.protocol import ListLoss
 from gpuboost.types import Array, Gradients, TrainingSet
 
 NO_WEIGHT = np.empty(0, np.float64)
-PER_DOCUMENT = 20  # what a document costs by itself, in pairs
+PER_DOCUMENT = 20  # cost of a document without its pairs, in pairs
 SMALL = 100_000  # pairs below which waking another thread costs more than it saves
 
 

@@ -85,7 +85,7 @@ class Helper:
             process, self._process = self._process, None
             if process is None:
                 return
-            _tell(process, STOP)  # if it has been told nothing yet
+            _tell(process, STOP)  # only the first message counts
             try:
                 process.wait(TIMEOUT)
             except subprocess.TimeoutExpired:

@@ -21,7 +21,7 @@ NO_CUTS = np.empty((0, 8), np.uint32)
 UPLOADS = 16  # sets of candidates that may be on their way
 WARPS = 16  # of a block that builds histograms
 STAGE_BYTES = 520, 640  # of each of its warps, where rows are not counted and where they are
-STATIC_BYTES = 512  # at least what these kernels have of shared memory besides
+STATIC_BYTES = 512  # upper bound on these kernels' static shared memory
 
 
 class Arena:

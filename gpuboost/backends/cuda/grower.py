@@ -108,7 +108,7 @@ class TreeOnDevice:
             self._level += 1
             last = self._level == max_depth
             if last and not sampled:
-                self.waits = True  # for what comes after the tree: see ``ending``
+                self.waits = True  # for the verbs after the tree: see ``ending``
             else:
                 self._route(first=self._level == 1, last=last)
             if self._level >= STATIC_LEVELS and not last and not int(self._look()["n_lines"]):
@@ -124,7 +124,7 @@ class TreeOnDevice:
         final, self.nodes, self._level = self.nodes, arena.tried, 1
         arena.runtime.copy(self.nodes[: len(final)], final)
         self._route(first=True, last=False)
-        while lines := int(self._look()["n_lines"]):  # none if there was nothing left to split
+        while lines := int(self._look()["n_lines"]):  # 0 if no node is left to split
             self._build(0, lines)
             self._evaluate_all(lines, BEST_FIRST)
             self._route(first=False, last=False)

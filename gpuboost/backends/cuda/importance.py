@@ -27,7 +27,7 @@ from gpuboost.types import Array
 
 COUNT_THREADS, COUNT_ROWS, LEAST_ROWS, APPROACH_ROWS = 512, 1 << 14, 2048, 4 * 256  # as in the kernels
 THRESHOLD_BYTES, SEEN_BYTES = 80, 16
-GRADIENT, BOTH, CURVATURE, LOSSES = 0, 1, 2, 3  # what a score is made of
+GRADIENT, BOTH, CURVATURE, LOSSES = 0, 1, 2, 3  # inputs of a score
 FILES = (
     "common/common.cuh",
     "common/blocks.cuh",

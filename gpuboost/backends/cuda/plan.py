@@ -72,7 +72,7 @@ class Plan:
             most_leaves = max(1, min(most_leaves, n if all_rows is None else all_rows))
         wanted = min(2 ** max(0, min(limits.max_depth, 31) - 2), 2 * most_leaves)
         slots = max(1, min(wanted, tuning.histogram_bytes // (tile_bytes * (20 if counts else 16))))
-        if limits.symmetric:  # what all nodes of a level have in common is sought in their histograms
+        if limits.symmetric:  # the shared split of a level needs the histograms of all its nodes
             slots = min(2 ** max(0, min(limits.max_depth, 31) - 1), most_leaves)
         pairs = min(2 ** max(0, min(limits.max_depth, 31) - 2), most_leaves)
         batch = max(

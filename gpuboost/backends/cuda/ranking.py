@@ -30,7 +30,7 @@ class _QueryConstants:
     list_of: Array  # (n,) int32
     leaders: Array  # (l,) int32 the places that count
     leader_start: Array  # (q + 1,) int32
-    scales: Array  # (q,) float64 what pair weights are multiplied with
+    scales: Array  # (q,) float64 factors of pair weights
     discounts: Array  # (longest,) float32
     worth: Array  # (n,) float32 of each document
     most: int  # places that count in a list

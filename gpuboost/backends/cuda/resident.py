@@ -71,7 +71,7 @@ class Resident:
         return {"y": self.array(data.y, np.float64), **self.weight(data.weight), **times}
 
     def total(self, weight: Any) -> float:
-        """The sum of weights in the order of ``Reference.fixed_order_sum``."""
+        """The sum of weights in the order of ``numerics.exact_sums.fixed_order_sum``."""
         host = weight if isinstance(weight, np.ndarray) else self._runtime.download(weight)
         return float(pointwise.sum_in_order(np.ascontiguousarray(host, np.float64)))
 

@@ -58,7 +58,7 @@ class Share:
     rows: int  # of all GPUs
     weight: int  # sum of all multiplicities
     most: int  # the largest
-    unit: float  # what weights are multiplied with to be counted: see ``leaf_values.weight_scale``
+    unit: float  # factor of weights that makes them integers: see ``leaf_values.weight_scale``
 
     @property
     def stretches(self) -> int:

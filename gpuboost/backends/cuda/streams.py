@@ -63,7 +63,7 @@ class CudaSlot:
                 built = cast("tuple[DeviceStructure, ...]", work(machine))
                 brought = rounds.call(CudaSlot._bring_all, self, tuple(one.grown for one in built))
         except BaseException:
-            self._wait()  # nothing reads any more what was lent; and a stream that failed is what to speak of
+            self._wait()  # for the reads of the copies, and to raise the error of a stream that failed
             raise
         self._wait()
         pairs = zip(brought, built, strict=True)
@@ -73,7 +73,7 @@ class CudaSlot:
         return CudaSlot(self._server, self._worker, self._numbers)
 
     def close(self) -> None:
-        self._server.runtime.wait()  # it may still read what was brought
+        self._server.runtime.wait()  # it may still read the slot's trees
 
     # parts of the above
 

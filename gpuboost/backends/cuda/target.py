@@ -48,11 +48,11 @@ class DeviceSample(Sample):
 
     room: int = 0  # entries of ``rows``
     m: Array = None  # (1,) int32
-    lost: Array = None  # (1,) int32: what went wrong, see ``Lost`` of drawn.cuh
+    lost: Array = None  # (1,) int32: errors, see ``Lost`` of drawn.cuh
     masks: Array = None  # the same rows as bits: see drawn.cuh
     rate: float = 1.0  # where it is the same for every row; then ``inverse_probability`` is None, and so are these:
     scores: Array = None  # (n or more,) uint32 bits of each row's score
-    threshold: Array = None  # the record of threshold.cuh, which says what p is of a score
+    threshold: Array = None  # the record of threshold.cuh, which maps a score to p
     log: DrawLog | None = None
     number: int | None = None  # of the draw in the log, counted from 0; None: the last one
 

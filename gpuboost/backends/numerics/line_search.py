@@ -6,7 +6,7 @@ instead: on losses that grow exponentially Newton's method comes back by a const
 unguarded steps overflow.
 
 Sums over rows are float64, since leaves have no common fixed-point scale. Their order is that of
-``Reference.fixed_order_sum``, which a GPU can follow: over all rows, or over the rows of each group in order.
+``numerics.exact_sums.fixed_order_sum``, which a GPU can follow: over all rows, or over the rows of each group in order.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpuboost.errors import InputError
 
 BUCKETS, OF_ZERO, GROUP = 2048, 8, 64  # buckets; the first of them, those of 0; buckets summed before the next group
-LEVELS = ((20, 9), (9, 0))  # of a bucket's bits: what is fixed above, what is left below
+LEVELS = ((20, 9), (9, 0))  # (lowest fixed bit of a bucket, number of bits below the new buckets)
 STEPS = 4  # of Newton's method, each about doubling the digits: two or three are enough where few scores tie
 SURELY_ALL = 2.0**126  # a rho that takes every positive score to 1 or more
 

@@ -21,8 +21,8 @@ from gpuboost.types import Array, Component, DenseBins, Ensemble, TrainingSet
 class Additive:
     """A model of components, prepared for prediction."""
 
-    tables: tuple[tuple[int, Grid, Array], ...]  # output, grid, (c,) what its cells add
-    rest: tuple[tuple[Component, float], ...]  # what does not add up, with its factor
+    tables: tuple[tuple[int, Grid, Array], ...]  # output, grid, (c,) contributions of its cells
+    rest: tuple[tuple[Component, float], ...]  # components that cannot be merged, with their factors
 
     @classmethod
     def of(cls, backend: Backend, ensemble: Ensemble) -> Additive:

@@ -22,7 +22,7 @@ class Explainer:
 
     forest: ForestPredictor
     paths: Paths
-    columns: NDArray[np.int32]  # (p,) that the trees ask for, increasing
+    columns: NDArray[np.int32]  # (p,) columns that the trees split on, increasing
     place: NDArray[np.int32]  # (conditions,) of its column among those
     slot: NDArray[np.int32]  # (tests,) of its feature among those the forest uses
     points: NDArray[np.float64]  # (q, q) row i holds the Gauss-Legendre rule of i + 1 points on [0, 1]

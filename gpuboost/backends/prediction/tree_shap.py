@@ -34,14 +34,14 @@ class Paths:
     """
 
     start: NDArray[np.int64]  # (leaves + 1,) first condition of each leaf
-    value: NDArray[np.float64]  # (leaves,) what the leaf adds to the score
+    value: NDArray[np.float64]  # (leaves,) contribution of the leaf to the score
     output: NDArray[np.int32]  # (leaves,)
     column: NDArray[np.int32]  # (conditions,)
     share: NDArray[np.float64]  # (conditions,) of the training rows that meet it, z above
     test_start: NDArray[np.int64]  # (conditions + 1,) first test of each condition
     feature: NDArray[np.int32]  # (tests,)
     accepted: NDArray[np.uint64]  # (tests, 4)
-    expected: NDArray[np.float64]  # (k,) the score if nothing is known
+    expected: NDArray[np.float64]  # (k,) score without any known feature
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> Paths:

@@ -228,7 +228,7 @@ def _sets(
     """
     if len(used) <= ONE_AGAINST_REST:
         for c in used:
-            if c == b:  # what is missing against all others, which go left
+            if c == b:  # missing values against all others, which go left
                 yield _Candidate(total - sums[c], 0, False, frozenset(used) - {c})
             else:
                 yield _Candidate(sums[c], 0, False, frozenset([c]))

@@ -101,7 +101,7 @@ class GpuShard:
         """See ``AnyShard``."""
         return self._cuda.to_host(kept)
 
-    # who is there
+    # membership of the group
 
     def offer(self) -> Offer:
         bus = self._runtime.cp.cuda.Device(self._runtime.index).pci_bus_id

@@ -25,7 +25,7 @@ class Machine(ABC):
 
     name = "sharded"
     offers: Capabilities
-    _shard: ClassVar[type[AnyShard]]  # what the workers have
+    _shard: ClassVar[type[AnyShard]]  # class of the workers' shards
 
     def __init__(self, driver: Driver, calls: RemoteCalls, threads: int) -> None:
         self._local, self._driver, self._calls = Cpu(threads), driver, calls

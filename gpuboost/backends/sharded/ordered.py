@@ -1,8 +1,8 @@
 """The library's fixed-order sum of numbers that are spread over several machines.
 
 The order is 16 lanes for each stretch of 4,096 rows, the stretches of each block of 65,536 rows, then the blocks
-(``Reference.fixed_order_sum``). A stretch within one machine is summed there and sent as one number. A stretch across a
-boundary is sent as it is, at most 4,095 numbers from either side, and summed by the receiver.
+(``numerics.exact_sums.fixed_order_sum``). A stretch within one machine is summed there and sent as one number. A
+stretch across a boundary is sent as it is, at most 4,095 numbers from either side, and summed by the receiver.
 """
 
 from __future__ import annotations

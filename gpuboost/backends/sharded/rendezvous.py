@@ -17,7 +17,7 @@ class LocalRendezvous:
         self._gate = Condition()
         self._given: dict[int, NDArray[Any]] = {}
         self._found: NDArray[Any] | None = None
-        self._leaving = 0  # ranks that have not taken what was found
+        self._leaving = 0  # ranks that have not read the result
         self._over = False
 
     def reduce(self, rank: int, size: int, array: NDArray[Any], how: str) -> NDArray[Any]:

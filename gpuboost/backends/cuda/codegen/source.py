@@ -30,7 +30,7 @@ class FunctionSource:
     name: str
     file: str
     node: FunctionNode
-    names: Mapping[str, Any]  # what it sees: builtins, its module, and what it closes over
+    names: Mapping[str, Any]  # its global names: builtins, its module, and its closure
 
     @property
     def parameters(self) -> list[str]:
@@ -66,7 +66,7 @@ def source_of(function: Callable[..., Any]) -> FunctionSource:
     Raises:
         DeviceError: if it is not such a function, or its text cannot be found.
     """
-    function = getattr(function, "py_func", function)  # what numba compiled
+    function = getattr(function, "py_func", function)  # the Python function behind a numba dispatcher
     if not isinstance(function, FunctionType):
         raise DeviceError(
             f"loss: {function!r} is not a function written in Python, so a GPU cannot run it. {ACCEPTED}."

@@ -27,7 +27,7 @@ _DLPACK_CUDA = (2, 13)  # kDLCUDA and kDLCUDAManaged of dlpack.h
 
 class _Library:
     given: Any = None  # the namespace that ``use`` handed in
-    gpus: tuple[Gpu, ...] = ()  # what it listed when it was asked
+    gpus: tuple[Gpu, ...] = ()  # the list that it returned
 
 
 _library = _Library()

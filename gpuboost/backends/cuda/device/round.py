@@ -27,7 +27,7 @@ from gpuboost.types import Array
 T = TypeVar("T")
 P = ParamSpec("P")
 Arguments = TypeVarTuple("Arguments")
-Verb = tuple[Any, ...]  # what a call is known by: a function and its arguments
+Verb = tuple[Any, ...]  # the key of a call: a function and its arguments
 
 WORDS = 32  # of input
 UPLOADS = 64  # of inputs that may be under way before the host waits
@@ -37,7 +37,7 @@ _PLAIN = (int, float, str, bytes, bool)
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    key: Verb  # holds what it names, so that nothing else can take its identity
+    key: Verb  # keeps its objects alive, so that their ids stay theirs
     work: Callable[[], Any]
     result: Any
     launches: list[Callable[[], None]]
@@ -96,9 +96,9 @@ class Round:
         self._now: list[_Step] = []
         self._open, self._replaying = False, False
         self._set: dict[int, tuple[int, ...]] = {}  # inputs of this round
-        self._alike = True  # this round's verbs so far are those of the one before,
+        self._alike = True  # this round's verbs so far are those of the round before
         self._postponed: Postponed | None = None
-        self._twins: dict[int, Any] = {}  # and what one of them returned is, by its identity, what its twin did
+        self._twins: dict[int, Any] = {}  # id of a result to the result of the same call in the round before
 
     @property
     def is_open(self) -> bool:
