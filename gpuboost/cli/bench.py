@@ -82,7 +82,7 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
         threads=options.threads,
         repeats=options.repeats,
         wait=options.wait,
-        retries=1 if options.wait > 0 else 0,  # --wait 0: the user does not mind who else is at work
+        retries=1 if options.wait > 0 else 0,  # --wait 0: other processes may be running
     )
     console = Console()
     if not console.is_terminal:
