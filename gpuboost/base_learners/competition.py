@@ -41,7 +41,7 @@ class Smoothed:
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class GrownTree:
     """Structure of a tree, as a worker sends it to the server, and the family that it belongs to."""
 
     family: TreeFamily
@@ -60,7 +60,7 @@ class Grown:
 class Direction:
     """A component before its step length is known."""
 
-    origin: Smoothed | Grown
+    origin: Smoothed | GrownTree
     component: SmoothTerm | TreeComponent
     leaf_of_row: Array | None = None  # (n,) int32, of a tree
 
@@ -123,12 +123,12 @@ class Competition:
 
     def fit(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, candidates: Candidates
-    ) -> Smoothed | Grown:
+    ) -> Smoothed | GrownTree:
         """The candidate that lowers the weighted sum of squares most."""
         assert self.plan is not None
         n = len(self.plan.spaces)
         chosen = np.asarray(candidates.features)
-        best: Smoothed | Grown | None = None
+        best: Smoothed | GrownTree | None = None
         drop = -np.inf
         smooth = np.ascontiguousarray(chosen[chosen < n], np.int32)
         if len(smooth):
@@ -147,7 +147,7 @@ class Competition:
 
     def grow_tree(
         self, backend: Backend, data: TrainingSet, target: Target, output: int, family: TreeFamily
-    ) -> tuple[Grown, float]:
+    ) -> tuple[GrownTree, float]:
         """A tree, and the reduction of the sum of squares by constant leaves; linear leaves are fitted later."""
         every = Candidates(np.arange(data.cuts.n_features, dtype=np.int32))
         asked = target if target.rows is None else replace(target, own_leaves=True)
@@ -156,19 +156,19 @@ class Competition:
         below = h + family.reg_lambda
         value = np.divide(-g, below, out=np.zeros(len(g)), where=below > 0.0)
         drop = exact_sum(-2.0 * g * value - h * value * value)
-        return Grown(family, structure), drop
+        return GrownTree(family, structure), drop
 
     def values(
-        self, backend: Backend, structure: Smoothed | Grown, state: RoundState, noise: Noise | None
+        self, backend: Backend, structure: Smoothed | GrownTree, state: RoundState, noise: Noise | None
     ) -> tuple[Direction, None]:
         """The winner before its step length is known: a function of bins, or a tree with leaf values from all rows."""
-        if isinstance(structure, Grown):
+        if isinstance(structure, GrownTree):
             return self._values_of_tree(backend, structure, state), None
         assert self.plan is not None
         space, output, version = self.plan.spaces[structure.number], structure.output, structure.version
         return Direction(structure, SmoothTerm(space, structure.coefficients, output, version)), None
 
-    def _values_of_tree(self, backend: Backend, grown: Grown, state: RoundState) -> Direction:
+    def _values_of_tree(self, backend: Backend, grown: GrownTree, state: RoundState) -> Direction:
         family, structure, gradients, data = grown.family, grown.structure, state.gradients, state.data
         tree, leaf_of_row = backend.leaf_values(structure, gradients, data, _limits(family), state.version)
         if family.ridge is None:

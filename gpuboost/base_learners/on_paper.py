@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.smoothing import SmoothingPlan
-from gpuboost.base_learners.competition import Competition, Direction, Grown, Smoothed, on_shared_grids
+from gpuboost.base_learners.competition import Competition, Direction, GrownTree, Smoothed, on_shared_grids
 from gpuboost.base_learners.protocol import RoundState
 from gpuboost.components import Grid, SmoothTerm, Space
 from gpuboost.keys import Key
@@ -22,7 +22,7 @@ from gpuboost.types import Candidates, Component, Grow, Noise, Target, TrainingS
 class Everything:
     """One function of bins, and a tree of each kind, since any of them may win in some round."""
 
-    found: tuple[Smoothed | Grown, ...]
+    found: tuple[Smoothed | GrownTree, ...]
     output: int
     version: int
 
@@ -54,7 +54,7 @@ class OnPaper:
         competition = self.competition
         assert competition.plan is not None
         n, chosen = len(competition.plan.spaces), np.asarray(candidates.features)
-        fits: list[Smoothed | Grown] = []
+        fits: list[Smoothed | GrownTree] = []
         if len(smooth := chosen[chosen < n]):
             fits.append(competition.fit(backend, data, target, output, Candidates(smooth)))
         fits += [competition.grow_tree(backend, data, target, output, family)[0] for family in competition.trees]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from gpuboost.backends.cuda.device.dry_run import DryRun
-from gpuboost.backends.cuda.plan import Plan, tile_width
+from gpuboost.backends.cuda.plan import ArenaPlan, tile_width
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import BuildFunction, WorkerSlot
 from gpuboost.keys import Key
@@ -52,7 +52,7 @@ class TracedBackend:
 
     def __init__(self, machine: Cuda, runtime: DryRun) -> None:
         self._machine, self._runtime, self.name, self.offers = machine, runtime, machine.name, machine.offers
-        self._plan: Plan | None = None
+        self._plan: ArenaPlan | None = None
         self._drawn = 0  # rows that are gathered for a tree
         self._workers: list[TracedBackend] = []
 
@@ -74,7 +74,7 @@ class TracedBackend:
                 return self._machine.grow(data, target, output, candidates, limits, key)
         room = target.gradients.g.shape[1]
         self._drawn = 0 if target.rows is None else room
-        self._plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(candidates.features))
+        self._plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(candidates.features))
         with self._runtime.purpose("arena"):
             return self._machine.grow(data, target, output, candidates, limits)
 

@@ -19,7 +19,7 @@ from support.growing_on_device import Device, scales_of
 
 from gpuboost.backends.cuda import grower, tree
 from gpuboost.backends.cuda.device.runtime import Runtime, source
-from gpuboost.backends.cuda.plan import Plan, Tuning
+from gpuboost.backends.cuda.plan import ArenaPlan, Tuning
 from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
@@ -223,7 +223,7 @@ def test_a_plan_knows_the_memory_it_takes() -> None:
     grow(on, growth, data, gradients)
     ((plan, *_),) = on.arenas
     taken = runtime.cp.used() - before
-    assert plan == Plan.of(5_000, data.cuts, growth.limits, runtime.sm_count)
+    assert plan == ArenaPlan.of(5_000, data.cuts, growth.limits, runtime.sm_count)
     assert 0 <= taken - plan.bytes() < 20_000 + 64 * data.cuts.n_features  # lists of features, limits
 
 

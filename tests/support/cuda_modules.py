@@ -22,7 +22,7 @@ from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.collective import Alone
 from gpuboost.backends.cuda.device.sources import OPTIONS
 from gpuboost.backends.cuda.matrix import CudaMatrix
-from gpuboost.backends.cuda.plan import Plan
+from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.backends.cuda.shares import Share
 from gpuboost.base_learners.competition import Competition
 from gpuboost.boosting import boost
@@ -87,7 +87,7 @@ def others() -> frozenset[str]:
     for d, cells, least, categorical in product((4, 8, 16, 32), (60, 120, 250), (1, 2), (False, True)):
         category = np.arange(3) if categorical else None
         cuts = Cuts((np.arange(float(cells)),) * (d - 1) + (np.arange(0.0),), (None,) * (d - 1) + (category,))
-        Arena(runtime, Plan.of(10, cuts, Limits(4, 2, least), 1), cuts)
+        Arena(runtime, ArenaPlan.of(10, cuts, Limits(4, 2, least), 1), cuts)
     return (texts | runtime.cp.sources) - usual()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
-from gpuboost.backends.cuda.plan import Plan, Tuning, tile_width
+from gpuboost.backends.cuda.plan import ArenaPlan, Tuning, tile_width
 from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
 from gpuboost.backends.numerics.exact_sums import extent
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
@@ -78,7 +78,7 @@ class Device:
         runtime, codes = self.runtime, dense_rows(data.bins)
         codes = codes if target.rows is None else codes[target.rows]
         m, room = len(codes), len(codes) + self.spare
-        plan = Plan.of(room, data.cuts, limits, runtime.sm_count, tuning=self.tuning)
+        plan = ArenaPlan.of(room, data.cuts, limits, runtime.sm_count, tuning=self.tuning)
         key = (plan, tuple(data.cuts.n_bins), tuple(data.cuts.is_categorical))
         if key not in self.arenas:
             self.arenas[key] = Arena(runtime, plan, data.cuts)

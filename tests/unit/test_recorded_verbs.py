@@ -15,7 +15,7 @@ import pytest
 from gpuboost import losses
 from gpuboost.backends import cuda
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundKey, RoundNoise
-from gpuboost.backends.cuda.device.round import WORDS, Round, recorded_verb
+from gpuboost.backends.cuda.device.round import WORDS, RecordedRound, recorded_verb
 from gpuboost.backends.numerics.probabilities import Proportional
 from gpuboost.keys import Key
 from gpuboost.types import Cuts, Limits, Noise, Sample
@@ -53,7 +53,7 @@ class Counting:
 class Machine:
     """An object with verbs."""
 
-    def __init__(self, rounds: Round) -> None:
+    def __init__(self, rounds: RecordedRound) -> None:
         self._rounds = rounds
 
     @recorded_verb()
@@ -68,7 +68,7 @@ class Player:
 
     def __init__(self, verb: Callable[..., Any] = Machine.second) -> None:
         self.runtime = Counting()
-        self.rounds = Round(self.runtime)
+        self.rounds = RecordedRound(self.runtime)
         self.machine, self.verb = Machine(self.rounds), verb
         self.number, self.key = Input(self.rounds, 2), KeyInput(self.rounds)
 
@@ -253,7 +253,7 @@ def test_an_input_has_one_value_in_a_round():
 
 
 def test_there_is_room_for_so_many_inputs():
-    rounds = Round(Counting())
+    rounds = RecordedRound(Counting())
     Input(rounds, WORDS)
     with pytest.raises(ValueError, match=f"inputs: there are {WORDS} words, and {WORDS + 1} are asked for"):
         Input(rounds, 1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
-from gpuboost.backends.cuda.plan import Plan
+from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.backends.cuda.shares import SHARDED, Share, SharedTree
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.monotone import of_features
@@ -28,11 +28,11 @@ class Arena:
     """Device memory for growing trees.
 
     ``nodes[output]`` (most_nodes,) NODE, as bytes, and ``leaf_of_row[output]`` (n,) int32 hold the last tree of each
-    output; ``array`` is scratch memory that all outputs share: see ``Plan.sizes``.
+    output; ``array`` is scratch memory that all outputs share: see ``ArenaPlan.sizes``.
     """
 
     def __init__(
-        self, runtime: Runtime, plan: Plan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False,
+        self, runtime: Runtime, plan: ArenaPlan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False,
         by_node: bool = False, share: Share | None = None,
     ) -> None:  # fmt: skip
         self.runtime, self.plan = runtime, plan
@@ -153,7 +153,7 @@ class Arena:
         self.runtime.write(self._contest, host)
 
 
-def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: Plan) -> NDArray[np.int32]:
+def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: ArenaPlan) -> NDArray[np.int32]:
     """(4 + 2d + 2 tiles,) int32.
 
     Numbers of features and of tiles, the width of a tile, and 0; the features; the first cell of each in a histogram,
@@ -175,7 +175,7 @@ def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: Plan) 
     return out
 
 
-def _rule(plan: Plan, by_node: bool) -> NDArray[np.void]:
+def _rule(plan: ArenaPlan, by_node: bool) -> NDArray[np.void]:
     limits, rule = plan.limits, np.zeros(1, RULE)
     for name in ("reg_lambda", "min_child_weight", "min_split_gain"):
         rule[name] = getattr(limits, name)

@@ -25,14 +25,14 @@ from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control import Control
 from gpuboost.backends.cuda.device.inputs import RoundKey, RoundNoise
 from gpuboost.backends.cuda.device.recorder import Recorder
-from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
-from gpuboost.backends.cuda.plan import Plan
+from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.backends.cuda.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.ranking import RankingGradients
@@ -82,7 +82,7 @@ class Cuda:
         self._runtime, self._share = Recorder(runtime), share
         shares = None if share is None else Shares(self._runtime, share)
         self.name = runtime.name
-        self._rounds = Round(self._runtime)
+        self._rounds = RecordedRound(self._runtime)
         self._binner = Binner(self._runtime)
         self._resident = Resident(self._runtime, self._binner, copies)
         self._targets = Targets(self._runtime, self._resident, self._rounds, shares)
@@ -185,7 +185,7 @@ class Cuda:
         own_sums = not target.noisy and (target.own_leaves or gradients.sample is None)
 
         def make() -> Arena:
-            plan = Plan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
+            plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
             kinds = {"restricted": root is not None, "by_node": by_node is not None}
             return Arena(self._runtime, plan, data.cuts, k, **kinds, share=self._share)
 

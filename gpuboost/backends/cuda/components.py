@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import Grown
 from gpuboost.backends.cuda.resident import Resident
@@ -71,7 +71,7 @@ class CudaSmoothing(Penalised):
     ``pool``: threads of the host."""
 
     def __init__(
-        self, runtime: Runtime, resident: Resident, rounds: Round, measured: Measured, pool: ThreadPool
+        self, runtime: Runtime, resident: Resident, rounds: RecordedRound, measured: Measured, pool: ThreadPool
     ) -> None:
         super().__init__(pool)
         self._runtime, self._resident, self._rounds, self._measured = runtime, resident, rounds, measured

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.importance import THRESHOLD_BYTES
 from gpuboost.backends.cuda.resident import Resident
@@ -29,7 +29,7 @@ FILES = (
 class Control:
     """The verbs ``keep``, ``node_control`` and ``leaf_control``."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, targets: Targets) -> None:
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound, targets: Targets) -> None:
         self._runtime, self._resident, self._rounds, self._targets = runtime, resident, rounds, targets
         self._kernel = Kernels(runtime, *FILES)
         self._no_threshold = runtime.zeros(THRESHOLD_BYTES, np.uint8)

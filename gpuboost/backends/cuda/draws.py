@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.types import Array, Drawn, Gradients, Sample
 
@@ -42,7 +42,7 @@ class DrawLog:
         return ring[:count] if count <= self.places else np.roll(ring, -(count % self.places))
 
 
-def draw_log(runtime: Runtime, rounds: Round) -> DrawLog:
+def draw_log(runtime: Runtime, rounds: RecordedRound) -> DrawLog:
     """An empty log; outside of rounds only the last draw is kept."""
     places = PLACES if rounds.is_open else 1
     return DrawLog(places, runtime.zeros((places, DRAW.itemsize), np.uint8), runtime.zeros(1, np.uint32))

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.inputs import Input
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import draw_log
 from gpuboost.backends.cuda.resident import Resident
@@ -49,7 +49,7 @@ def room_for(rule: ProbabilityRule, n: int) -> int:
 class Importance:
     """The verb ``draw``."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round) -> None:
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound) -> None:
         self._runtime, self._resident, self._rounds = runtime, resident, rounds
         self._kernel, self._key = Kernels(runtime, *FILES), Input(rounds, KEY_WORDS)
 

@@ -10,7 +10,7 @@ import numpy as np
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.random_shape import RandomShapes
@@ -80,7 +80,12 @@ class Leaves:
     """The verbs after growth."""
 
     def __init__(
-        self, runtime: Runtime, resident: Resident, rounds: Round, shapes: RandomShapes, shares: Shares | None = None
+        self,
+        runtime: Runtime,
+        resident: Resident,
+        rounds: RecordedRound,
+        shapes: RandomShapes,
+        shares: Shares | None = None,
     ) -> None:
         self._runtime, self._resident, self._rounds, self._shapes = runtime, resident, rounds, shapes
         self._shares = shares

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.codegen.formulas import formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import LeafOfRow, Leaves
 from gpuboost.backends.cuda.resident import Resident
@@ -44,7 +44,7 @@ class Way:
 class LineSearch:
     """The step length along a tree of leaf values ``found.values``, which are multiplied by it."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, leaves: Leaves) -> None:
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound, leaves: Leaves) -> None:
         self._runtime, self._resident, self._rounds, self._leaves = runtime, resident, rounds, leaves
         self._search, self._lengths = Kernels(runtime, *_SEARCH), Kernels(runtime, *_LENGTHS)
         self._sort = Kernels(runtime, *_ORDER)

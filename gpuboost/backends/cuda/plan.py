@@ -1,4 +1,4 @@
-"""Plan of a tree on a device, made without the device: array sizes, grids and the schedule of batches.
+"""ArenaPlan of a tree on a device, made without the device: array sizes, grids and the schedule of batches.
 
 Histograms take most of the memory. Those of nodes that may be split again are kept for subtraction, in as many slots as
 ``HISTOGRAM_BYTES`` allow; without a slot, both children of a node are built instead of the smaller one. Sums of
@@ -34,7 +34,7 @@ class Tuning:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ArenaPlan:
     """Sizes for one shape of data and limits of a tree.
 
     n rows, d features; ``width`` features per tile, ``cells`` bins per feature, ``tiles`` of candidates.
@@ -59,8 +59,8 @@ class Plan:
     def of(
         cls, n: int, cuts: Cuts, limits: Limits, sm_count: int, candidates: int | None = None,
         tuning: Tuning = Tuning(), all_rows: int | None = None,
-    ) -> Plan:  # fmt: skip
-        """Plan for n rows of features with these bins, at most ``candidates`` of them per tree (None: all)."""
+    ) -> ArenaPlan:  # fmt: skip
+        """ArenaPlan for n rows of features with these bins, at most ``candidates`` of them per tree (None: all)."""
         d, n_bins = cuts.n_features, cuts.n_bins
         width = tile_width(d)
         cells = next(size for size in (64, 128, 256) if size >= int(n_bins.max(initial=1)) + 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.tree import NODE, STATE, empty_records
@@ -33,7 +33,7 @@ class _Room:
 class RandomShapes:
     """The kernels, and the features that have a cut."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round) -> None:
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound) -> None:
         self._runtime, self._resident, self._rounds = runtime, resident, rounds
         self._kernel, self._key = Kernels(runtime, *_FILES), KeyInput(rounds)
 

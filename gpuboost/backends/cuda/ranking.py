@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.codegen.formulas import list_formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
@@ -40,7 +40,7 @@ class _QueryConstants:
 class RankingGradients:
     """The verb ``gradients`` for ranking losses. Places are numbered over the documents of all queries."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, targets: Targets) -> None:
+    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound, targets: Targets) -> None:
         self._runtime, self._resident, self._rounds, self._targets = runtime, resident, rounds, targets
         self._kernel = Kernels(runtime, *_FILES)
 

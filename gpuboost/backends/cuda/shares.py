@@ -20,7 +20,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.plan import Plan
+from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.types import Array
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Shares:
 class SharedTree:
     """Sharing for trees of one shape: ``sums`` of lines over all GPUs, and ``here``, each node's rows on this GPU."""
 
-    def __init__(self, runtime: Runtime, plan: Plan, share: Share) -> None:
+    def __init__(self, runtime: Runtime, plan: ArenaPlan, share: Share) -> None:
         self._runtime, self._plan, self._share = runtime, plan, share
         self._in_line = plan.tiles * plan.width * plan.cells * (2 + int(plan.counts))  # at most
         self.sums = runtime.zeros(HEAD + plan.batch * self._in_line, np.int64)

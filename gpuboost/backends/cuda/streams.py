@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from gpuboost.backends.cuda.device.recorder import Recorder
-from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample
 from gpuboost.backends.protocol import Backend
@@ -31,7 +31,7 @@ class Side:
 
     machine: Backend
     runtime: Recorder
-    rounds: Round
+    rounds: RecordedRound
 
 
 class CudaSlot:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.keys import Key, Stream
 from gpuboost.types import Array
@@ -31,7 +31,7 @@ class Chosen:
 class Subsets:
     """Draws for trees with ``Candidates.by_node``."""
 
-    def __init__(self, runtime: Runtime, rounds: Round) -> None:
+    def __init__(self, runtime: Runtime, rounds: RecordedRound) -> None:
         self._runtime, self._rounds = runtime, rounds
         self._kernel, self._key = Kernels(runtime, *_SUBSETS), KeyInput(rounds)
 

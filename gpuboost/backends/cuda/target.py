@@ -12,7 +12,7 @@ from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.codegen.formulas import formulas
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import Round, recorded_verb
+from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import DrawLog, draw_log
 from gpuboost.backends.cuda.resident import Resident
@@ -81,7 +81,9 @@ def rows_drawn_at_most(probability: float, n: int) -> int:
 class Targets:
     """The verbs before a tree."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: Round, shares: Shares | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, resident: Resident, rounds: RecordedRound, shares: Shares | None = None
+    ) -> None:
         self._runtime, self._resident, self._rounds, self._shares = runtime, resident, rounds, shares
         before = "" if shares is None else SHARDED
         self._kernel = Kernels(runtime, *_SAMPLE, before=before)

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from gpuboost.backends.cuda.device.round import Round
+from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.keys import Key
 from gpuboost.types import Array, Noise
 
@@ -25,7 +25,7 @@ class Input:
 
     __slots__ = ("_place", "_rounds", "words")
 
-    def __init__(self, rounds: Round, count: int) -> None:
+    def __init__(self, rounds: RecordedRound, count: int) -> None:
         self._rounds, self._place = rounds, rounds.reserve(count)
         self.words: Array = rounds.inputs[self._place : self._place + count]
 
@@ -80,7 +80,7 @@ class KeyInput:
 
     __slots__ = ("_iteration", "_last", "_last_noise")
 
-    def __init__(self, rounds: Round) -> None:
+    def __init__(self, rounds: RecordedRound) -> None:
         self._iteration = Input(rounds, 1)
         self._last: RoundKey | None = None
         self._last_noise: RoundNoise | None = None

@@ -48,14 +48,14 @@ class _Step:
 class Recording(Protocol):
     """An object that has recorded verbs."""
 
-    _rounds: Round
+    _rounds: RecordedRound
 
 
 S = TypeVar("S", bound=Recording)
 
 
 def recorded_verb(*, takes: bool = False) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
-    """Make a method a verb of its object's rounds; see ``Round.call``, also for ``takes``.
+    """Make a method a verb of its object's rounds; see ``RecordedRound.call``, also for ``takes``.
 
     Besides its arguments the method may read what its object was made with, and nothing that changes.
     """
@@ -80,7 +80,7 @@ class Postponed(Protocol):
     def launch(self) -> None: ...
 
 
-class Round:
+class RecordedRound:
     """Recorder of rounds, one at a time: ``with round.enclosed(): ...`` around the verbs of a round."""
 
     def __init__(self, runtime: Recorder) -> None:
