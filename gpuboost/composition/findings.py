@@ -99,6 +99,12 @@ def _of_sampling(sampling: Sampling) -> Iterator[Finding]:
             f"sampling: it is not known of {sampling!r} that its sums are unbiased and its weights bounded; a policy "
             "says so by attributes `unbiased` and `bounded`.",
         )
+    elif traits.follows_gradients:
+        yield Finding(
+            "heuristic",
+            f"sampling: the noise that {sampling!r} adds depends on the scores, through the probabilities of the rows, "
+            "and the stationary law is then another one. Use uniform sampling for draws from the posterior.",
+        )
 
 
 def _of_the_rest(limits: Limits, execution: Execution) -> Iterator[Finding]:

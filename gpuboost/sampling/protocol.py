@@ -23,6 +23,7 @@ class SamplingTraits:
 
     unbiased: bool | None = None  # True: sums over the sample are unbiased; None: unknown. Langevin boosting
     bounded: bool | None = None  # requires it, and bounded weights 1 / p
+    follows_gradients: bool = True  # probabilities depend on the model's gradients or losses
     score: Any = None  # score by which rows are drawn; this and the next three as in ``ImportanceSampling``
     variance_control: str = "leaf_refit"
     lag: int = 1

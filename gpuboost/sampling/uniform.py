@@ -19,6 +19,7 @@ class EveryRow:
 
     unbiased: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
+    follows_gradients: ClassVar[bool] = False
 
     def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample:
         return _EVERY
@@ -36,6 +37,7 @@ class UniformSampling:
 
     unbiased: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
+    follows_gradients: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         share("rate", self.rate)

@@ -252,7 +252,7 @@ gb.GradientBoostingRegressor(n_estimators=2, n_jobs=2, device="cpu", categorical
 HELPER.wait()
 kernels = (
     levels.grow, split.search, split.pick, histogram.build, fixed_point.scale, fixed_point.extents, fixed_point.pack,
-    partition.choose, partition.count_above, partition.rows_in, partition.split_alone, partition.bear,
+    partition.choose, partition.count_above, partition.rows_in, partition.split_alone, partition.add_children,
     partition.sort_stretches, partition.copy_stretches, partition.settle_rows, partition.to_settle,
     partition.bound_last_level, finished.take_apart,
 )

@@ -25,7 +25,7 @@ from gpuboost.learners import RandomGroups
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.reports.report import verdict
-from gpuboost.sampling import UniformSampling
+from gpuboost.sampling import GOSS, MVS, ImportanceSampling, UniformSampling
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep, Step
 from gpuboost.training.parameters import recipe as recipe_of
 from gpuboost.types import Gradients, Limits, Sample, TrainingSet
@@ -188,6 +188,9 @@ class SearchingStep(GradientStep):
     [
         ({}, "sound"),
         ({"sampling": UniformSampling(0.5)}, "sound"),
+        ({"sampling": MVS(0.5)}, "heuristic"),
+        ({"sampling": ImportanceSampling(0.5, score="gradient", floor=0.1)}, "heuristic"),
+        ({"sampling": GOSS(0.2, 0.2)}, "heuristic"),
         ({"learners": RandomGroups(1)}, "sound"),
         ({"step": ConstantStep()}, "sound"),
         ({"loss": losses.Huber()}, "sound"),
