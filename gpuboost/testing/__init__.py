@@ -5,6 +5,7 @@ The built-in pieces pass the same suites.
 
 from __future__ import annotations
 
+from gpuboost.testing.backend import BackendContract
 from gpuboost.testing.sampling import SamplingContract
 
-__all__ = ["SamplingContract"]
+__all__ = ["BackendContract", "SamplingContract"]
