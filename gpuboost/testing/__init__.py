@@ -1,11 +1,12 @@
-"""Contract tests for user-defined pieces, as pytest suites to subclass.
+"""Test suites for the pieces of a third party: subclass one, name the piece, and run it with pytest.
 
 The built-in pieces pass the same suites.
 """
 
 from __future__ import annotations
 
+from gpuboost.testing.backend import BackendContract
 from gpuboost.testing.losses import ListLossContract, LossContract
 from gpuboost.testing.sampling import SamplingContract
 
-__all__ = ["ListLossContract", "LossContract", "SamplingContract"]
+__all__ = ["BackendContract", "ListLossContract", "LossContract", "SamplingContract"]

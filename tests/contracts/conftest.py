@@ -1,4 +1,4 @@
-"""Every backend that the contracts are for. A new one joins the list and inherits all of them."""
+"""Machines whose arrays are NumPy's, and small data that every CPU thread has some of."""
 
 from __future__ import annotations
 

@@ -17,8 +17,13 @@ from gpuboost.types import TrainingSet
 Array = np.ndarray
 
 
-def place(case: Case, ends: Sequence[int], x: object = None, threads: int = 1) -> tuple[Sharded, TrainingSet]:
-    """A backend whose shards hold the rows up to each of ``ends``, and the data set that is all of them."""
+def shards(count: int, threads: int = 1) -> Sharded:
+    """A backend of so many shards, which have no rows yet."""
+    return Sharded(LocalWorkerGroup(lambda: Shard(threads), count), threads)
+
+
+def hand_out(backend: Sharded, case: Case, ends: Sequence[int], x: object = None) -> TrainingSet:
+    """Give the shards the rows up to each of ``ends``. Returns the data set that is all of them."""
     data, x = case.data, case.x if x is None else x
     lists = data.query_start
     pieces = []
@@ -26,9 +31,14 @@ def place(case: Case, ends: Sequence[int], x: object = None, threads: int = 1) -
         weight, times = (None if held is None else held[a:b] for held in (data.weight, data.multiplicity))
         inside = None if lists is None else lists[(lists >= a) & (lists <= b)] - a
         pieces.append(ShardData(x[a:b], data.y[a:b], weight, times, inside))
-    backend = Sharded(LocalWorkerGroup(lambda: Shard(threads), len(ends)), threads)
     sizes = np.diff([0, *ends]).tolist()
-    return backend, backend.place(pieces, data.cuts, data.y, data.weight, data.multiplicity, lists, sizes)
+    return backend.place(pieces, data.cuts, data.y, data.weight, data.multiplicity, lists, sizes)
+
+
+def place(case: Case, ends: Sequence[int], x: object = None, threads: int = 1) -> tuple[Sharded, TrainingSet]:
+    """A backend whose shards hold the rows up to each of ``ends``, and the data set that is all of them."""
+    backend = shards(len(ends), threads)
+    return backend, hand_out(backend, case, ends, x)
 
 
 def even(n: int, shards: int) -> list[int]:

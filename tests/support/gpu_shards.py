@@ -35,17 +35,26 @@ def gpus(size: int, world: World | None) -> list[FakeCupy]:
     return made
 
 
-def place(
-    case: Case, ends: Sequence[int], world: World | None = None, x: object = None
-) -> tuple[ShardedGpus, TrainingSet]:
-    """A backend whose shards hold the rows up to each of ``ends``. Without a world, devices without NCCL."""
+def shards(count: int, world: World | None = None) -> ShardedGpus:
+    """A backend of so many shards, which have no rows yet. Without a world, devices without NCCL."""
+    waiting = iter(gpus(count, world))
+    return ShardedGpus(LocalWorkerGroup(lambda: GpuShard(lambda: CupyRuntime(next(waiting))), count))
+
+
+def hand_out(backend: ShardedGpus, case: Case, ends: Sequence[int], x: object = None) -> TrainingSet:
+    """Give the shards the rows up to each of ``ends``. Returns the data set that is all of them."""
     data, x = case.data, case.x if x is None else x
     pieces = []
     for a, b in zip([0, *ends[:-1]], ends, strict=True):
         weight, times = (None if held is None else held[a:b] for held in (data.weight, data.multiplicity))
         pieces.append(ShardData(x[a:b], data.y[a:b], weight, times))
-    waiting = iter(gpus(len(ends), world))
-    workers = LocalWorkerGroup(lambda: GpuShard(lambda: CupyRuntime(next(waiting))), len(ends))
-    backend = ShardedGpus(workers)
     sizes = np.diff([0, *ends]).tolist()
-    return backend, backend.place(pieces, data.cuts, data.y, data.weight, data.multiplicity, None, sizes)
+    return backend.place(pieces, data.cuts, data.y, data.weight, data.multiplicity, None, sizes)
+
+
+def place(
+    case: Case, ends: Sequence[int], world: World | None = None, x: object = None
+) -> tuple[ShardedGpus, TrainingSet]:
+    """A backend whose shards hold the rows up to each of ``ends``. Without a world, devices without NCCL."""
+    backend = shards(len(ends), world)
+    return backend, hand_out(backend, case, ends, x)
