@@ -713,8 +713,10 @@ def test_every_parameter_and_attribute_is_documented_once_in_order(estimator: ty
 
 
 def test_what_is_said_of_one_estimator_replaces_what_is_said_of_all() -> None:
-    assert "Rounds of boosting at most; 0 gives the best constant." in inspect.getdoc(gb.GradientBoostingRegressor)
-    assert "Rounds of boosting at most;" not in inspect.getdoc(gb.GradientBoostingRanker)
+    assert "Number of boosting rounds, at most; 0 gives the best constant." in inspect.getdoc(
+        gb.GradientBoostingRegressor
+    )
+    assert "at most; 0 gives the best constant." not in inspect.getdoc(gb.GradientBoostingRanker)
 
 
 def test_a_parameter_without_a_description_is_refused() -> None:
