@@ -411,7 +411,7 @@ class BackendContract(ABC):
 
     @needs("line_search")
     def test_a_line_search_per_tree_is_one_length_for_all_values(self) -> None:
-        """Of squared error it is <r, f> / |f|^2; 0 where f points uphill."""
+        """For squared error the length is <r, f> / |f|^2; 0 if f points uphill."""
         for start, uphill in ((0.0, False), (20.0, True)):
             machine = self.machine()
             data, tree, leaf = self._two_leaves(machine)
@@ -426,7 +426,7 @@ class BackendContract(ABC):
 
     @needs("line_search")
     def test_a_line_search_per_leaf_finds_the_best_value_of_each(self) -> None:
-        """Of squared error the mean, of Poisson the logarithm of the mean, of the absolute error the median."""
+        """The mean for squared error, its logarithm for Poisson, the median for the absolute error."""
         best: tuple[tuple[Loss, Callable[[tuple[float, ...]], float]], ...] = (
             (losses.SquaredError(), lambda y: float(np.mean(y))),
             (losses.Poisson(), lambda y: float(np.log(np.mean(y)))),

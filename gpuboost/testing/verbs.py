@@ -51,6 +51,7 @@ def varied_scores(machine: Backend, data: TrainingSet, outputs: int) -> Any:
 
 
 def every_feature(data: TrainingSet) -> Candidates:
+    """All features as candidates, in order."""
     return Candidates(np.arange(data.cuts.n_features, dtype=np.int32))
 
 

@@ -21,18 +21,21 @@ def check_df(family: Any, null_space: int) -> None:
 
 
 def check_int(family: Any, name: str, low: int, high: int) -> None:
+    """Raise RecipeError unless that field is an integer of low .. high."""
     value = getattr(family, name)
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
         raise RecipeError(f"{name}: {type(family).__name__} needs an integer from {low} to {high}; got {value!r}.")
 
 
 def check_real(family: Any, name: str) -> None:
+    """Raise RecipeError unless that field is a finite number of at least 0."""
     value = getattr(family, name)
     if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < inf:
         raise RecipeError(f"{name}: {type(family).__name__} needs a finite number of at least 0; got {value!r}.")
 
 
 def check_columns(family: Any) -> None:
+    """Raise RecipeError unless ``columns`` is None or a list of column numbers or names."""
     value = family.columns
     if value is None:
         return
