@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 GRADIENT_KINDS = ("plain", "zero", "huge", "tiny", "heavy", "ties", "flat", "spike")
-"""Of ``random_gradients``."""
+"""Kinds of gradients that ``random_gradients`` makes."""
 
 
 @dataclass(frozen=True)
