@@ -14,7 +14,7 @@ from scipy import sparse as scipy_sparse
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.growth import Growth
-from gpuboost.keys import Key
+from gpuboost.keys import Key, Stream
 from gpuboost.losses import Loss
 from gpuboost.testing.cases import Case, as_sparse, node_bytes, stump
 from gpuboost.types import Candidates, Cuts, Ensemble, Gradients, Noise, Sample, Target, TrainingSet, Tree
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 Work = Callable[[Backend, TrainingSet], Sequence[Any]]
 
 STRETCH, LANES = 4_096, 16  # of the fixed order of summation
-KEY = Key.root(1) / "rows" / 0
+KEY = Key.root(1) / Stream.ROWS / 0
 
 
 def bins_of(machine: Backend, x: Any, cuts: Cuts) -> Array:
