@@ -27,6 +27,7 @@ from gpuboost.execution import Ray as Ray
 from gpuboost.execution import Replay as Replay
 from gpuboost.execution import SimulatedWorkers as SimulatedWorkers
 from gpuboost.execution import times as times
+from gpuboost.growth.categorical import CategoricalSplits as CategoricalSplits
 from gpuboost.langevin import Langevin as Langevin
 from gpuboost.learners.by_node import RandomByNode as RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups as CyclicGroups

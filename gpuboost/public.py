@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 POLICIES = {
+    "CategoricalSplits": "gpuboost.growth.categorical",
     "ConstantStep": "gpuboost.steps",
     "CyclicGroups": "gpuboost.learners.cyclic",
     "GOSS": "gpuboost.sampling.goss",

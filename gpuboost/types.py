@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,6 +235,18 @@ GrowthName: TypeAlias = Literal["depthwise", "leafwise", "oblivious", "sign_stum
 """The order in which nodes are split: see ``gpuboost.growth``."""
 
 
+class CategoryLimits(NamedTuple):
+    """Further limits of a split by sets of categories; see ``gb.CategoricalSplits``. Rows are estimated by h."""
+
+    smoothing: float = 10.0  # added to a category's H before categories are sorted by G / H
+    reg_lambda: float = 10.0  # added to ``Limits.reg_lambda`` in the gain
+    min_category_rows: float = 10.0  # a category of fewer rows in the node follows the rest
+    min_group_rows: float = 100.0  # of each side, and between two candidates
+
+
+CATEGORY_LIMITS = CategoryLimits()
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Order of growth, and what a split and a leaf must satisfy. ``reg_lambda`` is the L2 term in -G / (H + lambda)."""
@@ -247,7 +259,14 @@ class Limits:
     min_split_gain: float = 0.0
     growth: GrowthName = "depthwise"
     random_strength: float = 0.0  # of the noise on the features' split gains
+    categories: CategoryLimits = CATEGORY_LIMITS
     directions: tuple[int, ...] | None = None  # (columns,) 1 rising, -1 falling, 0 free; None: all are free
+
+    @property
+    def of_stump(self) -> tuple[float, ...]:
+        """``reg_lambda``, ``min_child_weight``, ``min_split_gain`` and the limits of categorical splits."""
+        least = self.reg_lambda, self.min_child_weight, self.min_split_gain
+        return tuple(float(number) for number in (*least, *self.categories))
 
     @property
     def symmetric(self) -> bool:

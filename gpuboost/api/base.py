@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -88,6 +89,11 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Parameters that the version which pickled the estimator did not have get their defaults."""
+        parameters = signature(type(self).__init__).parameters.values()
+        super().__setstate__({p.name: p.default for p in parameters if p.default is not p.empty} | state)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's parameters; with ``deep`` those of policies and base learners too: ``sampling__rate``."""

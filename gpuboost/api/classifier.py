@@ -13,6 +13,7 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError
+from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.training.devices import on_host
@@ -63,6 +64,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         random_strength: float = 0.0,
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
+        categorical_splits: CategoricalSplits | None = None,
         monotonic_cst: Any = None,
         sampling: Any = None,
         learners: Any = None,
@@ -94,6 +96,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.random_strength = random_strength
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.categorical_splits = categorical_splits
         self.monotonic_cst = monotonic_cst
         self.sampling = sampling
         self.learners = learners

@@ -37,6 +37,9 @@ max_bins : int, 2 to 255
 categorical_features : "from_dtype", None, mask, indices or names
     "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets of categories; a category that
     does not occur in training counts as missing.
+categorical_splits : None or gb.CategoricalSplits
+    Regularisation of splits of categorical columns: ``cat_smooth``, ``cat_l2`` and ``min_data_per_group`` of LightGBM.
+    None: ``gb.CategoricalSplits()``, whose limits of rows grow with the number of training rows up to LightGBM's.
 sampling : None, float, or policy
     Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
     are always those of all rows.

@@ -18,7 +18,7 @@ from gpuboost.backends.smoothing import SmoothingPlan
 from gpuboost.base_learners import line
 from gpuboost.base_learners.protocol import RoundState
 from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
-from gpuboost.growth import DepthWise
+from gpuboost.growth import CategoricalSplits, DepthWise
 from gpuboost.keys import Key
 from gpuboost.learners.families.basis import Axes
 from gpuboost.learners.families.protocol import Family, SmoothFamily, TreeFamily
@@ -151,7 +151,7 @@ class Competition:
         """A tree, and the reduction of the sum of squares by constant leaves; linear leaves are fitted later."""
         every = Candidates(np.arange(data.cuts.n_features, dtype=np.int32))
         asked = target if target.rows is None else replace(target, own_leaves=True)
-        structure = DepthWise(_limits(family)).structure(backend, data, asked, output, every)
+        structure = DepthWise(_limits(family, data.n_rows)).structure(backend, data, asked, output, every)
         structure, g, h = backend.smoothing().settled(structure, own_sums=target.rows is None)
         below = h + family.reg_lambda
         value = np.divide(-g, below, out=np.zeros(len(g)), where=below > 0.0)
@@ -170,7 +170,7 @@ class Competition:
 
     def _values_of_tree(self, backend: Backend, grown: GrownTree, state: RoundState) -> Direction:
         family, structure, gradients, data = grown.family, grown.structure, state.gradients, state.data
-        tree, leaf_of_row = backend.leaf_values(structure, gradients, data, _limits(family), state.version)
+        tree, leaf_of_row = backend.leaf_values(structure, gradients, data, _limits(family, data.n_rows), state.version)
         if family.ridge is None:
             return Direction(grown, TreeComponent(tree, tree.output, tree.version), leaf_of_row)
         assert self.centres is not None
@@ -216,8 +216,13 @@ def _by_row(backend: Backend, state: RoundState, component: Component) -> Array:
     return backend.to_host(f[component.output])
 
 
-def _limits(family: TreeFamily) -> Limits:
-    return Limits(max_leaves=2**family.max_depth, max_depth=family.max_depth, reg_lambda=family.reg_lambda)
+def _limits(family: TreeFamily, n_rows: int) -> Limits:
+    return Limits(
+        max_leaves=2**family.max_depth,
+        max_depth=family.max_depth,
+        reg_lambda=family.reg_lambda,
+        categories=CategoricalSplits().limits(n_rows),
+    )
 
 
 def on_the_way(nodes: Nodes, is_categorical: Array) -> NDArray[np.int32]:

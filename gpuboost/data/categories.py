@@ -20,7 +20,7 @@ Category: TypeAlias = str | int | float | bool
 
 
 def learn_categories(column: Column, label: str) -> tuple[Category, ...]:
-    """The distinct values in code order: as the dtype has them, or else sorted.
+    """The distinct values, sorted, whatever their order in the dtype: models do not depend on it.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def learn_categories(column: Column, label: str) -> tuple[Category, ...]:
         If they are neither all text nor all finite numbers.
     """
     if column.levels is not None:
-        return _plain(column.levels, label)
+        return tuple(sorted(_plain(column.levels, label)))
     if column.is_numeric:
         values = np.unique(column.values)
         return _plain(_shortest(values[~np.isnan(values)] if values.dtype.kind == "f" else values), label)

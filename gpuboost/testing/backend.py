@@ -51,6 +51,7 @@ from gpuboost.testing.verbs import (
 )
 from gpuboost.types import (
     Candidates,
+    CategoryLimits,
     Cuts,
     Ensemble,
     Gradients,
@@ -289,6 +290,14 @@ class BackendContract(ABC):
             if growth.limits.random_strength == 0.0 and weights == "none":
                 numeric = self._case(seed, target="positive", categorical=0.0)
                 self._as_defined(listed(numeric), grow_once(losses.Poisson(), growth))
+
+    def test_the_limits_of_categorical_splits_are_kept_to(self) -> None:
+        loose, tight = CategoryLimits(0.0, 0.0, 0.0, 2.0), CategoryLimits(3.0, 1.5, 4.0, 25.0)
+        case = self._case(6, target="positive", categorical=1.0)
+        for limits in (loose, tight):
+            level, stump = Limits(9, 4, categories=limits), Limits(2, 1, categories=limits)
+            for growth in (DepthWise(level), LeafWise(level), Oblivious(level), SignStump(stump)):
+                self._as_defined(case, grow_once(losses.Poisson(), growth))
 
     def test_the_candidates_of_the_root_and_of_every_node_are_kept_to(self) -> None:
         bits = np.zeros((3, 8), np.uint32)

@@ -13,7 +13,7 @@ from gpuboost.backends.devices import usable_threads
 from gpuboost.composition.learners import MOST_PAIRS_PER_FEATURE, is_stump, not_enumerable
 from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
-from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
+from gpuboost.growth import CategoricalSplits, DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Dynamics, Langevin, NoNoise
 from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection
 from gpuboost.learners.partition import partition
@@ -96,8 +96,16 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple
         reg_lambda=_reg_lambda(params["reg_lambda"], loss, params.get("langevin")),
         min_split_gain=real("min_split_gain", params["min_split_gain"]),
         random_strength=real("random_strength", params.get("random_strength", 0.0)),
+        categories=categorical_splits(params.get("categorical_splits")).limits(n_rows),
         directions=directions,
     )
+
+
+def categorical_splits(value: Any) -> CategoricalSplits:
+    """Regularisation of categorical splits; None is the default one."""
+    if value is None or isinstance(value, CategoricalSplits):
+        return value or CategoricalSplits()
+    raise RecipeError(f"categorical_splits: must be None or a gb.CategoricalSplits; got {shown(value)}.")
 
 
 def sampling(value: Any) -> Sampling:

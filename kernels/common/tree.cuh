@@ -65,9 +65,15 @@ struct Tile {
     i32 begin, count;       // stretch of the list
 };
 
+// The further limits of splits of categorical features: types.CategoryLimits.
+struct CategoryLimits {
+    f64 smoothing, reg_lambda, min_category_rows, min_group_rows;
+};
+
 // The limits of a tree: types.Limits.
 struct Rule {
     f64 reg_lambda, min_child_weight, min_split_gain;
+    CategoryLimits categories;
     i32 max_leaves, max_depth, min_samples_leaf, symmetric;
     i32 one_value;          // of a stump: types.Limits.signed
     i32 in_turn;            // leaf-wise growth: one split at a time, as nodes draw their features by their number

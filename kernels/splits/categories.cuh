@@ -44,8 +44,9 @@ static __device__ i32 sort_ends(const Cells &cells, const Terms &terms, Ends &en
 #pragma unroll
     for (i32 k = 0; k < PER_LANE; ++k) {
         const i32 bin = lane * PER_LANE + k;
-        large[k] = bin < terms.missing && seen(cell(cells, k)) && (f64)cells.h[k] * terms.rows_per_h >= CATEGORY_ROWS;
-        ratio[k] = (f64)cells.g[k] * terms.unit_g / ((f64)cells.h[k] * terms.unit_h + CATEGORY_SMOOTHING);
+        large[k] = bin < terms.missing && seen(cell(cells, k)) &&
+                   (f64)cells.h[k] * terms.rows_per_h >= terms.categories->min_category_rows;
+        ratio[k] = (f64)cells.g[k] * terms.unit_g / ((f64)cells.h[k] * terms.unit_h + terms.categories->smoothing);
         ends.ratio[bin] = large[k] ? ratio[k] : __longlong_as_double(-1);
         count += __popc(__ballot_sync(FULL_WARP, large[k]));
     }
@@ -89,13 +90,14 @@ static __device__ bool is_judged(const Ends &ends, i32 end, i32 size, Sums left,
 {
     const i32 lane = threadIdx.x & 31;
     const Sums right = terms.total - left;
+    const f64 least = terms.categories->min_group_rows;
     const bool fits = lane < size && allowed(left, right, terms);
-    const u32 may = __ballot_sync(FULL_WARP, fits && (f64)right.h * terms.rows_per_h >= GROUP_ROWS);
+    const u32 may = __ballot_sync(FULL_WARP, fits && (f64)right.h * terms.rows_per_h >= least);
     f64 group = 0.0; // steps follow one another: all lanes go through them together
     bool judged = false;
     for (i32 i = 0; i < size; ++i) {
         group += (f64)ends.h[end][i] * terms.rows_per_h;
-        if (!(may >> i & 1) || group < GROUP_ROWS)
+        if (!(may >> i & 1) || group < least)
             continue;
         group = 0.0;
         judged |= i == lane;
@@ -114,7 +116,7 @@ static __device__ Found search_sets(const Cells &cells, Terms terms, Ends &ends)
         used += __popc(__ballot_sync(FULL_WARP, lane * PER_LANE + k <= terms.missing && seen(cell(cells, k))));
     const bool single = used <= ONE_AGAINST_REST;
     if (!single)
-        terms.ridge += CATEGORY_LAMBDA;
+        terms.ridge += terms.categories->reg_lambda;
     const f64 parent = score(terms.total, terms);
     f64 gain = least_gain(parent, terms);
     i32 key = NO_KEY;

@@ -12,12 +12,9 @@ from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.histograms.cells import seen
 from gpuboost.kernels.splits.gain import NOISE, score
 
-CATEGORY_SMOOTHING = 10.0  # curvature added to a category's own before its ratio is formed
-CATEGORY_LAMBDA = 10.0  # added to reg_lambda in the gain of a categorical split
 ONE_AGAINST_REST = 4  # up to this many categories in a node, single ones are split off
 MOST_CATEGORIES = 32  # on the smaller side of a categorical split
-CATEGORY_ROWS = 10.0  # a category of fewer rows follows the rest
-GROUP_ROWS = 100.0  # added to the smaller side between two cuts that are judged, and left on the other side
+SMOOTHING, SET_LAMBDA, CATEGORY_ROWS, GROUP_ROWS = 6, 7, 8, 9  # indices of ``rule``: see ``types.CategoryLimits``
 
 
 @kernel
@@ -45,18 +42,18 @@ def _sort_by_key(order, keys):
 
 
 @kernel
-def rank_categories(g, h, n, n_bins, unit_g, unit_h, rows_per_h, order):
+def rank_categories(g, h, n, n_bins, units, rule, order):
     """order[:m]: the bins that are tried one against the rest, if there is but a handful; else by g / (h + smoothing).
 
     Returns m, and whether they are a handful. order (n_bins + 1,) int64.
     """
-    keys, m = np.empty(n_bins + 1, np.float64), 0
+    keys, m, rows_per_h = np.empty(n_bins + 1, np.float64), 0, rule[4]
     for b in range(n_bins + 1):
         m += seen(g, h, n, b)
     single, m = m <= ONE_AGAINST_REST, 0
     for b in range(n_bins + 1):
-        if seen(g, h, n, b) and (single or (b < n_bins and h[b] * rows_per_h >= CATEGORY_ROWS)):
-            order[m], keys[m] = b, g[b] * unit_g / (h[b] * unit_h + CATEGORY_SMOOTHING)
+        if seen(g, h, n, b) and (single or (b < n_bins and h[b] * rows_per_h >= rule[CATEGORY_ROWS])):
+            order[m], keys[m] = b, g[b] * units[0] / (h[b] * units[1] + rule[SMOOTHING])
             m += 1
     if not single:
         _sort_by_key(order[:m], keys[:m])
@@ -104,7 +101,7 @@ def next_candidate(cell, before, g, h, n, n_bins, totals, units, rule, single):
     if n.shape[0] > 0:
         judged = judged and ln >= least_n and total_n - ln >= least_n
     if not single:
-        judged = judged and group >= GROUP_ROWS and rh * rows_per_h >= GROUP_ROWS
+        judged = judged and group >= rule[GROUP_ROWS] and rh * rows_per_h >= rule[GROUP_ROWS]
     return (lg, lh, ln, 0.0 if judged else group), judged
 
 
@@ -128,8 +125,8 @@ def best_set(g, h, n, n_bins, totals, units, rule, out, left_set):
     unit_g, unit_h = units[0], units[1]
     total_g, total_h, _ = totals
     used = np.empty(n_bins + 1, np.int64)
-    m, single = rank_categories(g, h, n, n_bins, unit_g, unit_h, rule[4], used)
-    ridge = rule[0] if single else rule[0] + CATEGORY_LAMBDA
+    m, single = rank_categories(g, h, n, n_bins, units, rule, used)
+    ridge = rule[0] if single else rule[0] + rule[SET_LAMBDA]
     parent = score(total_g * unit_g, total_h * unit_h, ridge)
     floor = max(rule[2], NOISE * parent)
     order = used[:m]

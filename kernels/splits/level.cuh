@@ -78,7 +78,7 @@ static __device__ __forceinline__ Terms terms_of_level(const Level &level, const
     Terms terms = terms_of(none, state, rule, missing);
     terms.total = level.total;
     if (level.many)
-        terms.ridge += CATEGORY_LAMBDA;
+        terms.ridge += terms.categories->reg_lambda;
     return terms;
 }
 

@@ -22,8 +22,8 @@ from gpuboost.kernels.common.nodes import (
 )
 from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running, seen
 from gpuboost.kernels.splits.categories import (
-    CATEGORY_LAMBDA,
     MOST_CATEGORIES,
+    SET_LAMBDA,
     next_candidate,
     rank_categories,
     settle_set,
@@ -125,8 +125,8 @@ def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set)
     unit_g, unit_h = units[0], units[1]
     total_g, total_h, _ = totals
     used = np.empty(n_bins + 1, np.int64)
-    m, single = rank_categories(g, h, n, n_bins, unit_g, unit_h, rule[4], used)
-    ridge = rule[0] if single else rule[0] + CATEGORY_LAMBDA
+    m, single = rank_categories(g, h, n, n_bins, units, rule, used)
+    ridge = rule[0] if single else rule[0] + rule[SET_LAMBDA]
     parent = score_within(total_g * unit_g, total_h * unit_h, ridge, low, high)
     floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
     order = used[:m]

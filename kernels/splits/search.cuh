@@ -10,13 +10,9 @@
 #endif
 
 #define PER_LANE (CELLS / 32)
-#define NOISE 0x1p-40          // a gain below this share of the parent's score is rounding, not gain
-#define CATEGORY_SMOOTHING 10.0 // curvature added to a category's own before its ratio is formed
-#define CATEGORY_LAMBDA 10.0   // added to reg_lambda in the gain of a categorical split
-#define ONE_AGAINST_REST 4     // up to this many categories in a node, single ones are split off
-#define MOST_CATEGORIES 32     // on the smaller side of a categorical split
-#define CATEGORY_ROWS 10.0     // a category of fewer rows follows the rest
-#define GROUP_ROWS 100.0       // added to the smaller side between two cuts that are judged, and left on the other side
+#define NOISE 0x1p-40      // a gain below this share of the parent's score is rounding, not gain
+#define ONE_AGAINST_REST 4 // up to this many categories in a node, single ones are split off
+#define MOST_CATEGORIES 32 // on the smaller side of a categorical split
 
 struct Sums {
     i64 g, h;
@@ -40,6 +36,7 @@ struct Terms {
     f64 unit_g, unit_h, ridge, least_h, least_gain, rows_per_h;
     i32 least_n;
     i32 missing; // bin of missing values: the number of value bins
+    const CategoryLimits *categories;
 #if MONOTONE
     Bounds within; // the node's
     i32 direction; // the feature's

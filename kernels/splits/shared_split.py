@@ -26,9 +26,9 @@ from gpuboost.kernels.common.nodes import (
 )
 from gpuboost.kernels.histograms.cells import complete, read, read_running, seen
 from gpuboost.kernels.splits.categories import (
-    CATEGORY_LAMBDA,
     GROUP_ROWS,
     MOST_CATEGORIES,
+    SET_LAMBDA,
     include,
     put_in_set,
     rank_categories,
@@ -175,7 +175,7 @@ def _mark_candidates(g, h, n, total_g, total_h, total_n, order, single, units, r
                 continue
             if n.shape[0] > 0 and (ln < least_n or total_n - ln < least_n):
                 continue
-            if group < GROUP_ROWS or rh * rows_per_h < GROUP_ROWS:
+            if group < rule[GROUP_ROWS] or rh * rows_per_h < rule[GROUP_ROWS]:
                 continue
             group, valid[sweep, i] = 0.0, True
 
@@ -207,12 +207,12 @@ def _categorical(
         level, node, histograms, counts, narrow_rows, begin, 0, n_bins + 1, scratch, level_g, level_h, level_n
     )  # fmt: skip
     order = np.empty(n_bins + 1, np.int64)
-    m, single = rank_categories(level_g, level_h, level_n, n_bins, units[0], units[1], rule[4], order)
+    m, single = rank_categories(level_g, level_h, level_n, n_bins, units, rule, order)
     order = order[:m]
     size, sweeps = m if single else min(m, MOST_CATEGORIES), 1 if single else 2
     valid, gains = np.zeros((2, MOST_CATEGORIES), np.bool_), np.zeros((2, MOST_CATEGORIES))
     _mark_candidates(level_g, level_h, level_n, total_g, total_h, total_n, order, single, units, rule, valid)
-    ridge, parents = rule[0] if single else rule[0] + CATEGORY_LAMBDA, 0.0
+    ridge, parents = rule[0] if single else rule[0] + rule[SET_LAMBDA], 0.0
     for v in level:
         _read_node(v, node, histograms, counts, narrow_rows, begin, n_bins + 1, g, h, n)
         own_g, own_h, own_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
@@ -294,7 +294,7 @@ def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n
     begin: first cell of the feature. shared_set (8,) uint32, or (0,) if the feature is numeric.
     """
     is_categorical, counted = shared_set.shape[0] > 0, counts.shape[1] > 0
-    ridge = rule[0] + CATEGORY_LAMBDA if split[2] == 1 else rule[0]
+    ridge = rule[0] + rule[SET_LAMBDA] if split[2] == 1 else rule[0]
     g, h, n = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counted else 0, np.int64)
     for v in level:
         _read_node(v, node, histograms, counts, narrow_rows, begin, n_bins + 1, g, h, n)

@@ -147,7 +147,7 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
         const i32 kind = kinds[features[key]], missing = kind & 0xffff;
         Terms terms = terms_of(node, state, rule, missing);
         if (best.found.g)
-            terms.ridge += CATEGORY_LAMBDA;
+            terms.ridge += terms.categories->reg_lambda;
         Cells cells;
         load_node(cells, at, node, places[key], missing + 1);
         Sums own = {0, 0, 0};

@@ -91,9 +91,9 @@ def test_categories_of_a_frame_are_coded_by_value() -> None:
         {"size": pd.Categorical(["m", "s", "m"], categories=["s", "m", "l"]), "n": pd.Categorical([10, 30, 20])}
     )
     columns = Columns.learn(learned)
-    assert columns.categories == (("s", "m", "l"), (10, 20, 30))
+    assert columns.categories == (("l", "m", "s"), (10, 20, 30))
     assert columns.is_categorical.tolist() == [True, True]
-    expected = [[1.0, 0.0], [0.0, 2.0], [None, None]]
+    expected = [[1.0, 0.0], [2.0, 2.0], [None, None]]
     for values in (
         {"size": pd.Categorical(["m", "s", "xl"], categories=["xl", "m", "s"]), "n": pd.Categorical([10.0, 30, 99])},
         {"size": ["m", "s", None], "n": [10.0, 30.0, nan]},

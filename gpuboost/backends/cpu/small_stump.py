@@ -67,7 +67,7 @@ def grow_small_stump(
     root = cpu_search.NO_CUTS if candidates.root is None else candidates.root
     rows = gradients.g[output], gradients.h[output], m, weight, known.get(output, 0.0)
     rule, signed = (
-        (float(limits.reg_lambda), float(limits.min_child_weight), float(limits.min_split_gain)),
+        limits.of_stump,
         limits.signed,
     )
     given = *rows, candidates.features, data.cuts.n_bins, columns, *sparse, room, rule, signed

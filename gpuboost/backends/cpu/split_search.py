@@ -50,7 +50,7 @@ class Search:
         if limits.directions is not None:
             self._bounds = Bounds(limits.directions, cuts, layout.features, limits, units)
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
-        self.rule = np.array([*own, rows_per_h, float(limits.signed)], np.float64)
+        self.rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories], np.float64)
         quick = all_narrow and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
 

@@ -163,7 +163,7 @@ class StumpGrower:
         asked = (
             self._histogram, self._data.n_rows, (*self._totals, self._weight), self._starts, self._n_bins,
             self._kinds if self._some_sets else None, self._defaults, self._units,
-            (float(limits.reg_lambda), float(limits.min_child_weight), float(limits.min_split_gain)), limits.signed,
+            limits.of_stump, limits.signed,
             cpu_histograms.NARROW_ROWS,
         )  # fmt: skip
         root = cpu_search.NO_CUTS if candidates.root is None else candidates.root

@@ -179,6 +179,7 @@ def _rule(plan: ArenaPlan, by_node: bool) -> NDArray[np.void]:
     limits, rule = plan.limits, np.zeros(1, RULE)
     for name in ("reg_lambda", "min_child_weight", "min_split_gain"):
         rule[name] = getattr(limits, name)
+    rule["categories"] = limits.categories
     rule["max_leaves"], rule["symmetric"] = plan.most_leaves, limits.symmetric
     rule["one_value"], rule["in_turn"] = limits.signed, by_node
     rule["max_depth"] = min(limits.max_depth, 2**30)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.types import Array
+from gpuboost.types import Array, CategoryLimits
 
 STATE = np.dtype(
     [
@@ -55,6 +55,7 @@ TILE = np.dtype([("begin", np.int32), ("count", np.int32)])
 RULE = np.dtype(
     [
         ("reg_lambda", np.float64), ("min_child_weight", np.float64), ("min_split_gain", np.float64),
+        ("categories", np.float64, (len(CategoryLimits._fields),)),
         ("max_leaves", np.int32), ("max_depth", np.int32), ("min_samples_leaf", np.int32), ("symmetric", np.int32),
         ("one_value", np.int32), ("in_turn", np.int32),
     ]

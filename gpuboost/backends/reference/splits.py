@@ -12,12 +12,8 @@ from gpuboost.backends.numerics.random_strength import winner
 from gpuboost.types import Array, Limits, Noise
 
 NOISE = 2.0**-40  # a gain below this share of the parent's score is rounding, not gain
-CATEGORY_SMOOTHING = 10.0  # curvature added to a category's own before its ratio is formed
-CATEGORY_LAMBDA = 10.0  # added to reg_lambda in the gain of a categorical split
 ONE_AGAINST_REST = 4  # up to this many categories in a node, single ones are split off
 MOST_CATEGORIES = 32  # on the smaller side of a categorical split
-CATEGORY_ROWS = 10.0  # a category of fewer rows follows the rest
-GROUP_ROWS = 100.0  # added to the smaller side between two cuts that are judged, and left on the other side
 
 
 @dataclass(frozen=True)
@@ -171,7 +167,7 @@ def _gain(left: Array, total: Array, units: tuple[float, float], limits: Limits,
 
 def _ridge(sums: Array, categorical: bool, limits: Limits) -> float:
     many = categorical and sum(_seen(cell, limits) for cell in sums) > ONE_AGAINST_REST
-    return limits.reg_lambda + CATEGORY_LAMBDA if many else limits.reg_lambda
+    return limits.reg_lambda + limits.categories.reg_lambda if many else limits.reg_lambda
 
 
 def _best_of_feature(
@@ -233,8 +229,9 @@ def _sets(
             else:
                 yield _Candidate(sums[c], 0, False, frozenset([c]))
         return
-    large = [c for c in used if c != b and int(sums[c, 1]) * rows_per_h >= CATEGORY_ROWS]
-    ratio = {c: int(sums[c, 0]) * units[0] / (int(sums[c, 1]) * units[1] + CATEGORY_SMOOTHING) for c in large}
+    smoothing, _, least_rows, least_group = limits.categories
+    large = [c for c in used if c != b and int(sums[c, 1]) * rows_per_h >= least_rows]
+    ratio = {c: int(sums[c, 0]) * units[0] / (int(sums[c, 1]) * units[1] + smoothing) for c in large}
     order = sorted(large, key=lambda c: (ratio[c], c))
     for sequence in (order, order[::-1]):
         left, group = np.zeros(3, np.int64), 0.0
@@ -243,7 +240,7 @@ def _sets(
             right = total - left
             if not _allowed(left, units, limits) or not _allowed(right, units, limits):
                 continue
-            if group < GROUP_ROWS or int(right[1]) * rows_per_h < GROUP_ROWS:
+            if group < least_group or int(right[1]) * rows_per_h < least_group:
                 continue
             group, chosen = 0.0, frozenset(sequence[: i + 1])
             yield _Candidate(left, 0, b in chosen, chosen)
