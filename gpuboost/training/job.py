@@ -32,7 +32,7 @@ from gpuboost.training import parameters
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus, with_numbers
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, fingerprint
-from gpuboost.training.checks import warn_of_light_weights
+from gpuboost.training.checks import check_custom_loss, warn_of_light_weights
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.init_model import Start
@@ -80,6 +80,7 @@ def job(
     known = None if start is None else start.columns
     held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
     recipe = run.remaining(parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held))
+    check_custom_loss(recipe, target.y)
     monitoring = Monitoring.of(params, target.loss)
     found = features(params, rows.x, target.rows.weight, start, threads)
     recipe = with_numbers(recipe, found.columns.names)
