@@ -295,6 +295,11 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         -------
         (n, d + 1) float64, or (n, K, d + 1) for K classes
             The contributions of a row sum to its score; the last one is the expected score without any feature.
+
+        Raises
+        ------
+        InputError
+            If X does not fit the model, the model is not of trees, or a tree is far too deep (2**25 splits on its paths).
         """
         self._needs_trees("predict_contributions")
         x, machine = self._asked(X)
