@@ -142,4 +142,5 @@ def boost(
 
 
 def _collected(backend: Backend, model: GrowingEnsemble, rounds: int) -> Ensemble:
-    return backend.collect(model.ensemble(rounds))
+    """The ensemble after so many rounds, as callbacks see it; what they write to it would change the model."""
+    return model.sealed(backend.collect(model.ensemble(rounds)))

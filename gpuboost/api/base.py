@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost.api.html import summary
@@ -31,6 +32,7 @@ from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.tables import as_table
+from gpuboost.data.targets import refuse_complex
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
 from gpuboost.losses.protocol import Loss
@@ -221,6 +223,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
             return rows
         X, y, sample_weight = as_device_array(X, self.device), on_host(y), on_host(sample_weight)
         table = as_table(X)
+        refuse_complex(y)
         validate_data(self, X, y, skip_check_array=True)
         return labelled(table, y, sample_weight, table.shape[0], group)
 
@@ -298,6 +301,11 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         -------
         (n, d + 1) float64, or (n, K, d + 1) for K classes
             The contributions of a row sum to its score; the last one is the expected score without any feature.
+
+        Raises
+        ------
+        InputError
+            If X does not fit the model, the model is not of trees, or a tree is far too deep (2**25 splits on its paths).
         """
         self._needs_trees("predict_contributions")
         x, machine = self._asked(X)
@@ -399,5 +407,8 @@ def _saved_model(init_model: Any) -> files.Saved:
         return files.read(init_model)
     if not isinstance(init_model, GradientBoosting):
         raise RecipeError(f"init_model: must be a fitted estimator or the path of a model file; got {init_model!r}.")
-    check_is_fitted(init_model)
+    try:
+        check_is_fitted(init_model)
+    except NotFittedError:
+        raise RecipeError(f"init_model: must be fitted; got {init_model!r}, which is not.") from None
     return init_model._saved()

@@ -23,8 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns the exit status. A wrong command line ends in SystemExit, as argparse does it.
     """
     options = build_parser().parse_args(arguments)
-    run: Callable[..., int] = import_module(f"gpuboost.cli.{options.command}").run
     try:
+        run: Callable[..., int] = import_module(f"gpuboost.cli.{options.command}").run  # imports the library
         return run(options)
     except KeyboardInterrupt:
         print("\ngpuboost: interrupted", file=sys.stderr)

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from gpuboost.cli.console import new_console
 from gpuboost.errors import InputError
 
 
@@ -28,7 +29,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(runners: Mapping[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     drawn = Table("suite", "case", "what it measures")
@@ -37,20 +37,19 @@ def _list(runners: Mapping[str, Any]) -> None:
         for i, (name, case) in enumerate(named.items()):
             drawn.add_row("" if i else suite.name, name, case.title)
         drawn.add_section()
-    Console().print(drawn)
+    new_console().print(drawn)
 
 
 def _experiment(experiment: Any, options: argparse.Namespace) -> int:
     """Every chosen part makes its table; numbers are written after each, so that an interrupted run keeps some."""
-    from rich.console import Console
 
     from gpuboost.benchmarks.harness import experiments, machine
 
     if options.plot and experiment.draw is None:
         raise InputError(f"--plot: {experiment.name} has tables and no picture; leave it out.")
-    console = Console()
+    console = new_console()
     if not console.is_terminal:
-        console = Console(width=160)
+        console = new_console(width=160)
     peers, threads = _peers(options), options.threads or machine.cores()
     findings: dict[str, Any] = {}
     with console.status(experiment.title) as status:
@@ -70,7 +69,6 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
 
 
 def _run(suite: Any, options: argparse.Namespace) -> int:
-    from rich.console import Console
 
     from gpuboost.benchmarks.harness import report, results, runner
 
@@ -84,9 +82,9 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
         wait=options.wait,
         retries=1 if options.wait > 0 else 0,  # --wait 0: other processes may be running
     )
-    console = Console()
+    console = new_console()
     if not console.is_terminal:
-        console = Console(width=160)  # a log has room for every column
+        console = new_console(width=160)  # a log has room for every column
     rows: list[Any] = []
     with console.status(suite.title) as status:
         for row in runner.run(plan, status.update):

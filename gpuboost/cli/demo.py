@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.cli.console import new_console
 from gpuboost.cli.scores import Scores, baseline, scores
 
 ROUNDS, DEPTH, RATE, LEAF_ROWS, PENALTY = 100, 4, 0.1, 20, 1.0
@@ -42,9 +43,7 @@ class Outcome:
 
 def run(options: argparse.Namespace) -> int:
     """Train, evaluate, save and reload a model on data that needs no download."""
-    from rich.console import Console
-
-    console = Console()
+    console = new_console()
     outcomes = {}
     for data in _sets():
         if not options.quiet:

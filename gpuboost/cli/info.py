@@ -7,19 +7,20 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from gpuboost.cli.console import new_console
+
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "cupy-cuda12x", "cupy-cuda13x", "pandas", "pyarrow", "ray")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the devices of this machine, and why a device is not usable."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     import gpuboost
     from gpuboost.backends.devices import kernel_cache, usable_threads
 
-    console = Console()
+    console = new_console()
     about = {
         "gpuboost": gpuboost.__version__,
         "python": f"{platform.python_version()} on {platform.platform()}",

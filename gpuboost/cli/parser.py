@@ -43,7 +43,8 @@ def _add_parameters(group: Any) -> None:
     def add(flag: str, parse: Callable[[str], object], text: str, name: str | None = None) -> None:
         destination = name or flag.removeprefix("--").replace("-", "_")
         shown = destination.upper() if name is None else name.upper()
-        group.add_argument(flag, dest=destination, type=parse, default=argparse.SUPPRESS, metavar=shown, help=text)
+        flags = [flag] if name is None else [flag, "--" + destination.replace("_", "-")]
+        group.add_argument(*flags, dest=destination, type=parse, default=argparse.SUPPRESS, metavar=shown, help=text)
 
     add("--loss", str, f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9")
     add("--n-estimators", int, "rounds of boosting")

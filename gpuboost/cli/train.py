@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import Any
 
+from gpuboost.cli.console import new_console
 from gpuboost.cli.scores import baseline, scores, table
 from gpuboost.cli.tables import InputTable, check_place, read, split, task_of
 from gpuboost.errors import InputError
@@ -54,7 +55,6 @@ LANGEVIN = ("inverse_temperature", "temperature", "shrinkage", "prior_variance",
 
 def run(options: argparse.Namespace) -> int:
     """Train a model on a file of rows, evaluate it and save it."""
-    from rich.console import Console
 
     import gpuboost
 
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     if options.model:
         model.save_model(options.model)
     if not options.quiet:
-        _report(Console(), options, model, train, held_out, seconds)
+        _report(new_console(), options, model, train, held_out, seconds)
     return 0
 
 

@@ -17,7 +17,7 @@ from gpuboost.types import DeviceMatrix
 
 FROM_DTYPE = "from_dtype"
 _EXACT_IN_FLOAT32 = 2**24
-_MOST_FEATURES = 2**24  # that a file may claim
+MOST_FEATURES = 2**24  # a model file may not claim more
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Columns:
             If X cannot be learned from, or ``categorical_features`` does not fit it.
         """
         table = as_table(X)
+        if table.shape[1] > MOST_FEATURES:
+            raise InputError(f"X: must have at most {MOST_FEATURES:,} features; got {table.shape[1]:,}.")
         wanted = categorical_columns(table, categorical_features)
         if table.is_sparse and wanted.any():
             raise InputError(
@@ -146,8 +148,8 @@ class Columns:
         if not isinstance(value, dict) or set(value) != {"n_features", "names", "categories"}:
             raise InputError('columns: must be an object of "n_features", "names" and "categories".')
         d, names, listed = value["n_features"], value["names"], value["categories"]
-        if not isinstance(d, int) or isinstance(d, bool) or not 1 <= d <= _MOST_FEATURES:
-            raise InputError(f"columns: n_features must be an integer from 1 to {_MOST_FEATURES}; got {d!r}.")
+        if not isinstance(d, int) or isinstance(d, bool) or not 1 <= d <= MOST_FEATURES:
+            raise InputError(f"columns: n_features must be an integer from 1 to {MOST_FEATURES}; got {d!r}.")
         if names is not None and not _is_list_of_text(names, d):
             raise InputError(f"columns: names must be null or a list of {d} strings.")
         if not isinstance(listed, dict):

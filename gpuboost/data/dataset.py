@@ -18,8 +18,10 @@ from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import as_table
 from gpuboost.data.targets import as_numbers, check_target
 from gpuboost.data.weights import check_weight
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 from gpuboost.types import Bins, Cuts, DeviceMatrix, TrainingSet
+
+MOST_THREADS = 4096
 
 
 class Dataset:
@@ -229,4 +231,6 @@ def _threads(n_jobs: Any) -> int:
         return usable
     if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise InputError(f"n_jobs: must be None, a number of threads, or -1 for all; got {n_jobs!r}.")
+    if abs(int(n_jobs)) > MOST_THREADS:
+        raise InputError(f"n_jobs: must be at most {MOST_THREADS} threads; got {shown(n_jobs)}.")
     return int(n_jobs) if n_jobs > 0 else max(1, usable + 1 + int(n_jobs))

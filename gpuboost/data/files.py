@@ -15,12 +15,14 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.data.columns import MOST_FEATURES
 from gpuboost.errors import InputError
 
 Read: TypeAlias = tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None, NDArray[Any] | None]
 
 _COMPRESSED = (".gz", ".xz", ".bz2")
 _SEPARATOR = {".csv": ",", ".tsv": "\t"}
+_MOST_DIGITS = 1000  # of an index; Python reads up to 4,300
 _LIBSVM = (".libsvm", ".svm", ".txt")
 _KNOWN = ".csv, .tsv, .parquet, .libsvm, .svm or .txt (LIBSVM); text also as .gz, .xz or .bz2"
 
@@ -181,13 +183,16 @@ def _read_libsvm(path: Path, n_features: int | None) -> Read:
             x, y, queries = load_svmlight_file(io.BytesIO(stream.read()), query_id=True, zero_based=True)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise InputError(f"{path}: cannot be read; {error}.") from None
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
+        _refuse_far_index(path)
         raise InputError(
             f"{path}: cannot be read as LIBSVM, lines of 'label index:value index:value ...' with rising indices; "
             f"{_wrong_line(path)}{error}."
         ) from None
     if x.shape[0] == 0:
         raise InputError(f"{path}: the file is empty.")
+    if x.shape[1] > MOST_FEATURES:
+        _refuse_far_index(path)
     if 0 < len(queries) < len(y):
         raise InputError(f"{path}: {len(queries)} of {len(y)} lines have a qid; give it to all or to none.")
     if n_features is not None:
@@ -195,6 +200,17 @@ def _read_libsvm(path: Path, n_features: int | None) -> Read:
             raise InputError(f"{path}: the highest index must be below {n_features} features; got {x.shape[1] - 1}.")
         x.resize(x.shape[0], n_features)
     return x, y, None, queries if len(queries) else None
+
+
+def _refuse_far_index(path: Path) -> None:
+    """Raise InputError for the first line with an index that stands for too many features."""
+    with _opened(path) as stream:
+        for number, line in enumerate(stream, 1):
+            for field in line.split(b"#")[0].split()[1:]:
+                index, _, _ = field.partition(b":")
+                if index.isdigit() and (len(index) > _MOST_DIGITS or int(index) >= MOST_FEATURES):
+                    shown = index[:20].decode() + ("..." if len(index) > 20 else "")
+                    raise InputError(f"{path}: line {number}: indices must be below {MOST_FEATURES:,}; found {shown}.")
 
 
 def _wrong_line(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def check_group(group: Any, n_rows: int) -> NDArray[Any] | None:
 
 
 def _checked_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    _check_kind(ids)
     if ids.dtype.kind in "fO":
         missing = np.isnan(ids) if ids.dtype.kind == "f" else np.array([is_missing(query) for query in ids.tolist()])
         if missing.any():
@@ -52,6 +54,20 @@ def _checked_ids(ids: NDArray[Any]) -> NDArray[Any]:
             )
         seen[query] = start
     return ids
+
+
+def _check_kind(ids: NDArray[Any]) -> None:
+    """Raise InputError unless ids are finite numbers or text."""
+    rule = "group: a query id is text or a finite number"
+    if ids.dtype.kind not in "biufUSO":
+        raise InputError(f"{rule}; got {ids.dtype}.")
+    if ids.dtype.kind == "f" and np.isinf(ids).any():
+        row = int(np.argmax(np.isinf(ids)))
+        raise InputError(f"{rule}; row {row} holds {ids[row]!r}.")
+    if ids.dtype.kind == "O":
+        for row, query in enumerate(ids.tolist()):
+            if not (isinstance(query, (str, bytes, Real)) or is_missing(query)):
+                raise InputError(f"{rule}; row {row} holds a {type(query).__name__}.")
 
 
 def _from_sizes(sizes: NDArray[Any], n_rows: int) -> NDArray[Any]:

@@ -37,6 +37,13 @@ def check_target(y: Any, n_rows: int) -> NDArray[Any]:
     return values
 
 
+def refuse_complex(y: Any) -> None:
+    """Raise InputError for an array, or series, of complex numbers."""
+    dtype = getattr(y, "dtype", None)
+    if getattr(dtype, "kind", None) == "c":
+        raise InputError(f"y: must hold real numbers; got {dtype}. Complex data not supported.")
+
+
 def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
     """(n,) float64.
 
@@ -45,11 +52,10 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
     InputError
         If y holds something else than real numbers.
     """
-    if y.dtype.kind == "c":
-        raise InputError(f"y: must hold real numbers; got {y.dtype}. Complex data not supported.")
+    refuse_complex(y)
     if y.dtype.kind in "mM":
         raise InputError(f"y: dates and time spans are not numbers; got {y.dtype}. Give, for example, seconds or days.")
     try:
         return y.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"y: must hold numbers; {error}.") from None

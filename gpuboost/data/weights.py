@@ -23,8 +23,11 @@ def check_weight(weight: Any, n_rows: int, name: str = "sample_weight") -> NDArr
     if weight is None:
         return None
     try:
-        checked = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        values = np.asarray(weight)
+        if values.dtype.kind == "c":
+            raise TypeError(f"got {values.dtype}")
+        checked = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name}: must hold numbers; {error}.") from None
     if checked.shape != (n_rows,):
         raise InputError(f"{name}: needs one weight for each of {n_rows} rows; got shape {checked.shape}.")
@@ -34,6 +37,12 @@ def check_weight(weight: Any, n_rows: int, name: str = "sample_weight") -> NDArr
         raise InputError(f"{name}: must be finite and not negative; row {row} holds {checked[row]}.")
     if not checked.any():
         raise InputError(f"{name}: at least one weight must be above zero; all {n_rows} are zero.")
+    with np.errstate(over="ignore"):
+        total = float(checked.sum())
+    if not np.isfinite(total):
+        raise InputError(
+            f"{name}: the weights must have a finite sum; the largest is {checked.max()}. Scale them down."
+        )
     return checked
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
 from gpuboost.execution.rules import LEAF_VALUES, SAMPLE_AT
-from gpuboost.storage import write
+from gpuboost.storage import checked_path, write
 from gpuboost.types import Built
 
 FORMAT, VERSION = "gpuboost log", 1
@@ -29,6 +29,8 @@ HEAD: dict[str, Any] = {
     "simulated": bool,
 }
 """Fields of a whole run: the type, or the accepted words."""
+
+OUTCOMES = ("applied", "dropped", "failed")
 
 KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("ticket", "worker", "pulled"), (int,)),
@@ -163,7 +165,10 @@ class Log:
                 raise InputError(f"log: {name}: found {value!r}.")
         if not isinstance(found["lines"], list):
             raise InputError(f"log: lines: must be a list; found {found['lines']!r}.")
+        if found["workers"] < 1:
+            raise InputError(f"log: workers: must be 1 or more; found {found['workers']}.")
         lines = tuple(_line(number, values) for number, values in enumerate(found["lines"]))
+        _check_once(lines)
         return cls(lines, **{name: found[name] for name in HEAD})
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -178,7 +183,7 @@ class Log:
             InputError: if it is anything else.
         """
         try:
-            record = json.loads(Path(path).read_bytes())
+            record = json.loads(checked_path(path).read_bytes())
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise InputError(f"log: {os.fspath(path)!r} is not JSON; {error}.") from None
         return cls.from_json(record)
@@ -199,9 +204,40 @@ def _line(number: int, values: Any) -> Built:
         if not isinstance(value, KINDS[name]) or isinstance(value, bool):
             raise InputError(f"log: line {number}: {name}: wrong kind of value; found {value!r}.")
     line = Built(*values)
+    _check_ranges(number, line)
     if line.applied is not None and not 0 <= line.pulled <= line.applied:
         raise InputError(f"log: line {number}: applied to version {line.applied}, before it was pulled, {line.pulled}.")
     return line
+
+
+def _check_once(lines: tuple[Built, ...]) -> None:
+    """Raise InputError if two trees have one ticket, or were applied to one version. A failed ticket is used again."""
+    tickets: set[int] = set()
+    versions: set[int | None] = {None}
+    for number, line in enumerate(lines):
+        if line.outcome != "failed" and line.ticket in tickets:
+            raise InputError(f"log: line {number}: ticket: {line.ticket} is that of an earlier line.")
+        if line.applied is not None and line.applied in versions:
+            raise InputError(f"log: line {number}: applied: an earlier line was applied to version {line.applied}.")
+        tickets |= {line.ticket} if line.outcome != "failed" else set()
+        versions.add(line.applied)
+
+
+def _check_ranges(number: int, line: Built) -> None:
+    """Raise InputError for a value that no run writes."""
+    rules = {
+        "ticket": (0 <= line.ticket < 2**63, "0 or more"),
+        "worker": (0 <= line.worker < 2**31, "0 or more"),
+        "pulled": (0 <= line.pulled < 2**31, "0 or more"),
+        "share": (0.0 <= line.share <= 1.0, "a share of the learning rate, 0 to 1"),
+        "outcome": (line.outcome in OUTCOMES, f"one of {', '.join(OUTCOMES)}"),
+        **{name: (math.isfinite(getattr(line, name)), "finite seconds") for name in ("began", "built", "ended")},
+    }
+    for name, (holds, rule) in rules.items():
+        if not holds:
+            raise InputError(f"log: line {number}: {name}: must be {rule}; found {getattr(line, name)!r}.")
+    if (line.applied is None) == (line.outcome == "applied"):
+        raise InputError(f"log: line {number}: outcome: {line.outcome!r} contradicts applied: {line.applied!r}.")
 
 
 def _median(values: list[float]) -> float:

@@ -22,7 +22,7 @@ class Ray:
     address : str or None
         "host:port" of the cluster's head, or "auto" for one that this machine belongs to. None: the one that this
         process is connected to, or that the environment variable RAY_ADDRESS names; if there is none, Ray is started on
-        this machine for the length of the fit.
+        this machine for the length of the fit, and listens on 127.0.0.1 only.
     cpus_per_worker : int
         Cores that Ray sets aside for each worker, and threads that it computes with.
     object_store_memory : int or None

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gpuboost.execution.ray_cluster import Ray
 
 DEFAULT_PORT = 6379
+LOOPBACK = "127.0.0.1"
 
 
 class Connection:
@@ -49,11 +51,13 @@ class Connection:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             memory = kind.object_store_memory
             started_with: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": memory}
+            started_with["_node_ip_address"] = LOOPBACK
         else:
             reach(address, kind.timeout)
             started_with = {}
         try:
-            ray.init(address=address, **started_with, **quiet)
+            with only_local() if address == "local" else nullcontext():
+                ray.init(address=address, **started_with, **quiet)
         except (ConnectionError, OSError, RuntimeError, ValueError, TimeoutError) as error:
             where = "on this machine" if address == "local" else f"at {address!r}"
             raise DeviceError(f"engine: Ray cannot be started or reached {where}: {error}") from error
@@ -106,6 +110,27 @@ class Connection:
     def close(self) -> None:
         if self.ours and self.ray.is_initialized():
             self.ray.shutdown()
+
+
+@contextmanager
+def only_local() -> Iterator[None]:
+    """Have a Ray that is started here listen on the loopback address only.
+
+    Ray replaces that address by one that other machines reach, unless it is told that there are no clusters, as on
+    macOS and Windows. A Ray without this setting starts as it would otherwise.
+    """
+    import ray
+
+    constants: Any = getattr(ray._private, "ray_constants", None)
+    before = getattr(constants, "ENABLE_RAY_CLUSTER", None)
+    if before is None:
+        yield
+        return
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def reach(address: str, timeout: float) -> None:

@@ -13,6 +13,7 @@ _BITS = 31  # per piece of a number: a sum of 2**32 pieces fits in int64
 _SAFE = 1e290  # below it Dekker's product cannot overflow
 _BLOCK = 8192  # numbers per pass, so that scratch arrays stay in the cache
 _EXACT = float(1 << 53)  # below it a sum of whole numbers is exact in any order
+_FAR = float(1 << 14)  # spreads between a target and 0, beyond which float32 rounds a start by a part of the spread
 
 
 def exact_sum(x: Any) -> float:
@@ -109,3 +110,18 @@ def rising_root(slope: Callable[[float], float], low: float, high: float) -> flo
 def constant(score: float) -> NDArray[np.float64]:
     """(1,) the start score of one output, rounded to float32 precision, which hides the last bits of a mean."""
     return np.array([float(np.float32(score)) + 0.0])  # + 0.0: no negative zero
+
+
+def location(score: float, y: Any) -> NDArray[np.float64]:
+    """(1,) the start score of a loss whose score is the prediction: between the smallest and the largest target.
+
+    y: (n,). Rounded to float32 precision, unless the target lies so far from 0, relative to its spread, that rounding
+    would matter. So a constant target is met exactly.
+    """
+    low, high = float(np.min(y)), float(np.max(y))
+    return near(min(max(score, low), high), high - low)
+
+
+def near(score: float, spread: float) -> NDArray[np.float64]:
+    """(1,) the start score of one output; rounded to float32 precision if the scores of rows spread enough."""
+    return np.array([score + 0.0]) if abs(score) > _FAR * spread else constant(score)

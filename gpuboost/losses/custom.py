@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
+from numbers import Real
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
 from gpuboost.errors import RecipeError
-from gpuboost.losses.averages import constant
+from gpuboost.losses.averages import constant, location
 from gpuboost.losses.base import BaseLoss, LossFacts
+from gpuboost.losses.derivative_check import check_facts, check_gradient, check_hessian
 from gpuboost.losses.protocol import Derivatives, Value
 from gpuboost.losses.target import finite
 from gpuboost.types import Array
@@ -37,6 +39,7 @@ def custom(
     start: Start | None = None,
     smoothness: float | None = None,
     convex: bool = False,
+    check_derivatives: bool = True,
 ) -> Custom:
     """A loss from its value and its first two derivatives with respect to the score f.
 
@@ -50,6 +53,8 @@ def custom(
             (on at most 10,000 rows); a function (y, weight) -> number computes it.
         smoothness: the largest second derivative, if known: permits the constant step.
         convex: True if the loss is convex in f.
+        check_derivatives: compare gradient, curvature, smoothness and convexity with finite differences at some rows
+            before a fit, which then raises RecipeError where they contradict each other.
 
     The backends compile the functions unchanged; a model file keeps only the name. Models are not guaranteed to be
     byte-identical on every machine, as the functions may call ``math.exp`` and others that differ between machines.
@@ -64,9 +69,12 @@ def custom(
     if not (start is None or start == "minimise" or callable(start) or _is_number(start)):
         raise RecipeError(f"start: must be a number, 'minimise' or a function of (y, weight); got {start!r}.")
     _check_facts(name, smoothness, convex)
+    if not isinstance(check_derivatives, bool):
+        raise RecipeError(f"check_derivatives: must be True or False; got {check_derivatives!r}.")
     called = name or getattr(value, "__name__", "custom").strip("<>")
     functions = (value, gradient, hessian or flat)
-    return Custom(called, functions, inverse_link, 0.0 if start is None else start, smoothness, convex)
+    first = 0.0 if start is None else start
+    return Custom(called, functions, inverse_link, first, smoothness, convex, check_derivatives)
 
 
 def flat(y: float, f: float) -> float:
@@ -84,8 +92,15 @@ class Custom(BaseLoss):
     first_score: Start = 0.0
     smoothness: float | None = None
     convex: bool = False
+    check_derivatives: bool = field(default=True, compare=False)
 
     facts: ClassVar[LossFacts] = LossFacts(task="any", link="other")
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Restore a pickle, which may be of a version without the last fields."""
+        missing = [entry.default for entry in fields(self)[len(state) :]]
+        for entry, value in zip(fields(self), [*state, *missing], strict=True):
+            object.__setattr__(self, entry.name, value)
 
     def __repr__(self) -> str:
         return f"custom({self.name!r})"
@@ -110,11 +125,44 @@ class Custom(BaseLoss):
         if self.first_score == "minimise":
             return constant(self._least_constant(np.asarray(y), np.asarray(weight)))
         if callable(self.first_score):
-            return constant(float(self.first_score(y, weight)))
+            score = _computed_start(self.first_score(y, weight))
+            return location(score, y) if _is_among(score, y) else constant(score)
         return constant(float(self.first_score))
 
     def inverse_link(self, scores: Array) -> Array:
-        return scores[0] if self.link is None else self.link(scores[0])
+        """(1, n) scores to (n,) predictions. Raises RecipeError if the user's function returns another shape."""
+        if self.link is None:
+            return scores[0]
+        predictions = self.link(scores[0])
+        if np.shape(predictions) != np.shape(scores[0]):
+            raise RecipeError(
+                f"inverse_link: must return one prediction for each of {len(scores[0])} scores; it returns "
+                f"{_described(predictions)}."
+            )
+        return predictions
+
+    def check_functions(self, y: Array, *, uses_hessian: bool) -> None:
+        """Check the functions at some rows, before a fit.
+
+        Args:
+            y: (n,) targets.
+            uses_hessian: True if leaf values depend on the hessian.
+
+        Raises:
+            RecipeError: if the inverse link returns something else than a number for each score; or, with
+                ``check_derivatives``, if the functions contradict each other or the facts.
+        """
+        start = float(self.first_score) if _is_number(self.first_score) else 0.0
+        kind = np.asarray(self.inverse_link(np.array([[start] * 3]))).dtype.kind
+        if kind not in "biuf":
+            raise RecipeError(f"inverse_link: must return numbers; it returns an array of kind {kind!r}.")
+        if not self.check_derivatives:
+            return
+        value, gradient, hessian = self.functions
+        check_gradient(value, gradient, y, start)
+        if uses_hessian and self.has_curvature:
+            check_hessian(gradient, hessian, y, start)
+        check_facts(gradient, self.smoothness, self.convex, y, start)
 
     def _least_constant(self, y: Array, weight: Array) -> float:
         by = max(1, math.ceil(len(y) / _SEARCH_ROWS))
@@ -196,8 +244,32 @@ def _check_facts(name: Any, smoothness: Any, convex: Any) -> None:
         raise RecipeError(f"convex: must be True or False; got {convex!r}.")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _is_number(value: Any) -> TypeGuard[float]:
+    """True for a finite real number that float64 can hold."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return False
+
+
+def _computed_start(result: Any) -> float:
+    try:
+        score = math.nan if isinstance(result, str) else float(result)
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if not math.isfinite(score):
+        raise RecipeError(f"start: must return a finite number; it returns {result!r}.")
+    return score
+
+
+def _is_among(score: float, y: Array) -> bool:
+    return bool(np.min(y) <= score <= np.max(y))
+
+
+def _described(result: Any) -> str:
+    return f"an array of shape {result.shape}" if hasattr(result, "shape") else repr(result)
 
 
 def _least(total: Callable[[float], float], name: str) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.elementary import bounded, exp, exp_array, log
-from gpuboost.losses.averages import constant, weighted_mean
+from gpuboost.losses.averages import constant, location, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import finite
 from gpuboost.types import Array
@@ -52,7 +52,7 @@ class GaussianNLL(BaseLoss):
         y = np.asarray(y, dtype=np.float64)
         mean = weighted_mean(y, weight)
         variance = weighted_mean(np.square(y - mean), weight)
-        return np.concatenate([constant(mean), constant(0.5 * log(max(variance, _LEAST_VARIANCE)))])
+        return np.concatenate([location(mean, y), constant(0.5 * log(max(variance, _LEAST_VARIANCE)))])
 
     def noise(self, members: Array, predictions: Array, temperature: float) -> NDArray[np.float64]:
         return np.asarray(np.stack([self.variance(scores) for scores in members]).mean(axis=0))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpuboost.elementary import bounded, exp, exp_array, log
 from gpuboost.errors import InputError, RecipeError
-from gpuboost.losses.averages import constant, weighted_mean
+from gpuboost.losses.averages import near, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import LARGEST_POSITIVE, finite, number, require
 from gpuboost.types import Array
@@ -146,7 +146,8 @@ def _not_negative(y: Array, loss: str) -> None:
 
 
 def _log_mean(y: Array, weight: Array) -> Array:
-    return constant(bounded(log(weighted_mean(y, weight))))
+    mean = weighted_mean(y, weight)
+    return near(bounded(log(mean)), float(np.max(y) - np.min(y)) / mean)
 
 
 def _means(scores: Array) -> Array:

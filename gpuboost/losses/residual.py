@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError
-from gpuboost.losses.averages import constant, lower_quantile, weighted_mean
+from gpuboost.losses.averages import location, lower_quantile, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import finite, number
 from gpuboost.types import Array
@@ -44,7 +44,7 @@ class SquaredError(BaseLoss):
         finite(y, "SquaredError")
 
     def start(self, y: Array, weight: Array) -> Array:
-        return constant(weighted_mean(y, weight))
+        return location(weighted_mean(y, weight), y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Huber(BaseLoss):
         finite(y, "Huber")
 
     def start(self, y: Array, weight: Array) -> Array:
-        return constant(lower_quantile(y, weight, 0.5))
+        return location(lower_quantile(y, weight, 0.5), y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class AbsoluteError(BaseLoss):
         finite(y, "AbsoluteError")
 
     def start(self, y: Array, weight: Array) -> Array:
-        return constant(lower_quantile(y, weight, 0.5))
+        return location(lower_quantile(y, weight, 0.5), y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,4 +171,4 @@ class Quantile(BaseLoss):
         finite(y, "Quantile")
 
     def start(self, y: Array, weight: Array) -> Array:
-        return constant(lower_quantile(y, weight, self.alpha))
+        return location(lower_quantile(y, weight, self.alpha), y)

@@ -14,8 +14,9 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.queries import query_start
 from gpuboost.data.tables import as_table
-from gpuboost.errors import InputError, RecipeError
+from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import labelled
@@ -129,13 +130,9 @@ def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = 
 def _splits(folds: Any, rows: Dataset, classify: bool, random_state: int) -> list[tuple[Any, Any]]:
     """(training rows, held-out rows) of each fold, increasing."""
     if isinstance(folds, Integral) and not isinstance(folds, bool):
-        if rows.group is not None:
-            folds = GroupKFold(integer("folds", folds, 2))
-        else:
-            spread = StratifiedKFold if classify else KFold
-            folds = spread(integer("folds", folds, 2), shuffle=True, random_state=random_state)
-    pairs = folds.split(np.zeros(len(rows)), rows.y, rows.group) if hasattr(folds, "split") else folds
-    if not isinstance(pairs, Iterable):
+        folds = _splitter(folds, rows, classify, random_state)
+    pairs = folds.split(np.zeros(len(rows)), rows.y, rows.group) if _is_splitter(folds) else folds
+    if not isinstance(pairs, Iterable) or isinstance(pairs, (str, bytes)):
         raise RecipeError(f"folds: must be an int, a splitter, or an iterable of pairs of row numbers; got {folds!r}.")
     splits = [(np.sort(np.asarray(learn)), np.sort(np.asarray(judge))) for learn, judge in pairs]
     if not splits:
@@ -148,6 +145,23 @@ def _splits(folds: Any, rows: Dataset, classify: bool, random_state: int) -> lis
                     f"fold {fold} are not."
                 )
     return splits
+
+
+def _splitter(folds: Any, rows: Dataset, classify: bool, random_state: int) -> Any:
+    """The splitter of scikit-learn for a number of folds."""
+    n_folds = integer("folds", folds, 2)
+    most = len(rows) if rows.group is None else len(query_start(rows.group)) - 1
+    if n_folds > most:
+        kind = "rows" if rows.group is None else "queries"
+        raise RecipeError(f"folds: each needs one of the {most} {kind}; got {shown(folds)}.")
+    if rows.group is not None:
+        return GroupKFold(n_folds)
+    spread = StratifiedKFold if classify else KFold
+    return spread(n_folds, shuffle=True, random_state=random_state)
+
+
+def _is_splitter(folds: Any) -> bool:
+    return hasattr(folds, "split") and not isinstance(folds, (str, bytes, type))
 
 
 def _curves(fitted: list[GradientBoosting]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:

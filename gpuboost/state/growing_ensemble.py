@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from gpuboost.types import Component, Ensemble
+import numpy as np
+
+from gpuboost.types import Component, Ensemble, Nodes, Tree
 
 
 class GrowingEnsemble:
@@ -16,6 +18,7 @@ class GrowingEnsemble:
         self._start, self._scales = ensemble, list(ensemble.scales)
         self._trees, self._components = list(ensemble.trees), list(ensemble.components)
         self._factors = list(ensemble.factors)
+        self._n_sealed = 0
         self._current: Ensemble | None = ensemble  # the ensemble as it is now, after the first request
 
     def shrink(self, by: float) -> None:
@@ -50,6 +53,24 @@ class GrowingEnsemble:
             )
         return self._current if rounds is None or rounds == self.n_rounds else self._current.first(rounds)
 
+    def sealed(self, ensemble: Ensemble) -> Ensemble:
+        """The ensemble, collected to the host; arrays of its trees and components can no longer be written to."""
+        for weak_learners in (ensemble.trees, ensemble.components):
+            for weak_learner in weak_learners[self._n_sealed :]:
+                _seal(weak_learner)
+        self._n_sealed = max(len(ensemble.trees), len(ensemble.components))
+        return ensemble
+
     def _remember_scales(self) -> None:
         if not self._scales:
             self._scales = [self.scale] * self.n_rounds
+
+
+def _seal(record: Any) -> None:
+    """Make the arrays of a tree or component read-only. Its space and centres, which others share, are left alone."""
+    for field in fields(record) if is_dataclass(record) else ():
+        value = getattr(record, field.name)
+        if isinstance(value, (Tree, Nodes)):
+            _seal(value)
+        elif isinstance(value, np.ndarray) and field.name != "centres":
+            value.setflags(write=False)

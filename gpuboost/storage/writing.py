@@ -14,7 +14,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from gpuboost.errors import InputError, shown
 
 try:
     import fcntl
@@ -45,9 +47,10 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Temporary files that killed processes left beside ``path`` are removed.
 
     Raises:
+        InputError: if ``path`` is no path.
         OSError: if the folder does not exist, or cannot be written to, or is full; ``filename`` is ``path``.
     """
-    place = Path(os.path.realpath(path))
+    place = Path(os.path.realpath(checked_path(path)))
     if not place.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place.parent))
     try:
@@ -64,6 +67,20 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if error.errno is None:  # not of the operating system
             raise
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def checked_path(path: Any) -> Path:
+    """The path of a file.
+
+    Raises:
+        InputError: if it is neither text nor a path, is empty, or holds a null character.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"path: must be the path of a file; got {shown(path)}.")
+    text = os.fspath(path)
+    if not text or "\0" in str(text):
+        raise InputError(f"path: must name a file; got {text!r}.")
+    return Path(path)
 
 
 def same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> bool:

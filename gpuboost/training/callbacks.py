@@ -95,6 +95,8 @@ def _at_places(metric: Any, eval_at: Any) -> list[Any]:
     """For "ndcg" and the places 5 and 10: "ndcg@5", "ndcg@10"."""
     eval_at = eval_at.tolist() if isinstance(eval_at, np.ndarray) else eval_at
     places = () if eval_at is None else eval_at if isinstance(eval_at, (list, tuple)) else (eval_at,)
+    if eval_at is not None and not len(places):
+        raise RecipeError("eval_at: needs one place or more, or None for whole lists; got none.")
     for k in places:
         integer("eval_at", k, 1)
     name, colon, empty = metric.partition(":") if isinstance(metric, str) else ("", "", "")

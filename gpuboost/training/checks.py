@@ -1,4 +1,4 @@
-"""Warning for sample weights so small that ``min_child_weight`` forbids every split."""
+"""Checks of a recipe against its data, before a fit: custom losses, and weights too small for any split."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.losses.custom import Custom
 from gpuboost.recipe import Recipe
 
 
@@ -29,3 +30,9 @@ def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None) ->
         "split. Scale the weights to a mean of 1, or lower min_child_weight.",
         stacklevel=2,
     )
+
+
+def check_custom_loss(recipe: Recipe, y: NDArray[np.float64]) -> None:
+    """Raise RecipeError if the functions of a custom loss contradict each other; y: (n,) targets."""
+    if isinstance(recipe.loss, Custom):
+        recipe.loss.check_functions(y, uses_hessian=recipe.step.curvature(recipe.loss) is None)

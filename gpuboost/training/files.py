@@ -23,6 +23,7 @@ from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
+from gpuboost.storage import checked_path
 from gpuboost.types import Ensemble
 
 NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose")
@@ -92,6 +93,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
     InputError
         If it is not a model file, is damaged, or was written by a newer gpuboost; the message names the place.
     """
+    checked_path(path)
     try:
         return _read(path)
     except InputError as error:

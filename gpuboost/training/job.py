@@ -22,7 +22,7 @@ from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.weights import check_weight
-from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError
+from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError, shown
 from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
 from gpuboost.execution.protocol import ExecutionTraits
@@ -32,7 +32,7 @@ from gpuboost.training import parameters
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus, with_numbers
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, fingerprint
-from gpuboost.training.checks import warn_of_light_weights
+from gpuboost.training.checks import check_custom_loss, warn_of_light_weights
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.init_model import Start
@@ -46,6 +46,9 @@ from gpuboost.types import Cuts, DeviceMatrix, Ensemble, TrainingSet
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.sharded.backend import Sharded
+
+
+_LEAST_SHARE = 0.01  # rows; any larger share is rounded up to one
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ def job(
     known = None if start is None else start.columns
     held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
     recipe = run.remaining(parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held))
+    check_custom_loss(recipe, target.y)
     monitoring = Monitoring.of(params, target.loss)
     found = features(params, rows.x, target.rows.weight, start, threads)
     recipe = with_numbers(recipe, found.columns.names)
@@ -211,13 +215,16 @@ def split(
         raise InputError("validation_fraction: rows of Parquet files stay where they are; pass others as eval_set.")
     from sklearn.model_selection import train_test_split  # slow to import, and few need it
 
-    share = float(fraction) if isinstance(fraction, Real) and not isinstance(fraction, bool) else 0.0
+    is_number = isinstance(fraction, Real) and not isinstance(fraction, bool)
+    share = parameters.as_float(fraction) if is_number else 0.0
     if not 0.0 < share < 1.0:
-        raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {fraction!r}.")
+        raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {shown(fraction)}.")
     strata = None if target.classes is None else target.y
     group = target.rows.group
     sizes = np.ones(len(target.y), np.int64) if group is None else np.diff(query_start(group))
     units = np.arange(len(sizes))
+    if share * len(units) < _LEAST_SHARE:
+        raise RecipeError(f"validation_fraction: {fraction} of {len(units)} is no row; set a larger share aside.")
     try:
         learn, watch = train_test_split(units, test_size=share, random_state=seed % 2**32, stratify=strata)
     except ValueError as error:

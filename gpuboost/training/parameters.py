@@ -11,6 +11,7 @@ from typing import Any
 
 from gpuboost.backends.devices import usable_threads
 from gpuboost.composition.learners import MOST_PAIRS_PER_FEATURE, is_stump, not_enumerable
+from gpuboost.data.dataset import MOST_THREADS
 from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
 from gpuboost.growth import CategoricalSplits, DepthWise, Growth, LeafWise, Oblivious, SignStump
@@ -39,16 +40,19 @@ STEPS: dict[str, Callable[[], Step]] = {
     "line_search": LineSearchStep,
 }
 RIDGE, RIDGE_OF_LISTS = 3.0, 1.0  # reg_lambda, unless it is given
+_MOST = 2**63 - 1
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     """The value as an int from low to high; raises RecipeError otherwise."""
     rule = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+        raise RecipeError(f"{name}: must be {rule}; got {shown(value)}.")
     number = int(value)
-    if number < low or (high is not None and number > high):
-        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+    if high is None and number > _MOST:
+        rule = f"{rule}, and below 2**63"
+    if not low <= number <= (_MOST if high is None else high):
+        raise RecipeError(f"{name}: must be {rule}; got {shown(value)}.")
     return number
 
 
@@ -56,11 +60,19 @@ def real(name: str, value: Any, *, positive: bool = False) -> float:
     """The value as a finite float >= 0 (or > 0); raises RecipeError otherwise."""
     rule = "a finite number above 0" if positive else "a finite number, 0 or more"
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
-    number = float(value)
+        raise RecipeError(f"{name}: must be {rule}; got {shown(value)}.")
+    number = as_float(value)
     if not math.isfinite(number) or number < 0.0 or (positive and number == 0.0):
-        raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
+        raise RecipeError(f"{name}: must be {rule}; got {shown(value)}.")
     return number
+
+
+def as_float(value: Real) -> float:
+    """The number as float64; infinite if it is too large for that."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
@@ -113,7 +125,7 @@ def sampling(value: Any) -> Sampling:
     if value is None:
         return EveryRow()
     if isinstance(value, Real) and not isinstance(value, bool):
-        return UniformSampling(float(value))
+        return UniformSampling(as_float(value))
     if isinstance(value, (list, tuple)):
         raise RecipeError(
             f"sampling: a row is drawn by one sampler; got {len(value)}, {value!r}. Give one of them; "
@@ -131,7 +143,7 @@ def learners(value: Any) -> Selection:
     if isinstance(value, Integral) and not isinstance(value, bool):
         return RandomGroups(int(value))
     if isinstance(value, Real) and not isinstance(value, bool):
-        return RandomGroups(float(value))
+        return RandomGroups(as_float(value))
     rule = "None, a count or a share of the features, or a policy such as RandomGroups(10)"
     policy: Selection = _policy("learners", value, ("draw",), rule)
     return policy
@@ -241,6 +253,8 @@ def recipe(
 def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bins: Any) -> None:
     """Refuse rules that do not fit the columns or the limits, before the data are binned. Raises RecipeError."""
     groups = declared(SelectionTraits, selection).groups
+    if isinstance(selection, RandomGroups) and groups == "feature" and selection.t > n_columns:
+        warnings.warn(f"learners: {selection.t} are asked for, and there are {n_columns} features.", stacklevel=2)
     if isinstance(groups, tuple):
         partition(groups, n_columns)
     if not isinstance(selection, RandomLearners):
@@ -263,4 +277,6 @@ def threads(n_jobs: Any) -> int:
     asked = int(n_jobs) if isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) else 0
     if asked == 0:
         raise RecipeError(f"n_jobs: must be None, a number of threads, or -1 for all; got {n_jobs!r}.")
+    if abs(asked) > MOST_THREADS:
+        raise RecipeError(f"n_jobs: must be at most {MOST_THREADS} threads; got {shown(n_jobs)}.")
     return asked if asked > 0 else max(1, usable + 1 + asked)

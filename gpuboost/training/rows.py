@@ -118,13 +118,20 @@ def eval_sets(given: Any, *, by_query: bool = False) -> Iterator[tuple[str, Any,
         raise InputError(
             f"eval_set: must be {first}, a list of such, or a mapping from names to them; got {type(given).__name__}."
         )
+    _check_names(given)
     for name, eval_set in given.items():
         if isinstance(eval_set, Dataset):
-            yield str(name), eval_set, None, None, None
+            yield name, eval_set, None, None, None
         elif isinstance(eval_set, tuple) and len(eval_set) in (least, least + 1):
             x, y, *rest = eval_set
             group = rest.pop(0) if by_query else None
-            yield str(name), x, y, rest[0] if rest else None, group
+            yield name, x, y, rest[0] if rest else None, group
         else:
             seen = f"a tuple of {len(eval_set)}" if isinstance(eval_set, tuple) else type(eval_set).__name__
             raise InputError(f"eval_set: {name} must be {forms}; got {seen}.")
+
+
+def _check_names(eval_sets: Mapping[Any, Any]) -> None:
+    for name in eval_sets:
+        if not isinstance(name, str):
+            raise InputError(f"eval_set: names must be text; got {name!r}.")

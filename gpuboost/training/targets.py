@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from gpuboost.data.labels import whole_labels
 from gpuboost.data.queries import check_query_weight
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import as_numbers
-from gpuboost.errors import InputError, RecipeError
+from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.training.parameters import as_float
 from gpuboost.training.rows import LabelledRows
 
 Floats = NDArray[np.float64]
@@ -195,7 +197,15 @@ def _given_weights(class_weight: Mapping[Any, Any], classes: NDArray[Any]) -> Fl
     unknown = [label for label in class_weight if label not in known]
     if unknown:
         raise RecipeError(f"class_weight: {unknown[0]!r} is none of the classes {known}.")
-    factors = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
+    weights = [class_weight.get(label, 1.0) for label in known]
+    real = [isinstance(weight, Real) and not isinstance(weight, bool) for weight in weights]
+    factors = np.array([as_float(weight) for weight in weights]) if all(real) else np.array([np.nan])
     if not (np.isfinite(factors) & (factors >= 0.0)).all():
-        raise RecipeError(f"class_weight: weights must be finite, 0 or more; got {dict(class_weight)!r}.")
+        raise RecipeError(
+            f"class_weight: weights must be finite, 0 or more; got {{{', '.join(map(_pair, class_weight.items()))}}}."
+        )
     return factors
+
+
+def _pair(item: tuple[Any, Any]) -> str:
+    return f"{item[0]!r}: {shown(item[1])}"

@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from itertools import count
 from typing import Any
 
+import numpy as np
+
 from gpuboost.errors import RecipeError
 from gpuboost.types import Progress, Watch
 from gpuboost.watch.checkpoint import Checkpoint
@@ -33,8 +35,8 @@ class FunctionWatcher:
     def begin(self, plan: Plan) -> None:
         """Do nothing: a function has no state."""
 
-    def __call__(self, record: Round) -> bool:
-        return bool(self.function(record))
+    def __call__(self, record: Round) -> bool | None:
+        return self.function(record)
 
     def end(self) -> None:
         """Do nothing: a function holds no resource."""
@@ -100,10 +102,20 @@ class Watchers:
                 training_loss=lambda: training_loss(progress),
                 collect=progress.collect,
             )
-            stops = [bool(watcher(record)) for watcher in self.watchers]
+            stops = [_asks_to_stop(watcher, record) for watcher in self.watchers]
             return any(stops)
 
         return watch
+
+
+def _asks_to_stop(watcher: Watcher, record: Round) -> bool:
+    answer: object = watcher(record)
+    if not isinstance(answer, (bool, np.bool_, type(None))):
+        what = getattr(watcher, "function", watcher)
+        raise RecipeError(
+            f"callbacks: a callback returns True to stop, else False or None; {what!r} returned {answer!r}."
+        )
+    return bool(answer)
 
 
 def _gone() -> Any:

@@ -7,10 +7,10 @@ import signal
 import threading
 from collections.abc import Callable
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 from gpuboost.errors import RecipeError
+from gpuboost.storage import checked_path
 from gpuboost.watch.record import Plan, Round
 
 
@@ -27,7 +27,7 @@ class Checkpoint:
         interval: Any = every
         if isinstance(interval, bool) or not isinstance(interval, Integral) or interval < 1:
             raise RecipeError(f"every: a checkpoint is due every 1 or more rounds; got {interval!r}.")
-        self.path = Path(path)
+        self.path = checked_path(path)
         self.every = every
         self._last: Round | None = None
         self._saved = True

@@ -88,7 +88,7 @@ def _check(role: str, part: Callable[..., Any]) -> None:
             "numbers, and decorate what it calls with numba.njit."
         ) from error
     returned = compiled.overloads[two].signature.return_type
-    if not isinstance(returned, (types.Number, types.Boolean)):
+    if not isinstance(returned, (types.Integer, types.Float, types.Boolean)):
         raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {returned}.")
 
 

@@ -22,7 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.errors import InputError
 from gpuboost.types import Ensemble, Nodes
+
+MOST_STEPS = 2**25
+"""Splits on the paths to all leaves of one tree, together; each takes about 150 bytes for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +123,15 @@ class _Ways(NamedTuple):
         parent, share = _upwards(nodes)
         leaf = np.flatnonzero(nodes.feature < 0)
         way, current, steps = np.arange(len(leaf)), leaf, []
+        n_steps = 0
         while len(current):  # one step up from all leaves at once, until every one is at the root
             way, current = way[current > 0], current[current > 0]
+            n_steps += len(current)
+            if n_steps > MOST_STEPS:
+                raise InputError(
+                    f"predict_contributions: a tree of {len(leaf):,} leaves is too deep; the paths to all leaves of a "
+                    f"tree may have up to {MOST_STEPS:,} splits together."
+                )
             steps.append((way, parent[current], nodes.left[parent[current]] == current, share[current]))
             current = parent[current]
         way, node, is_left, shares = (np.concatenate(part) for part in zip(*steps, strict=True))

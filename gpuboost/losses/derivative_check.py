@@ -1,0 +1,130 @@
+"""Check of a custom loss against finite differences of its own functions, at a few rows and scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from gpuboost.errors import RecipeError
+from gpuboost.types import Array
+
+Formula: TypeAlias = Callable[[float, float], float]
+
+_ROWS = 12
+_OFFSETS = (-0.37, 0.11, 0.73)  # of scores from the start and from the target, in units and in standard deviations
+_STEP = 2.0**-13
+_TOLERANCE = 0.01  # relative difference that counts as equal, and largest relative error of a usable difference
+_SMALLEST, _LARGEST = 0.1, 100.0  # curvature relative to the second derivative
+_ADVICE = "Correct the function, or pass check_derivatives=False to custom() if the difference is meant."
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """A central difference and a bound on its error."""
+
+    value: float
+    error: float
+
+    def is_usable(self, other: float) -> bool:
+        """True if the error is small beside this slope or ``other``."""
+        size = max(abs(self.value), abs(other))
+        return math.isfinite(size) and self.error < _TOLERANCE * size
+
+    def differs(self, other: float) -> bool:
+        return abs(self.value - other) > _TOLERANCE * max(abs(self.value), abs(other)) + self.error
+
+
+def check_gradient(value: Formula, gradient: Formula, y: Array, start: float) -> None:
+    """Raise RecipeError if the gradient is not the derivative of the value.
+
+    Points where either cannot be computed, or where the value has a kink or a jump, are left out.
+
+    Args:
+        value, gradient: functions of (y, f).
+        y: (n,) targets.
+        start: a score that is typical of the loss.
+    """
+    for target, score, unit in _points(y, start):
+        stated, slope = _number(gradient, target, score), _slope(value, target, score, unit)
+        if slope.is_usable(stated) and slope.differs(stated):
+            raise RecipeError(
+                f"gradient: at y={target:g}, f={score:g} it is {stated:g}, and the value rises by {slope.value:g} per "
+                f"unit of f. {_ADVICE}"
+            )
+
+
+def check_hessian(gradient: Formula, hessian: Formula, y: Array, start: float) -> None:
+    """Raise RecipeError if the curvature has the wrong sign or size, measured by differences of the gradient.
+
+    It may be an upper bound of the second derivative; where that is negative, any curvature is accepted. Arguments are
+    those of ``check_gradient``.
+    """
+    ratios = []
+    for target, score, unit in _points(y, start):
+        stated, slope = _number(hessian, target, score), _slope(gradient, target, score, unit)
+        if not slope.is_usable(0.0) or slope.value <= 0.0 or not math.isfinite(stated):
+            continue
+        ratios.append(stated / slope.value)
+        if ratios[-1] < _SMALLEST:
+            wrong = "negative" if stated < 0.0 else f"less than {_SMALLEST:g} of that"
+            raise RecipeError(
+                f"hessian: at y={target:g}, f={score:g} the gradient rises by {slope.value:g} per unit of f, and the "
+                f"hessian {stated:g} is {wrong}. {_ADVICE}"
+            )
+    if ratios and min(ratios) > _LARGEST:
+        raise RecipeError(
+            f"hessian: it is {min(ratios):g} times the second derivative, or more, wherever that was measured; such a "
+            f"model would hardly learn. {_ADVICE}"
+        )
+
+
+def check_facts(gradient: Formula, smoothness: float | None, convex: bool, y: Array, start: float) -> None:
+    """Raise RecipeError if the second derivative exceeds ``smoothness``, or is negative in a loss called convex.
+
+    Arguments are those of ``check_gradient``.
+    """
+    for target, score, unit in _points(y, start):
+        slope = _slope(gradient, target, score, unit)
+        if not slope.is_usable(0.0):
+            continue
+        place = f"at y={target:g}, f={score:g} the second derivative is {slope.value:g}"
+        if smoothness is not None and slope.value > (1.0 + _TOLERANCE) * smoothness:
+            raise RecipeError(f"smoothness: {smoothness:g} is the largest second derivative; {place}. {_ADVICE}")
+        if convex and slope.value < 0.0:
+            raise RecipeError(f"convex: the loss is not; {place}. {_ADVICE}")
+
+
+def _points(y: Array, start: float) -> Iterator[tuple[float, float, float]]:
+    """(y, f, unit of f) at quantiles of the target and at scores near the start and near the target."""
+    targets = np.unique(np.quantile(np.asarray(y, dtype=np.float64), np.linspace(0.0, 1.0, _ROWS), method="nearest"))
+    spread = float(np.std(targets))
+    units = [1.0] if spread in (0.0, 1.0) or not math.isfinite(spread) else [1.0, spread]
+    for target in targets.tolist():
+        for unit in units:
+            for centre in (start, target):
+                yield from ((target, centre + unit * offset, unit) for offset in _OFFSETS)
+
+
+def _slope(function: Formula, y: float, f: float, unit: float) -> Slope:
+    """Derivative with respect to f. The error is that of rounding, and the difference to one of twice the step."""
+    slopes, rounding = [], 0.0
+    for step in (_STEP * unit, 2.0 * _STEP * unit):
+        low, high = f - step, f + step
+        below, above = _number(function, y, low), _number(function, y, high)
+        if not (high > low and math.isfinite(below) and math.isfinite(above)):
+            return Slope(math.nan, math.inf)
+        slopes.append((above - below) / (high - low))
+        rounding = max(rounding, 2.0**-50 * max(abs(below), abs(above)) / step)
+    return Slope(slopes[0], rounding + abs(slopes[0] - slopes[1]))
+
+
+def _number(function: Formula, y: float, f: float) -> float:
+    """The function's result; NaN if it has none there. The backends report what does not compile."""
+    try:
+        return float(function(y, f))
+    except Exception:  # of a user's function, which may be compiled for more than Python can do
+        return math.nan
