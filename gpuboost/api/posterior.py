@@ -64,9 +64,9 @@ class PosteriorMixin:
         asked = getattr(self, "posterior_samples", None) if samples is None else samples
         count = integer("samples", MEMBERS if asked is None else asked, 1)
         start = self._chain_start()
-        rounds = self.ensemble_.n_rounds - start
-        chosen = {start + number for number in member_rounds(rounds, count, burn_in)}
-        why = too_short(rounds, self._forgotten(start) / max(rounds, 1), burn_in)
+        drawn = member_rounds(self.ensemble_.n_rounds - start, count, burn_in)
+        chosen = {start + number for number in drawn}
+        why = self._chain_too_short(burn_in)
         if why:
             warnings.warn(why, OutsideTheoryWarning, stacklevel=3)
         staged = enumerate(self._staged_answers(X, np.array), start=1)
@@ -125,10 +125,13 @@ class PosteriorMixin:
         chain = self._fit_record().chain
         return 0 if chain is None else chain.start
 
-    def _forgotten(self, start: int) -> float:
-        """-log of the share of the model at round ``start`` that is left at the end."""
-        scales = (1.0, *self.ensemble_.scales)
-        return log(scales[start] / scales[-1]) if len(scales) > start else 0.0
+    def _chain_too_short(self, burn_in: float) -> str:
+        """Warning about a burn-in that leaves too much of the chain's start; empty if it is long enough."""
+        start, scales = self._chain_start(), (1.0, *self.ensemble_.scales)
+        rounds = self.ensemble_.n_rounds - start
+        if rounds < 1 or len(scales) <= start:  # no shrinkage
+            return ""
+        return too_short(rounds, log(scales[start] / scales[-1]) / rounds, burn_in)
 
     def _temperature(self) -> float:
         """T = beta / N of the fit.

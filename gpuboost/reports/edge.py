@@ -1,6 +1,6 @@
 """Share of the gradient explained by each round's trees (edge), and a certain fall of the loss (descent lemma).
 
-Falls are those of the steps d that were taken: a sigma-smooth loss falls by at least <r, d> - (sigma / 2) |d|^2, r being
+Falls are those of the steps d that were taken: a sigma-smooth loss falls by at least <r, d> - (sigma / 2) |d|^2, with r
 the negative gradient of all rows. Where the length of a step along v was searched, a share nu <= 1 of the best length
 lowers a convex loss by at least nu <r, v>^2 / (2 sigma |v|^2), which may be more.
 """

@@ -102,14 +102,10 @@ def _rate(recipe: Recipe, step: float, run: RunFacts) -> Guarantee:
     if mu > 0.0 and share > 0.0:
         text = f"E(L - L*) shrinks by 1 - {share * mu / sigma:.4g} Xi a round (RGBM, theorem 4.1)."
         return Guarantee("linear rate", text, (*used, f"{mu:g}-strongly convex"), (), sigma, mu, step)
-    if loss.convex and getattr(loss, "bounded_level_sets", False) and share > 0.0:
+    if share > 0.0:
         text = f"E(L - L*) <= {2.0 * sigma / share:.4g} Dist^2 / rounds (RGBM, theorem 4.2)."
         return Guarantee("sublinear rate", text, (*used, "convex, level sets bounded"), (), sigma, 0.0, step)
-    if share > 0.0:
-        why = f"{loss.name} is neither strongly convex nor of bounded level sets, so neither theorem applies."
-    else:
-        why = f"a step of {step:g} / sigma, twice the best one, need not lower the loss."
-    return _descent(recipe, step, (why,))
+    return _descent(recipe, step, (f"a step of {step:g} / sigma, twice the best one, need not lower the loss.",))
 
 
 def _step(recipe: Recipe, result: Verdict) -> float | None:
@@ -157,6 +153,9 @@ def _needs(recipe: Recipe, run: RunFacts) -> Iterator[tuple[bool, str]]:
     yield partial, "a line search has the rates of a full step per tree, with learning_rate=1."
     yield loss.n_outputs > 1, "the theorems are for one score a row."
     yield loss.smoothness is None, f"{loss.name} has no finite smoothness constant."
+    strong = loss.strong_convexity > 0.0 or (loss.convex and getattr(loss, "bounded_level_sets", False))
+    unbounded = f"{loss.name} is neither strongly convex nor of bounded level sets, so neither theorem applies."
+    yield loss.smoothness is not None and not strong, unbounded
 
 
 def _of_search(recipe: Recipe, run: RunFacts) -> Iterator[tuple[bool, str]]:
