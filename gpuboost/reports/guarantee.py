@@ -178,7 +178,7 @@ def _lightest_leaf(recipe: Recipe, run: RunFacts) -> float:
     curvature = recipe.step.curvature(recipe.loss) or recipe.loss.smoothness or 0.0
     least, largest = curvature * run.least_weight, curvature * run.largest_weight
     unit = 2.0 ** (frexp(largest)[1] - 15)  # integers have 15 bits or more
-    return least if (least / unit).is_integer() else least - unit
+    return least if (least / unit).is_integer() else max(0.0, least - unit)
 
 
 RATES = "linear rate", "sublinear rate"
