@@ -121,6 +121,7 @@ class Recipe:
             self.growth.limits,
             self.execution,
             trees=self.base_learner is None,
+            rate=self.learning_rate,
         )
 
     @property

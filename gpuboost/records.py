@@ -43,3 +43,12 @@ def declared(traits: type[C], policy: object) -> C:
     traits: a dataclass with a default for every field.
     """
     return traits(**{one.name: getattr(policy, one.name, one.default) for one in fields(traits)})  # type: ignore[arg-type]
+
+
+def set_fields(record: object, state: list[Any]) -> None:
+    """Set the fields of a frozen dataclass from a pickle; fields that an older version lacked have their defaults.
+
+    state: the values of the leading fields, in their order.
+    """
+    for i, field in enumerate(fields(record)):  # type: ignore[arg-type]  # raises TypeError if it is no dataclass
+        object.__setattr__(record, field.name, state[i] if i < len(state) else field.default)

@@ -37,23 +37,25 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
-from gpuboost.reports.guarantee import guarantee_of
 from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
 from gpuboost.training import files, parameters
 from gpuboost.training import job as preparation
 from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
+from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
-from gpuboost.training.monotone import monotone_constraints, monotone_constraints_for
+from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
 from gpuboost.training.sharding import on_its_machine
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.training.train import train
 from gpuboost.types import Array, DeviceMatrix, Ensemble
+from gpuboost.watch.early_stopping import stops_early
 
 import_module("gpuboost.backends.cpu.backend")  # see the docstring
 
 FITTED = (
+    "_record",
     "best_iteration_",
     "best_score_",
     "classes_",
@@ -72,6 +74,7 @@ FITTED = (
 class GradientBoosting(PosteriorMixin, BaseEstimator):
     """Abstract: ``GradientBoostingRegressor``, ``...Classifier`` and ``...Ranker`` are final."""
 
+    _record: FitRecord
     ensemble_: Ensemble
     columns_: Columns
     loss_: Loss
@@ -172,7 +175,13 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
             trained = train(ready)
         best_iteration, best_score = trained.best_iteration, trained.best_score
         fresh._restore(
-            replace(untrained, ensemble=trained.ensemble, best_iteration=best_iteration, best_score=best_score)
+            replace(
+                untrained,
+                ensemble=trained.ensemble,
+                best_iteration=best_iteration,
+                best_score=best_score,
+                record=trained.record,
+            )
         )
         fresh.fit_report_ = trained.report
         fresh.evals_result_ = trained.evals_result
@@ -200,7 +209,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         rows = fresh._rows(X, y, sample_weight, group)
         try:
             target = fresh._target(rows)
-            stops = self.early_stopping_rounds is not None
+            stops = self.early_stopping_rounds is not None or stops_early(self.callbacks)
             held = monotone_constraints_for(self.monotonic_cst, rows.x, self.categorical_features)
             recipe = parameters.recipe(self.get_params(deep=False), target.loss, len(target.y), rows.x.shape[1], held)
             return verdict(recipe, stops_early=stops)
@@ -229,20 +238,17 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
 
     @property
     def guarantee_(self) -> Guarantee:
-        """The strongest statement of theory whose assumptions this composition meets; see ``gpuboost.theory``.
+        """The strongest statement of theory whose assumptions the fit met; see ``gpuboost.theory``.
 
-        A loaded model does not know how it was executed: its statement assumes leaf values at the newest scores.
+        It is made by ``fit``, of the rounds that it names, and is saved with the model: parameters that are set later
+        do not change it. A continued model has a part for each fit. It is "not known" of files of older versions.
         """
         check_is_fitted(self)
-        rows = 2**31  # limits that depend on the number of rows only matter where there are fewer
-        held = monotone_constraints(self.monotonic_cst, self.columns_)
-        recipe = parameters.recipe(self.get_params(deep=False), self.loss_, rows, directions=held)
-        guarantee = guarantee_of(recipe, stops_early=self.early_stopping_rounds is not None)
-        if "fit_report_" in vars(self) or guarantee.kind == "none":
-            return guarantee
-        return replace(
-            guarantee, assumptions=(*guarantee.assumptions, "no worker found leaf values from old gradients")
-        )
+        return self._fit_record().guarantee
+
+    def _fit_record(self) -> FitRecord:
+        record: FitRecord = vars(self).get("_record", FitRecord())  # pickles of older versions lack it
+        return record
 
     # model files
 
@@ -268,6 +274,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
             classes=getattr(self, "classes_", None),
             best_iteration=self.best_iteration_,
             best_score=self.best_score_,
+            record=self._fit_record(),
         )
 
     def _restore(self, saved: files.Saved) -> None:
@@ -277,6 +284,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         self.loss_ = saved.loss
         self.best_iteration_ = saved.best_iteration
         self.best_score_ = saved.best_score
+        self._record = saved.record
         self.evals_result_ = {}
         self.n_iter_ = saved.ensemble.n_rounds
         self.n_features_in_ = saved.columns.n_features

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from math import log
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from gpuboost.errors import OutsideTheoryWarning, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.posterior import Uncertainty, interval, member_rounds, uncertainty
+from gpuboost.posterior.members import too_short
+from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.parameters import integer
 from gpuboost.types import Array, Ensemble
 
@@ -30,16 +33,20 @@ class PosteriorMixin:
     langevin: Langevin | None
     posterior_samples: int | None
     _staged_answers: Callable[[Any, Callable[[Array], Any]], Iterator[Any]]
+    _fit_record: Callable[[], FitRecord]
 
     def posterior_members(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> NDArray[np.float64]:
         """The scores of ``samples`` draws from the posterior: iterates of the chain, evenly spaced after ``burn_in``.
+
+        The chain is the one that the model ends with: of a continued model (``init_model``), rounds that are no part
+        of it are never drawn. A warning says so if the burn-in is shorter than 3 / (learning_rate x shrinkage) rounds.
 
         Parameters
         ----------
         samples : int or None
             None: ``posterior_samples``, and 10 if that is None too.
         burn_in : float
-            Share of the rounds that are thrown away: the way from the start to where the draws come from.
+            Share of the chain's rounds that are thrown away: the way from its start to where the draws come from.
 
         Returns
         -------
@@ -56,7 +63,12 @@ class PosteriorMixin:
         self._must_be_a_chain()
         asked = getattr(self, "posterior_samples", None) if samples is None else samples
         count = integer("samples", MEMBERS if asked is None else asked, 1)
-        chosen = set(member_rounds(self.ensemble_.n_rounds, count, burn_in))
+        start = self._chain_start()
+        drawn = member_rounds(self.ensemble_.n_rounds - start, count, burn_in)
+        chosen = {start + number for number in drawn}
+        why = self._chain_too_short(burn_in)
+        if why:
+            warnings.warn(why, OutsideTheoryWarning, stacklevel=3)
         staged = enumerate(self._staged_answers(X, np.array), start=1)
         return np.stack([scores for round_, scores in staged if round_ in chosen])
 
@@ -94,7 +106,8 @@ class PosteriorMixin:
         return np.stack(list(self._staged_answers(X, np.array)))
 
     def _must_be_a_chain(self) -> None:
-        if not isinstance(self.langevin, Langevin):
+        record = self._fit_record()
+        if record.chain is None and not (record.guarantee.kind == "not known" and isinstance(self.langevin, Langevin)):
             raise RecipeError(
                 "langevin: uncertainty is that of draws from a posterior, and this model was trained without noise. "
                 "Train it with langevin=gb.Langevin()."
@@ -107,8 +120,27 @@ class PosteriorMixin:
                 stacklevel=3,
             )
 
+    def _chain_start(self) -> int:
+        """Rounds of the model before its chain; 0 if the model's file or pickle is of an older version."""
+        chain = self._fit_record().chain
+        return 0 if chain is None else chain.start
+
+    def _chain_too_short(self, burn_in: float) -> str:
+        """Warning about a burn-in that leaves too much of the chain's start; empty if it is long enough."""
+        start, scales = self._chain_start(), (1.0, *self.ensemble_.scales)
+        rounds = self.ensemble_.n_rounds - start
+        if rounds < 1 or len(scales) <= start:  # no shrinkage
+            return ""
+        return too_short(rounds, log(scales[start] / scales[-1]) / rounds, burn_in)
+
     def _temperature(self) -> float:
-        """T = beta / N. A fitted model holds N as the root's curvature, since gradient steps set h to the weight."""
+        """T = beta / N of the fit.
+
+        Models of older versions hold N as the first root's curvature, since gradient steps set h to the weight.
+        """
+        chain = self._fit_record().chain
+        if chain is not None:
+            return chain.temperature
         assert isinstance(self.langevin, Langevin)
         if self.langevin.inverse_temperature is None or not self.ensemble_.trees:
             return self.langevin.beta(1.0)

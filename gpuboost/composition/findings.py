@@ -49,13 +49,18 @@ def langevin_findings(
     execution: Execution,
     *,
     trees: bool = True,
+    rate: float = 0.0,
 ) -> tuple[Finding, ...]:
-    """Findings for all parts of the recipe that the theorem does not cover; () if it covers all."""
+    """Findings for all parts of the recipe that the theorem does not cover; () if it covers all.
+
+    rate: the learning rate; 0 if it is not known.
+    """
     parts = (
         _of_step(step, loss),
         _of_sampling(sampling),
         _of_the_rest(limits, execution),
         _of_policy(langevin, loss),
+        _of_stability(loss, step, rate),
         _of_random_shapes(langevin, limits, trees=trees),
     )
     return tuple(finding for part in parts for finding in part)
@@ -133,6 +138,26 @@ def _of_policy(langevin: Langevin, loss: Loss) -> Iterator[Finding]:
         yield Finding("heuristic", why)
     if loss.smoothness is None:
         yield Finding("heuristic", f"{loss.name} has no finite smoothness constant, which the theorem assumes.")
+
+
+def _of_stability(loss: Loss, step: Step, rate: float) -> Iterator[Finding]:
+    """Steps of a leaf are rate / c times the mean gradient: stable while rate / c times sup l'' is below 2."""
+    if loss.smoothness is None or searches(step):
+        return
+    curvature = step.curvature(loss)
+    if curvature is None:  # Newton steps; of a constant h these are constant steps
+        curvature = loss.smoothness
+    length = rate * loss.smoothness / curvature
+    limit = 2.0 * curvature / loss.smoothness
+    seen = f"learning_rate: at {rate:g} a step times the largest second derivative of {loss.name} is {length:.4g}"
+    if length >= 2.0:
+        why = f"{seen}; from 2 on steps are not stable, and the chain has another law, or none. "
+        yield Finding(
+            "unproven", f"{why}Use a learning_rate below {limit:.4g}, better below {limit / 2:.4g}.", warns=True
+        )
+    elif length >= 1.0:
+        why = f"{seen}, so the variance of draws is too large, by a factor of about {1.0 / (1.0 - 0.5 * length):.3g}. "
+        yield Finding("heuristic", f"{why}Use a learning_rate below {limit / 2:.4g}.")
 
 
 def _of_random_shapes(langevin: Langevin, limits: Limits, *, trees: bool) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """Langevin boosting: the user's policy, and the noise and shrinkage that it gives one run."""
 
 from gpuboost.langevin.chain import Chain
-from gpuboost.langevin.policy import Dynamics, Langevin, NoNoise
+from gpuboost.langevin.origin import ChainOrigin
+from gpuboost.langevin.policy import Dynamics, Langevin, NoNoise, total_weight
 
-__all__ = ["Chain", "Dynamics", "Langevin", "NoNoise"]
+__all__ = ["Chain", "ChainOrigin", "Dynamics", "Langevin", "NoNoise", "total_weight"]

@@ -145,7 +145,7 @@ class Langevin:
 
     def chain(self, data: TrainingSet, rate: float, curvature: float | None, limits: Limits) -> Chain:
         """A constant curvature c in place of h makes steps of eps / c, hence noise by sqrt(h) and gamma eps / c."""
-        total = _total_weight(data)
+        total = total_weight(data)
         beta = self.beta(total)
         deviation, eps = sqrt(2.0 * total / (rate * beta)), rate / (curvature or 1.0)
         leaves = min(limits.max_leaves, 2 ** min(limits.max_depth, 30), data.n_rows)
@@ -158,11 +158,11 @@ class Langevin:
             random_from=self.random_from,
         )
 
-    def beta(self, total_weight: float) -> float:
+    def beta(self, weight: float) -> float:
         """The inverse temperature of the mean loss for data of that total weight."""
         if self.inverse_temperature is not None:
             return float(self.inverse_temperature)
-        return total_weight * (1.0 if self.temperature is None else float(self.temperature))
+        return weight * (1.0 if self.temperature is None else float(self.temperature))
 
 
 def _is_number(value: object, *, positive: bool) -> bool:
@@ -176,6 +176,6 @@ def _of_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _total_weight(data: TrainingSet) -> float:
+def total_weight(data: TrainingSet) -> float:
     """N, the same on every machine."""
     return data.total_weight if data.weight is None else exact_sum(data.weight)

@@ -34,6 +34,8 @@ class LossFacts:
     lipschitz: float | None = None  # sup |g|; None if unbounded
     has_curvature: bool = True
     leaf_quantile: float | None = None
+    curvature_change: float | None = None  # M: the third derivative is at most M times the second; None if not known
+    joint_curvature: float = 1.0  # times sum of h d^2: bounds the curvature along steps d of all outputs
     default_metric: str = "loss"  # metric if ``eval_metric`` is None; a name of ``gpuboost.metrics``
     link: Link = "identity"
     score_scale: float = 1.0  # the link function is applied to score_scale times the score
@@ -91,6 +93,10 @@ class BaseLoss:
     @property
     def leaf_quantile(self) -> float | None:
         return self.facts.leaf_quantile
+
+    @property
+    def curvature_change(self) -> float | None:
+        return self.facts.curvature_change
 
     @property
     def value(self) -> Value:

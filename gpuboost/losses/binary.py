@@ -32,7 +32,9 @@ class Logistic(BaseLoss):
     ridge: float = 0.0
 
     name: ClassVar[str] = "logistic"
-    facts: ClassVar[LossFacts] = LossFacts(task="binary", default_metric="logloss", link="logistic")
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="binary", curvature_change=1.0, default_metric="logloss", link="logistic"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ridge", number("Logistic", "ridge", self.ridge))
@@ -93,7 +95,9 @@ class Exponential(BaseLoss):
     """
 
     name: ClassVar[str] = "exponential"
-    facts: ClassVar[LossFacts] = LossFacts(task="binary", default_metric="logloss", link="logistic", score_scale=2.0)
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="binary", curvature_change=1.0, default_metric="logloss", link="logistic", score_scale=2.0
+    )
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:

@@ -25,7 +25,9 @@ class Poisson(BaseLoss):
     """e^f - y f: half the Poisson deviance, up to a term without f. Counts, y >= 0."""
 
     name: ClassVar[str] = "poisson"
-    facts: ClassVar[LossFacts] = LossFacts(task="regression", default_metric="poisson_deviance", link="log")
+    facts: ClassVar[LossFacts] = LossFacts(
+        task="regression", curvature_change=1.0, default_metric="poisson_deviance", link="log"
+    )
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:
@@ -59,6 +61,7 @@ class Gamma(BaseLoss):
     facts: ClassVar[LossFacts] = LossFacts(
         task="regression",
         bounded_level_sets=True,
+        curvature_change=1.0,
         default_metric="gamma_deviance",
         link="log",
         xgboost_objective="reg:gamma",
@@ -115,6 +118,10 @@ class Tweedie(BaseLoss):
     @property
     def parameter(self) -> float:
         return self.power
+
+    @property
+    def curvature_change(self) -> float | None:
+        return max(2.0 - self.power, self.power - 1.0)
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:

@@ -36,7 +36,13 @@ class Softmax(BaseLoss):
 
     name: ClassVar[str] = "softmax"
     facts: ClassVar[LossFacts] = LossFacts(
-        task="multiclass", smoothness=0.5, lipschitz=2.0**0.5, default_metric="mlogloss", link="softmax"
+        task="multiclass",
+        smoothness=0.5,
+        lipschitz=2.0**0.5,
+        curvature_change=1.0,
+        joint_curvature=2.0,
+        default_metric="mlogloss",
+        link="softmax",
     )
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from sklearn.base import clone, is_classifier
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
-from gpuboost.errors import InputError, RecipeError
+from gpuboost.errors import InputError, OutsideTheoryWarning, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.losses.distribution import GaussianNLL
 from gpuboost.losses.residual import SquaredError
@@ -65,7 +66,8 @@ def fit_posterior(
     ----------
     model : classifier, or regressor of the squared error or ``gb.losses.GaussianNLL``
         Not changed. What its ``langevin`` says of temperature and shrinkage is replaced, the rest of it is kept; None
-        stands for ``gb.Langevin()``. Chains must be long: about ``3 / (learning_rate * shrinkage)`` rounds or more.
+        stands for ``gb.Langevin()``. Chains must be long: burn-in is half of the rounds, so about ``6 / (learning_rate
+        * shrinkage)`` or more. A warning says how many, if those of the chosen policy are fewer.
     X, y, sample_weight
         As for ``fit``; X may be a ``gb.Dataset``.
     temperatures : positive numbers, optional
@@ -101,12 +103,18 @@ def fit_posterior(
                 losses[pair] = _loss(_at(model, policy, *pair).fit(rows), asked)
         return min(pairs, key=lambda pair: losses[pair])
 
-    middle = v_grid[len(v_grid) // 2]
-    t, _ = best([(t, middle) for t in t_grid])
-    t, v = best([(t, v) for v in v_grid])
-    if temperatures is None and kind != "nll":
-        t, v = best([(0.5 * t, v), (t, v), (2.0 * t, v)])
-    return PosteriorFit(_at(model, policy, t, v).fit(data), t, v, losses)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "n_estimators: the chain", OutsideTheoryWarning)  # said below, once
+        middle = v_grid[len(v_grid) // 2]
+        t, _ = best([(t, middle) for t in t_grid])
+        t, v = best([(t, v) for v in v_grid])
+        if temperatures is None and kind != "nll":
+            t, v = best([(0.5 * t, v), (t, v), (2.0 * t, v)])
+        chosen = _at(model, policy, t, v).fit(data)
+    why = chosen._chain_too_short(0.5)
+    if why:
+        warnings.warn(why, OutsideTheoryWarning, stacklevel=2)
+    return PosteriorFit(chosen, t, v, losses)
 
 
 def _checked(model: Any, held_out: Any) -> tuple[Langevin, str]:

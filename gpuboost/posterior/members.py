@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from gpuboost.errors import InputError
+
+FORGOTTEN = 3.0  # autocorrelation times of burn-in, after which e^-3 of the start is left
 
 
 def member_rounds(rounds: int, members: int, burn_in: float = 0.5) -> tuple[int, ...]:
@@ -22,3 +26,20 @@ def member_rounds(rounds: int, members: int, burn_in: float = 0.5) -> tuple[int,
             f"{burn_in:g} leaves {int(rounds * (1.0 - burn_in))}. Ask for fewer, or raise n_estimators."
         )
     return tuple(rounds - thinning * (members - k) for k in range(1, members + 1))
+
+
+def too_short(rounds: int, forgets: float, burn_in: float = 0.5) -> str:
+    """Warning about a chain whose burn-in leaves too much of its start; empty if it is long enough.
+
+    rounds: of the chain; forgets: share of the model that a round forgets, learning_rate times shrinkage; burn_in:
+    share of the rounds. A chain without shrinkage has no such time, and none is judged.
+    """
+    if not forgets > 0.0 or burn_in * rounds * forgets >= FORGOTTEN:
+        return ""
+    needed = ceil(FORGOTTEN / (forgets * (burn_in or 0.5)))
+    at = f"burn_in={burn_in or 0.5:g}"
+    return (
+        f"n_estimators: the chain forgets its start in about {1.0 / forgets:.4g} rounds, 1 / (learning_rate x "
+        f"shrinkage), and its burn-in is {burn_in * rounds:.4g}: draws may still be near the start, and intervals too "
+        f"narrow. {needed} rounds with {at} would do; or raise learning_rate, or shrinkage."
+    )

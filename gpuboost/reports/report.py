@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from gpuboost.composition.findings import Kind, worst
 from gpuboost.errors import RecipeError, UnprovenError
@@ -10,9 +11,12 @@ from gpuboost.execution import Log
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
+from gpuboost.records import set_fields
 from gpuboost.reports.edge import EdgeReport
 from gpuboost.reports.sampling import SamplingReport
+from gpuboost.reports.step_sizes import StepSizes
 from gpuboost.steps import LineSearchStep, QuantileStep
+from gpuboost.theory import Guarantee
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,11 @@ class FitReport:
     sampling: SamplingReport | None = None  # None if every tree saw every row
     edges: EdgeReport | None = None  # None if the descent lemma does not apply, or gradients were on a device
     log: Log | None = None  # the worker of each tree, and the version of its gradients
+    steps: StepSizes | None = None  # certificate that every round lowered the training loss, by the size of its steps
+    guarantee: Guarantee | None = None  # of the kept rounds; ``guarantee_`` of the estimator
+
+    def __setstate__(self, state: list[Any]) -> None:
+        set_fields(self, state)
 
     def __str__(self) -> str:
         times = ", ".join(f"{name} {value:.2f} s" for name, value in self.seconds.items())
@@ -55,6 +64,7 @@ class FitReport:
             f"{self.device}, {self.threads} threads; {times}; "
             + ("" if self.sampling is None else f"{self.sampling}; ")
             + ("" if self.edges is None else f"{self.edges}; ")
+            + ("" if self.steps is None else f"{self.steps}; ")
             + (f"{self.log}; " if self.log is not None and self.log.workers > 1 else "")
             + str(self.verdict)
         )
@@ -66,14 +76,23 @@ LAW = (
 )
 
 
-def verdict(recipe: Recipe, *, stops_early: bool = False) -> Verdict:
-    """Verdict on a recipe: on the stationary law if it has Langevin noise, else on the descent of the training loss."""
+def verdict(recipe: Recipe, *, stops_early: bool = False, foreign_start: int = 0) -> Verdict:
+    """Verdict on a recipe: on the stationary law if it has Langevin noise, else on the descent of the training loss.
+
+    foreign_start: rounds of a continued model that is no chain of this recipe and these data; 0 if there is none.
+    """
     if not isinstance(recipe.langevin, Langevin):
         return _sampled(recipe, descent(recipe))
     reasons = tuple(finding.why for finding in recipe.findings)
     kind = worst(recipe.findings)
     if stops_early:
         reasons += ("early stopping picks the best iterate, which is not a draw from the stationary law.",)
+        kind = "heuristic" if kind == "sound" else kind
+    if foreign_start:
+        reasons += (
+            f"init_model: its {foreign_start} rounds are no chain of this recipe and these data, so this chain begins "
+            "with the next one, and draws are taken from there on.",
+        )
         kind = "heuristic" if kind == "sound" else kind
     return Verdict(kind, reasons or (LAW,))
 

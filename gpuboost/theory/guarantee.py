@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gpuboost.errors import InputError
+from gpuboost.records import set_fields
 from gpuboost.theory.rates import linear_bound, sublinear_bound
 
-GuaranteeKind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none"]
+GuaranteeKind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none", "not known"]
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The strongest statement whose assumptions a composition meets, and why it is not a stronger one.
+    """The strongest statement whose assumptions the run of a fit met, and why it is not a stronger one.
 
     "linear rate": theorem 4.1 of RGBM, E(L_M - L*) <= (1 - (2 nu - nu^2) (mu / sigma) Xi)^M (L_0 - L*). "sublinear
-    rate": theorem 4.2. "monotone descent": no round can raise the training loss. "stationary law": Langevin boosting.
+    rate": theorem 4.2. "monotone descent": no round can raise, or raised, the training loss. "stationary law": Langevin
+    boosting. "not known": of a model file without a guarantee.
+
+    A rate counts from the first round of its own fit. Where a model was continued (``init_model``), ``parts`` has the
+    guarantee of each fit, on the training rows of that fit, and ``kind`` is what holds for all of them.
     """
 
     kind: GuaranteeKind
@@ -26,6 +31,11 @@ class Guarantee:
     sigma: float | None = None
     mu: float = 0.0
     nu: float = 1.0  # the step, in units of 1 / sigma
+    rounds: tuple[int, int] | None = None  # first and last round of the model that it is of, from 1; None: not known
+    parts: tuple[Guarantee, ...] = ()  # one for each fit of a continued model, in order; () for a single fit
+
+    def __setstate__(self, state: list[Any]) -> None:
+        set_fields(self, state)
 
     def bound(self, rounds: int, gap: float, *, xi: float | None = None, dist: float | None = None) -> float:
         """Bound of E(L - L*) after ``rounds`` rounds from L_0 - L* = ``gap``, in the units of the gap.

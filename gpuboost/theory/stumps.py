@@ -8,12 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.weights import check_weight
+from gpuboost.errors import InputError
 
 
-def sign_stumps(X: Any, *, max_bins: int = 255, constant: bool = True) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """+1 where a feature is at most a cut, -1 beyond, divided by sqrt(n), for all features and cuts of a Dataset of X.
+def sign_stumps(
+    X: Any, *, max_bins: int = 255, constant: bool = True, sample_weight: Any = None
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """+1 where a feature is at most a cut, -1 beyond, of length 1, for all features and cuts of a Dataset of X.
 
-    The stumps of ``growth="sign_stump"``. Stumps of two values contain them, so their angles are no smaller.
+    The stumps of ``growth="sign_stump"``. Stumps of two values contain them, so their angles are no smaller. Row i is
+    multiplied by the root of its weight: the cosines are then those of the weighted loss.
 
     Parameters
     ----------
@@ -22,14 +27,25 @@ def sign_stumps(X: Any, *, max_bins: int = 255, constant: bool = True) -> tuple[
         As for ``Dataset``.
     constant : bool
         Whether the constant learner stands, once, at the end.
+    sample_weight : (n,) not negative, optional
+        The weights that the model is fitted with. They choose the cuts, too, and rows of weight 0 have none.
 
     Returns
     -------
     B, feature : (n, K) float64 and (K,) int32
         Learners, and the feature of each, -1 for the constant.
+
+    Raises
+    ------
+    InputError
+        If X has missing values, or the weights are not as described.
     """
     x = np.asarray(X, np.float64)
-    cuts = Dataset(x, max_bins=max_bins).cuts
+    if np.isnan(x).any():
+        raise InputError("X: the theory's stumps are of numbers without NaN.")
+    checked = check_weight(sample_weight, len(x))
+    weight = np.ones(len(x)) if checked is None else checked
+    cuts = Dataset(x, weight=checked, max_bins=max_bins).cuts
     columns, features = [], []
     for f, thresholds in enumerate(cuts.thresholds):
         for threshold in thresholds:
@@ -38,4 +54,5 @@ def sign_stumps(X: Any, *, max_bins: int = 255, constant: bool = True) -> tuple[
     if constant or not columns:
         columns.append(np.ones(len(x)))
         features.append(-1)
-    return np.stack(columns, axis=1) / np.sqrt(len(x)), np.array(features, np.int32)
+    learners = np.stack(columns, axis=1) * np.sqrt(weight / weight.sum())[:, None]
+    return learners, np.array(features, np.int32)

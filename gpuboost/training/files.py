@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
 from gpuboost.storage import checked_path
+from gpuboost.training import fit_record
+from gpuboost.training.fit_record import FitRecord
 from gpuboost.types import Ensemble
 
 NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose")
@@ -35,6 +37,9 @@ POLICIES |= {family.__name__: family for family in FAMILIES}
 """Classes that a model file stores by name and fields."""
 
 CLASSIFIER, REGRESSOR, RANKER = "GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker"
+
+MAY_LACK = {"run", "guarantee", "chain"}
+"""Entries of ``extra`` that not every file has."""
 
 PLAIN = (str, int, float, bool, type(None))
 
@@ -51,6 +56,7 @@ class Saved:
     best_iteration: int | None = None
     best_score: float | None = None
     run: dict[str, Any] | None = None  # of a checkpoint: its state, see ``training.checkpoint``
+    record: FitRecord = field(default_factory=FitRecord)
 
 
 def write(saved: Saved, path: str | os.PathLike[str]) -> None:
@@ -67,7 +73,7 @@ def write(saved: Saved, path: str | os.PathLike[str]) -> None:
         "classes": None if saved.classes is None else _classes_to_json(saved.classes),
         "best_iteration": saved.best_iteration,
         "best_score": None if score is None or not math.isfinite(score) else score,
-    }
+    } | fit_record.to_json(saved.record)
     if saved.run is not None:
         extra["run"] = saved.run
     params = written(saved.params)
@@ -104,7 +110,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
 def _read(path: str | os.PathLike[str]) -> Saved:
     record = file.load(path)
     extra = record.extra
-    if set(extra) - {"run"} != {"estimator", "classes", "best_iteration", "best_score"}:
+    if set(extra) - MAY_LACK != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
     saved = Saved(
         params={name: _from_json(name, value) for name, value in record.parameters.items()},
@@ -115,6 +121,7 @@ def _read(path: str | os.PathLike[str]) -> Saved:
         best_iteration=_optional("best_iteration", extra["best_iteration"], int),
         best_score=_optional("best_score", extra["best_score"], float),
         run=extra.get("run"),
+        record=fit_record.from_json(extra, record.ensemble.n_rounds),
     )
     _check_parts(saved, extra["estimator"])
     return saved

@@ -14,6 +14,7 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses import SavedCustom
 from gpuboost.training import files
 from gpuboost.training.checkpoint import CheckpointState
+from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Ensemble
 
@@ -26,6 +27,7 @@ class Start:
     ensemble: Ensemble
     params: Mapping[str, Any] = field(default_factory=dict)
     run: CheckpointState | None = None  # state of an interrupted fit, if it is to be resumed
+    record: FitRecord = field(default_factory=FitRecord)
 
 
 def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
@@ -46,7 +48,10 @@ def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
         raise InputError(f"init_model: was trained for the loss {saved.loss!r}; this fit is for {target.loss!r}.")
     if saved.classes is not None and target.classes is not None and not np.array_equal(saved.classes, target.classes):
         raise InputError(f"init_model: knows the classes {saved.classes}; y holds {target.classes}.")
-    return Start(saved.columns, saved.ensemble, saved.params)
+    record = saved.record
+    if saved.best_iteration is not None:  # picked by its score, so it is no state of a chain
+        record = replace(record, chain=None)
+    return Start(saved.columns, saved.ensemble, saved.params, record=record)
 
 
 def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:

@@ -35,6 +35,7 @@ from gpuboost.training.checkpoint import CheckpointState, fingerprint
 from gpuboost.training.checks import check_custom_loss, warn_of_light_weights
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.files import Saved, write, written
+from gpuboost.training.fit_record import FitRecord, Past, same_chain
 from gpuboost.training.init_model import Start
 from gpuboost.training.memory import check_room
 from gpuboost.training.monotone import monotone_constraints_for
@@ -112,8 +113,10 @@ def job(
         threads=threads,
         run=run,
         resume=resume,
-        write_model=lambda ensemble, path, run: write(replace(model, ensemble=ensemble, run=run), path),
+        write_model=partial(_write, model),
         started=started,
+        past=_past(params, run, start),
+        draws=params.get("posterior_samples") is not None,
     )
     return made, model
 
@@ -125,6 +128,22 @@ def _run(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, 
         return CheckpointState(seed_of(params["random_state"]), 0 if start is None else start.ensemble.n_rounds, data)
     start.run.check(written(start.params), written(params), params["random_state"], data)
     return start.run
+
+
+def _past(params: Mapping[str, Any], run: CheckpointState, start: Start | None) -> Past:
+    """Facts of the rounds that the fit continues."""
+    if start is None:
+        return Past()
+    if start.run is not None:
+        return Past.of_checkpoint(start.record, run.first, run.done)
+    chain, rounds = start.record.chain, start.ensemble.n_rounds
+    goes_on = chain is not None and chain.data == run.data and same_chain(written(start.params), written(params))
+    return Past.of_model(start.record, rounds, chain.start if goes_on and chain is not None else rounds)
+
+
+def _write(model: Saved, ensemble: Ensemble, path: str, run: dict[str, Any], record: FitRecord) -> None:
+    """Write a checkpoint."""
+    write(replace(model, ensemble=ensemble, run=run, record=record), path)
 
 
 def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:

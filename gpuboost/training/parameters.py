@@ -26,6 +26,7 @@ from gpuboost.sampling import EveryRow, Sampling, UniformSampling
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
 from gpuboost.training.base_learners import base_learner
 from gpuboost.types import Limits
+from gpuboost.watch.early_stopping import stops_early
 
 GROWTHS: dict[str, Callable[[Limits], Growth]] = {
     "depthwise": DepthWise,
@@ -179,6 +180,11 @@ def _check_posterior_samples(params: Mapping[str, Any]) -> None:
         raise RecipeError(
             "posterior_samples: early stopping picks the best iterate, which is no draw from the posterior; set "
             "early_stopping_rounds to None."
+        )
+    if stops_early(params.get("callbacks")):
+        raise RecipeError(
+            "posterior_samples: early stopping picks the best iterate, which is no draw from the posterior; leave "
+            "EarlyStopping out of callbacks."
         )
     if params["n_estimators"] < 2 * samples:
         raise RecipeError(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from math import log
 from typing import Any
 
 from gpuboost import components
@@ -16,6 +17,7 @@ from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics.registry import default_metric
+from gpuboost.posterior.members import too_short
 from gpuboost.recipe import Recipe
 from gpuboost.reports.edge import EdgeRecord
 from gpuboost.reports.report import FitReport, verdict
@@ -23,6 +25,7 @@ from gpuboost.reports.sampling import SamplingRecord
 from gpuboost.state import RunningScores
 from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
+from gpuboost.training.fit_record import FitRecord, Past, Recorder
 from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Ensemble, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
@@ -43,8 +46,10 @@ class Job:
     threads: int
     run: CheckpointState
     resume: Ensemble | None
-    write_model: Callable[[Ensemble, str, dict[str, Any]], None]  # with the state for a continuation
+    write_model: Callable[[Ensemble, str, dict[str, Any], FitRecord], None]  # with the state for a continuation
     started: float  # perf_counter
+    past: Past = field(default_factory=Past)
+    draws: bool = False  # True: draws from the posterior are asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Trained:
     evals_result: dict[str, dict[str, list[float]]]
     best_iteration: int | None  # 0 for the first round; None without early stopping
     best_score: float | None
+    record: FitRecord
 
 
 def train(job: Job) -> Trained:
@@ -64,24 +70,25 @@ def train(job: Job) -> Trained:
     recorder = CheckpointRecorder(run, job.recipe.execution, monitoring.history)
 
     def write_checkpoint(ensemble: Ensemble, path: str) -> None:
-        job.write_model(ensemble, path, recorder.state_after(ensemble.n_rounds).to_json())
+        state = recorder.state_after(ensemble.n_rounds).to_json()
+        job.write_model(ensemble, path, state, records.record(ensemble))
 
     plan = Plan(
         rounds=run.done + job.recipe.rounds,
         metrics={metric.name: metric.higher_is_better for metric in monitoring.metrics},
         eval_sets=tuple(eval_set.name for eval_set in job.eval_sets),
-        write_model=lambda ensemble, path: job.write_model(
-            ensemble, path, recorder.state_after(ensemble.n_rounds).to_json()
-        ),
+        write_model=write_checkpoint,
         done=run.done,
     )
     run.check_watched(plan)
     with Watchers(plan, monitoring.watchers) as watchers:
         data = job.training_set(job.backend)
+        stops = monitoring.stopping is not None
+        records = Recorder.of(job.recipe, job.past, run, data, stops=stops)
         watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
         record, edges = SamplingRecord(job.recipe.sampling, job.backend), EdgeRecord(job.recipe)
         edges.start(data)
-        _warn(job.recipe)
+        _warn(job, data)
 
         def follow(progress: Progress) -> bool:
             recorder.lines.extend(progress.log)
@@ -97,6 +104,7 @@ def train(job: Job) -> Trained:
         done = time.perf_counter()
     best = None if monitoring.stopping is None else monitoring.stopping.best_rounds
     kept = ensemble if best is None else ensemble.first(best)
+    fit_record = records.record(kept)
     report = FitReport(
         device=job.choice.name,
         device_reason=job.choice.why,
@@ -107,10 +115,12 @@ def train(job: Job) -> Trained:
         rounds_kept=kept.n_rounds,
         seconds={"prepare": prepared - job.started, "train": done - prepared},
         seed=run.seed,
-        verdict=verdict(job.recipe, stops_early=monitoring.stopping is not None),
+        verdict=verdict(job.recipe, stops_early=stops, foreign_start=records.facts.foreign_start),
         sampling=record.report(),
         edges=edges.report(),
         log=recorder.state_after(ensemble.n_rounds).log,
+        steps=records.steps(kept),
+        guarantee=fit_record.guarantee,
     )
     return Trained(
         ensemble=kept,
@@ -118,14 +128,21 @@ def train(job: Job) -> Trained:
         evals_result=monitoring.history.evals_result,
         best_iteration=None if best is None else best - 1,
         best_score=None if monitoring.stopping is None else monitoring.stopping.best_score,
+        record=fit_record,
     )
 
 
-def _warn(recipe: Recipe) -> None:
-    """Issue the warnings of the recipe's findings, before the work begins."""
-    for finding in recipe.findings:
+def _warn(job: Job, data: TrainingSet) -> None:
+    """Issue the warnings of the recipe's findings, and of a chain too short to draw from, before the work begins."""
+    for finding in job.recipe.findings:
         if finding.warns:
             warnings.warn(finding.why, OutsideTheoryWarning, stacklevel=2)
+    if job.draws:
+        begin = job.resume or job.recipe.start(data)
+        rounds = begin.n_rounds + job.recipe.rounds - job.past.chain_start
+        why = too_short(rounds, -log(job.recipe.chain(data, begin).shrink))
+        if why:
+            warnings.warn(why, OutsideTheoryWarning, stacklevel=2)
 
 
 def _evaluation(job: Job, data: TrainingSet) -> Evaluation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.watch.record import Plan, Round
@@ -70,3 +71,9 @@ class EarlyStopping:
 
     def end(self) -> None:
         """Do nothing: no resource is held."""
+
+
+def stops_early(callbacks: Any) -> bool:
+    """True if one of them is ``EarlyStopping``."""
+    listed = callbacks if isinstance(callbacks, (list, tuple)) else ()
+    return any(isinstance(callback, EarlyStopping) for callback in listed)

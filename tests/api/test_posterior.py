@@ -15,6 +15,8 @@ from gpuboost.errors import InputError, OutsideTheoryWarning, RecipeError
 
 Array = np.ndarray
 
+pytestmark = pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
+
 
 def regressor(**params: Any) -> gb.GradientBoostingRegressor:
     given = {"n_estimators": 60, "max_depth": 3, "langevin": gb.Langevin(shrinkage=0.1), "random_state": 3}

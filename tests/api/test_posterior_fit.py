@@ -12,6 +12,8 @@ from gpuboost.errors import InputError, RecipeError
 
 Array = np.ndarray
 
+pytestmark = pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
+
 
 def regressor(**params: Any) -> gb.GradientBoostingRegressor:
     given = {"n_estimators": 200, "learning_rate": 0.25, "max_depth": 2, "random_state": 0}

@@ -207,6 +207,7 @@ def test_verdicts(learners: Any, params: dict[str, Any], kind: str) -> None:
 )
 def test_guarantees(params: dict[str, Any], kind: str, missing: str) -> None:
     plain = {"max_depth": 1, "step": "constant", "learning_rate": 1.0, "reg_lambda": 0.0, "n_estimators": 3}
+    plain |= {"min_child_weight": 0.0}
     found = gb.GradientBoostingClassifier(**{**plain, **params}).fit(X, Y).guarantee_
     assert found.kind == kind
     assert missing in " ".join(found.missing)

@@ -29,6 +29,8 @@ KEY = Key.root(5) / "random structure"
 NUMERIC = Cuts(tuple(np.arange(1.0, k) for k in (5, 1, 3, 2)), (None,) * 4)  # of 5, 1, 3 and 2 bins
 MIXED = Cuts((np.empty(0), np.arange(3.0)), (np.arange(40), None))
 
+pytestmark = pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
+
 
 def every(cuts: Cuts) -> Candidates:
     return Candidates(np.arange(cuts.n_features, dtype=np.int32))
