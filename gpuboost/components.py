@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,26 @@ def collapsed(ensemble: Ensemble) -> tuple[list[SmoothTerm], list[tuple[Componen
             rest.append((component, factor))
     sums = [SmoothTerm(space, np.cumsum(each, axis=0)[-1], output, -1) for (space, output), each in parts.items()]
     return sums, rest
+
+
+def on_spaces(ensemble: Ensemble, spaces: Sequence[Space]) -> Ensemble:
+    """The ensemble with its functions on ``spaces`` where they are the same, so that further rounds add up with them.
+
+    A space of a model file has neither penalty nor ridge, so these may differ there; if several spaces fit, none is
+    taken.
+    """
+    known: dict[Space, Space] = {}
+    parts: list[Component] = []
+    for part in ensemble.components:
+        if isinstance(part, SmoothTerm):
+            if part.space not in known:
+                same = [space for space in spaces if space is part.space] or [
+                    space for space in spaces if part.space.continues_as(space)
+                ]
+                known[part.space] = same[0] if len(same) == 1 else part.space
+            part = replace(part, space=known[part.space])  # noqa: PLW2901
+        parts.append(part)
+    return replace(ensemble, components=tuple(parts))
 
 
 def fit_for_gpus(ensemble: Ensemble) -> bool:
@@ -114,6 +135,20 @@ class Space:
     def size(self) -> int:
         """The number of coefficients."""
         return len(self.mean)
+
+    def continues_as(self, other: Space) -> bool:
+        """True if ``other`` has the same functions, and the same penalty unless this one was read from a file."""
+        functions = (
+            self.family == other.family
+            and self.grid.features == other.grid.features
+            and self.grid.n_cells == other.grid.n_cells
+            and all(np.array_equal(a, b) for a, b in zip(self.grid.cells, other.grid.cells, strict=True))
+            and np.array_equal(self.first, other.first)
+            and np.array_equal(self.basis, other.basis)
+            and np.array_equal(self.mean, other.mean)
+        )
+        read = self.ridge == 0.0 and not self.penalty.any()
+        return functions and (read or (self.ridge == other.ridge and np.array_equal(self.penalty, other.penalty)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

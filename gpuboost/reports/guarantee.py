@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuboost.composition.learners import is_stump
-from gpuboost.execution import SEQUENTIAL
+from gpuboost.execution import is_sequential
 from gpuboost.langevin import Langevin
 from gpuboost.learners import AllLearners, RandomGroup, RandomGroups, RandomLearners
 from gpuboost.losses.protocol import is_list_loss
@@ -84,7 +84,7 @@ def _needs(recipe: Recipe) -> Iterator[tuple[bool, str]]:
     yield several, "trees with several splits are grown greedily, and need not be the best of those drawn."
     every_row = isinstance(recipe.sampling, EveryRow)
     yield not every_row, "the best learner of a sample of rows need not be the best of all rows."
-    serial = isinstance(recipe.execution, SEQUENTIAL)
+    serial = is_sequential(recipe.execution)
     yield not serial, "the best learner for an old gradient need not be the best for the new one."
     bent = limits.reg_lambda > 0.0 or limits.min_split_gain > 0.0 or limits.min_samples_leaf > 1
     yield trees and bent, "reg_lambda, min_split_gain or min_samples_leaf keep the best learner from being taken."

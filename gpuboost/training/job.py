@@ -34,6 +34,7 @@ from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, fingerprint
 from gpuboost.training.checks import warn_of_light_weights
 from gpuboost.training.devices import as_device_array, on_host
+from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.init_model import Start
 from gpuboost.training.memory import check_room
@@ -91,6 +92,8 @@ def job(
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
     warn_of_light_weights(recipe, target.rows.weight)
+    if start is None:
+        warn_of_steep_loss(recipe, target.y, target.rows.weight)
     resume = None if start is None else start.ensemble
     if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
         kind = "other base learners" if resume.components else "trees"

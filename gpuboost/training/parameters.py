@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from gpuboost.backends.devices import usable_threads
+from gpuboost.composition.inert import inert_findings
 from gpuboost.composition.learners import MOST_PAIRS_PER_FEATURE, is_stump, not_enumerable
 from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
@@ -22,6 +23,7 @@ from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling
+from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
 from gpuboost.training.base_learners import base_learner
 from gpuboost.types import Limits
@@ -105,7 +107,7 @@ def sampling(value: Any) -> Sampling:
     if value is None:
         return EveryRow()
     if isinstance(value, Real) and not isinstance(value, bool):
-        return UniformSampling(float(value))
+        value = UniformSampling(float(value))
     if isinstance(value, (list, tuple)):
         raise RecipeError(
             f"sampling: a row is drawn by one sampler; got {len(value)}, {value!r}. Give one of them; "
@@ -113,7 +115,7 @@ def sampling(value: Any) -> Sampling:
         )
     rule = "None, a rate in (0, 1], or a policy such as UniformSampling(0.5)"
     policy: Sampling = _policy("sampling", value, ("draw",), rule)
-    return policy
+    return EveryRow() if declared(SamplingTraits, policy).draws_every_row else policy
 
 
 def learners(value: Any) -> Selection:
@@ -214,17 +216,20 @@ def recipe(
     drawn = learners(params["learners"])
     if n_columns is not None and params.get("base_learner") is None:
         _check_learners(drawn, growth.limits, n_columns, params["max_bins"])
+    drawn_rows, rounds = sampling(params["sampling"]), integer("n_estimators", params["n_estimators"], 0)
+    learner = base_learner(params.get("base_learner"), drawn_rows)
     made = Recipe(
         loss=loss,
-        rounds=integer("n_estimators", params["n_estimators"], 0),
+        rounds=rounds,
         learning_rate=real("learning_rate", params["learning_rate"], positive=True),
         growth=growth,
-        sampling=sampling(params["sampling"]),
+        sampling=drawn_rows,
         learners=drawn,
         step=step(params["step"], loss, dynamics),
         langevin=dynamics,
         execution=execution(params.get("execution")),
-        base_learner=base_learner(params.get("base_learner"), params["sampling"]),
+        base_learner=learner,
+        inert=inert_findings(params, learner, dynamics, rounds),
     )
     _check_posterior_samples(params)
     return made

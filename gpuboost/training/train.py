@@ -23,6 +23,7 @@ from gpuboost.reports.sampling import SamplingRecord
 from gpuboost.state import RunningScores
 from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
+from gpuboost.training.diverging import RiseCheck, may_diverge
 from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Ensemble, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
@@ -81,12 +82,15 @@ def train(job: Job) -> Trained:
         watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
         record, edges = SamplingRecord(job.recipe.sampling, job.backend), EdgeRecord(job.recipe)
         edges.start(data)
+        rise = _rise_check(job, data)
         _warn(job.recipe)
 
         def follow(progress: Progress) -> bool:
             recorder.lines.extend(progress.log)
             record.see(progress)
             edges.see(progress)
+            if rise is not None:
+                rise.see(progress)
             return watch(progress)
 
         over = watchers.catch_up(run.evals, run.first)
@@ -95,6 +99,8 @@ def train(job: Job) -> Trained:
         prepared = time.perf_counter()
         ensemble = boost(recipe, data, job.backend, seed=run.seed, watch=follow, resume=begin, log=log)
         done = time.perf_counter()
+        if rise is not None:
+            rise.warn(job.recipe)
     best = None if monitoring.stopping is None else monitoring.stopping.best_rounds
     kept = ensemble if best is None else ensemble.first(best)
     report = FitReport(
@@ -119,6 +125,20 @@ def train(job: Job) -> Trained:
         best_iteration=None if best is None else best - 1,
         best_score=None if monitoring.stopping is None else monitoring.stopping.best_score,
     )
+
+
+def _rise_check(job: Job, data: TrainingSet) -> RiseCheck | None:
+    """The comparison of the training loss before and after the fit; None if the steps are known to be short enough."""
+    if job.monitoring.stopping is not None or not may_diverge(job.recipe):
+        return None
+    loss, backend = job.recipe.loss, job.backend
+
+    def mean_loss(scores: Array) -> float:
+        return backend.loss_value(loss, scores, data.y, weight_of(data))
+
+    begin = job.resume or job.recipe.start(data)
+    start = RunningScores.of(backend, data, begin, job.recipe.chain(data, begin).shrink)
+    return RiseCheck(mean_loss, mean_loss(start.values))
 
 
 def _warn(recipe: Recipe) -> None:
