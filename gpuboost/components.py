@@ -63,6 +63,13 @@ def add(machine: Any, scores: Array, part: Tree | Component, factor: float, data
         machine.add_tree(scores, part, factor, data.bins, data.cuts)
 
 
+def is_constant(part: Tree | Component) -> bool:
+    """True for a tree of one leaf, and for a round without an improvement."""
+    if isinstance(part, TreeComponent):
+        part = part.tree
+    return len(part.nodes.feature) == 1 if isinstance(part, Tree) else isinstance(part, EmptyComponent)
+
+
 @dataclass(frozen=True, slots=True)
 class EmptyComponent(Component):
     """A round without an improvement."""

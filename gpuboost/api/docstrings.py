@@ -39,7 +39,8 @@ categorical_features : "from_dtype", None, mask, indices or names
     does not occur in training counts as missing.
 sampling : None, float, or policy
     Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
-    are always those of all rows.
+    are those of all rows, unless the object's ``variance_control`` says otherwise or workers compute them
+    (``leaf_values="worker"``).
 learners : None, int, float, or policy
     Features sampled for each tree, like ``colsample_bytree``: all, a number or a share of them, or a rule such as
     ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
@@ -73,7 +74,9 @@ callbacks : list of callables
 device : "auto", "cpu", "cuda" or "cuda:N"
     See ``gb.devices()``. ``fit_report_`` holds the device used, and the reason.
 random_state : int, RandomState or None
-    Seed of row and feature sampling and of ``validation_fraction``; nothing else is random.
+    Seed of everything random: ``sampling``, ``learners``, ``validation_fraction``, the noise and random shapes of
+    ``langevin``, ``random_strength``, and each ``random_state`` among the parameters of another library's
+    ``base_learner``, whose own values are replaced. The arrival of asynchronous workers' trees is not drawn from it.
 n_jobs : int or None
     Threads; None and -1 for all. The model does not depend on it, to the last bit.
 verbose : int

@@ -48,7 +48,8 @@ class GradientBoostingRanker(GradientBoosting):
         values, and go to the side of larger gain. Not for categorical columns.
     sampling : None, float, or policy
         Sampling of documents per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``.
-        Gradients are computed on complete lists, and leaf values on all documents.
+        Gradients are computed on complete lists, and leaf values on all documents unless its ``variance_control`` says
+        otherwise.
     langevin : None or gb.Langevin
         Noise on the gradient and shrinkage of the model.
     step : "auto", "newton", "gradient", or policy

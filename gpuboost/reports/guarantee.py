@@ -30,7 +30,11 @@ def guarantee_of(recipe: Recipe, *, stops_early: bool = False) -> Guarantee:
         return Guarantee("none", "none: the law of this chain is not known.", missing=result.reasons)
     step = _step(recipe)
     if step is None:
-        return Guarantee("none", "none: the training loss could rise.", missing=verdict(recipe).reasons)
+        return Guarantee(
+            "none",
+            "none: no theorem says before the fit that the training loss falls.",
+            missing=verdict(recipe).reasons,
+        )
     missing = tuple(why for lacks, why in _needs(recipe) if lacks)
     return _descent(recipe, step, missing) if missing else _rate(recipe, step)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuboost.composition.findings import Kind, worst
-from gpuboost.errors import RecipeError, UnprovenError
+from gpuboost.errors import InputError, RecipeError, UnprovenError
 from gpuboost.execution import Log
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -47,12 +47,16 @@ class FitReport:
     sampling: SamplingReport | None = None  # None if every tree saw every row
     edges: EdgeReport | None = None  # None if the descent lemma does not apply, or gradients were on a device
     log: Log | None = None  # the worker of each tree, and the version of its gradients
+    rounds_before: int = 0  # of the model that ``init_model`` continued; ``rounds_kept`` counts them too
+    rounds_without_split: int = 0  # of ``rounds``: every tree is a single leaf, or no base learner lowered the loss
 
     def __str__(self) -> str:
+        earlier = f" after {self.rounds_before} earlier ones" if self.rounds_before else ""
+        empty = f"; {self.rounds_without_split} found no split" if self.rounds_without_split else ""
         times = ", ".join(f"{name} {value:.2f} s" for name, value in self.seconds.items())
         return (
-            f"{self.rounds} rounds ({self.rounds_kept} kept) on {self.rows} rows x {self.features} features; "
-            f"{self.device}, {self.threads} threads; {times}; "
+            f"{self.rounds} rounds{earlier} ({self.rounds_kept} kept{empty}) on {self.rows} rows x "
+            f"{self.features} features; {self.device}, {self.threads} threads; {times}; "
             + ("" if self.sampling is None else f"{self.sampling}; ")
             + ("" if self.edges is None else f"{self.edges}; ")
             + (f"{self.log}; " if self.log is not None and self.log.workers > 1 else "")
@@ -119,7 +123,7 @@ def descent(recipe: Recipe) -> Verdict:
         why = "a pair's weight depends on where its documents stand, so there is no fixed objective that could fall."
         return Verdict("heuristic", (why,))
     if curvature is None:
-        why = "Newton steps have no bound on the change of curvature along a step, so the training loss could rise."
+        why = "no theorem says before the fit that the training loss falls: curvature may change along a Newton step."
         return Verdict("heuristic", (why,))
     if loss.smoothness is None:
         return Verdict(
@@ -145,6 +149,6 @@ def _of_exact_step(loss: Loss, rate: float, exact: str) -> Verdict:
     return Verdict("heuristic", (why,))
 
 
-def refused(error: RecipeError) -> Verdict:
+def refused(error: InputError | RecipeError) -> Verdict:
     """Verdict on a recipe that raised ``error``."""
     return Verdict("unproven" if isinstance(error, UnprovenError) else "refused", (str(error),))

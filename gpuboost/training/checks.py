@@ -1,4 +1,4 @@
-"""Warning for sample weights so small that ``min_child_weight`` forbids every split."""
+"""Warning for rows so few, or weights so small, that ``min_child_weight`` forbids every split."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ from numpy.typing import NDArray
 from gpuboost.recipe import Recipe
 
 
-def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None) -> None:
+def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_rows: int) -> None:
     """Warn if the curvature of all rows together is less than two leaves need.
 
-    weight: (n,) of the training rows. Weights that sum to 1, as probabilities do, are the usual case: a leaf needs a
+    weight: (n,) of the training rows, or None. Few rows are a usual case, as is a weight that sums to 1: a leaf needs a
     curvature of ``min_child_weight``, which is that of one row of weight 1 (docs/decisions/0005).
     """
     curvature = recipe.step.curvature(recipe.loss)
     bound = recipe.loss.smoothness if curvature is None else curvature
-    if weight is None or bound is None or recipe.base_learner is not None or recipe.rounds == 0:
+    searched = recipe.base_learner is None and recipe.langevin.random_from != 0
+    if bound is None or not searched or recipe.rounds == 0:
         return
-    least, total = recipe.growth.limits.min_child_weight, float(weight.sum())
-    if total * bound >= 2.0 * least or np.count_nonzero(weight) < 2:
+    least, total = recipe.growth.limits.min_child_weight, float(n_rows if weight is None else weight.sum())
+    if total * bound >= 2.0 * least or (n_rows if weight is None else np.count_nonzero(weight)) < 2:
         return
+    if weight is None:
+        rows, advice = f"min_child_weight: there are {n_rows} rows", "Lower min_child_weight"
+    else:
+        rows = f"sample_weight: the weights sum to {total:.3g}"
+        advice = "Scale the weights to a mean of 1, or lower min_child_weight"
     warnings.warn(
-        f"sample_weight: the weights sum to {total:.3g}, so all rows together have a curvature of at most "
-        f"{total * bound:.3g}, and two leaves need {2.0 * least:.3g} (min_child_weight={least:g}): no tree will have a "
-        "split. Scale the weights to a mean of 1, or lower min_child_weight.",
+        f"{rows}, so all rows together have a curvature of at most {total * bound:.3g}, and two leaves need "
+        f"{2.0 * least:.3g} (min_child_weight={least:g}): no tree will have a split. {advice}.",
         stacklevel=2,
     )

@@ -91,7 +91,7 @@ def job(
         found, target, sets = split(params["validation_fraction"], seed, found, target)
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
-    warn_of_light_weights(recipe, target.rows.weight)
+    warn_of_light_weights(recipe, target.rows.weight, len(target.y))
     if start is None:
         warn_of_steep_loss(recipe, target.y, target.rows.weight)
     resume = None if start is None else start.ensemble
@@ -205,6 +205,8 @@ def split(
 ) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...]]:
     """Set a share of the rows aside as the eval set: the same share of each class, or whole queries for rankings.
 
+    Rows of weight 0 are in neither part.
+
     Raises
     ------
     RecipeError, InputError
@@ -217,10 +219,11 @@ def split(
     share = float(fraction) if isinstance(fraction, Real) and not isinstance(fraction, bool) else 0.0
     if not 0.0 < share < 1.0:
         raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {fraction!r}.")
-    strata = None if target.classes is None else target.y
-    group = target.rows.group
+    group, weight = target.rows.group, target.rows.weight
     sizes = np.ones(len(target.y), np.int64) if group is None else np.diff(query_start(group))
-    units = np.arange(len(sizes))
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    units = np.arange(len(sizes)) if weight is None else np.unique(query[weight > 0.0])
+    strata = None if target.classes is None else target.y[units]
     try:
         learn, watch = train_test_split(units, test_size=share, random_state=seed % 2**32, stratify=strata)
     except ValueError as error:
@@ -228,13 +231,12 @@ def split(
         raise InputError(f"validation_fraction: {fraction} of {units_are} cannot be set aside; {error}") from None
     learn, watch = np.sort(learn), np.sort(watch)
     if group is not None:
-        query = np.repeat(units, sizes)
         learn, watch = (np.flatnonzero(np.isin(query, some)) for some in (learn, watch))
 
     def part(rows: NDArray[np.intp]) -> tuple[Any, NDArray[np.float64], RowMetadata]:
-        weight, n = target.rows.weight, len(rows)
-        weight = None if weight is None else check_weight(weight[rows], n, "validation_fraction")
-        return found.x[rows], target.y[rows], RowMetadata.of(n, weight, None if group is None else group[rows])
+        n = len(rows)
+        part_weight = None if weight is None else check_weight(weight[rows], n, "validation_fraction")
+        return found.x[rows], target.y[rows], RowMetadata.of(n, part_weight, None if group is None else group[rows])
 
     x, y, metadata = part(learn)
     return (

@@ -16,7 +16,7 @@ from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Dynamics, Langevin, NoNoise
-from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection
+from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection, WeightedGroups
 from gpuboost.learners.partition import partition
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -240,6 +240,8 @@ def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bi
     groups = declared(SelectionTraits, selection).groups
     if isinstance(groups, tuple):
         partition(groups, n_columns)
+    if isinstance(selection, WeightedGroups):
+        selection.check(n_columns)
     if not isinstance(selection, RandomLearners):
         return
     if not is_stump(limits):

@@ -25,7 +25,7 @@ from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
 from gpuboost.training.diverging import RiseCheck, may_diverge
 from gpuboost.training.rows import bin_rows, weight_of, with_values
-from gpuboost.types import Array, Ensemble, Progress, TrainingSet
+from gpuboost.types import Array, Component, Ensemble, Progress, TrainingSet, Tree
 from gpuboost.watch.callbacks import Watchers
 from gpuboost.watch.evaluation import EvalSet, Evaluation
 from gpuboost.watch.record import Plan
@@ -117,6 +117,8 @@ def train(job: Job) -> Trained:
         sampling=record.report(),
         edges=edges.report(),
         log=recorder.state_after(ensemble.n_rounds).log,
+        rounds_before=run.first,
+        rounds_without_split=_without_split(ensemble, run.first),
     )
     return Trained(
         ensemble=kept,
@@ -125,6 +127,14 @@ def train(job: Job) -> Trained:
         best_iteration=None if best is None else best - 1,
         best_score=None if monitoring.stopping is None else monitoring.stopping.best_score,
     )
+
+
+def _without_split(ensemble: Ensemble, first: int) -> int:
+    """Number of rounds from ``first`` on that added constants only."""
+    k = ensemble.n_outputs
+    parts: tuple[Tree | Component, ...] = ensemble.trees or ensemble.components
+    single = [components.is_constant(part) for part in parts[first * k :]]
+    return sum(all(single[i : i + k]) for i in range(0, len(single), k))
 
 
 def _rise_check(job: Job, data: TrainingSet) -> RiseCheck | None:
