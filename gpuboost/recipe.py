@@ -22,6 +22,7 @@ from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learners import AllLearners, GainNoise, Selection, gain_noise, prepared
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
 from gpuboost.sampling.unclipped import UnclippedSampling
@@ -47,6 +48,7 @@ class Recipe:
     execution: Execution = field(default_factory=Serial)
     langevin: Dynamics = field(default_factory=NoNoise)
     base_learner: BaseLearner | None = None  # in place of trees
+    start_at: StartRule = OPTIMUM  # F_0
     inert: tuple[Finding, ...] = ()  # about parameters of the estimator that no piece reads
 
     def __post_init__(self) -> None:
@@ -156,7 +158,9 @@ class Recipe:
 
     def start(self, data: TrainingSet) -> Ensemble:
         """The model before its first tree."""
-        return Ensemble(self.langevin.start(self.loss, data), data.cuts)
+        if self.start_at == OPTIMUM:
+            return Ensemble(self.langevin.start(self.loss, data), data.cuts)
+        return Ensemble(start_value(self.start_at, self.loss, data.y, data.row_weight()), data.cuts)
 
     def sampler(self, backend: Backend, data: TrainingSet, ensemble: Ensemble, shrink: float) -> Sampler:
         """The sampler of a fit, with the rounds of a continued ensemble that control variates need."""

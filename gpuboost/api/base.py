@@ -7,6 +7,7 @@ Importing this module imports the CPU backend, and with it numba and the kernels
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import time
 from abc import abstractmethod
@@ -89,6 +90,12 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; parameters that its version did not have get their defaults."""
+        super().__setstate__(state)
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            self.__dict__.setdefault(name, parameter.default)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's parameters; with ``deep`` those of policies and base learners too: ``sampling__rate``."""

@@ -88,6 +88,7 @@ class GradientBoostingRanker(GradientBoosting):
         learners: Any = None,
         langevin: Langevin | None = None,
         step: Any = "auto",
+        start: str | float = "optimum",
         execution: Any = None,
         base_learner: Any = None,
         early_stopping_rounds: int | None = None,
@@ -118,6 +119,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.learners = learners
         self.langevin = langevin
         self.step = step
+        self.start = start
         self.execution = execution
         self.base_learner = base_learner
         self.early_stopping_rounds = early_stopping_rounds

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from gpuboost.composition.findings import Kind, worst
 from gpuboost.errors import InputError, RecipeError, UnprovenError
@@ -49,6 +50,11 @@ class FitReport:
     log: Log | None = None  # the worker of each tree, and the version of its gradients
     rounds_before: int = 0  # of the model that ``init_model`` continued; ``rounds_kept`` counts them too
     rounds_without_split: int = 0  # of ``rounds``: every tree is a single leaf, or no base learner lowered the loss
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Restore a pickle; fields that its version did not have get their defaults."""
+        for place, field in enumerate(fields(self)):
+            object.__setattr__(self, field.name, state[place] if place < len(state) else field.default)
 
     def __str__(self) -> str:
         earlier = f" after {self.rounds_before} earlier ones" if self.rounds_before else ""

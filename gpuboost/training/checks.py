@@ -1,12 +1,15 @@
-"""Warning for rows so few, or weights so small, that ``min_child_weight`` forbids every split."""
+"""Warnings as a fit begins: no split can be made, or a parameter is not used."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.losses.start_values import OPTIMUM
 from gpuboost.recipe import Recipe
 
 
@@ -34,3 +37,12 @@ def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_
         f"{2.0 * least:.3g} (min_child_weight={least:g}): no tree will have a split. {advice}.",
         stacklevel=2,
     )
+
+
+def warn_of_unused_start(recipe: Recipe, continued: Mapping[str, Any]) -> None:
+    """Warn if ``start`` is not that of the model to continue, whose parameters are ``continued``."""
+    if recipe.start_at not in (OPTIMUM, continued.get("start", OPTIMUM)):
+        warnings.warn(
+            f"start: {recipe.start_at!r} has no effect, as the model to continue has a start of its own.",
+            stacklevel=2,
+        )

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.langevin import Langevin
-from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.protocol import is_list_loss
+from gpuboost.losses.start_values import OPTIMUM, start_value
 from gpuboost.recipe import Recipe
 from gpuboost.reports.report import descent
 from gpuboost.steps import searches
@@ -33,7 +34,7 @@ def warn_of_steep_loss(recipe: Recipe, y: NDArray[np.float64], weight: NDArray[n
         return
     if not loss.has_curvature or is_list_loss(loss):
         return
-    steepest = _mean_curvature(loss, y, np.ones(len(y)) if weight is None else weight)
+    steepest = _mean_curvature(recipe, y, np.ones(len(y)) if weight is None else weight)
     if recipe.learning_rate * steepest < LONGEST * curvature:
         return
     warnings.warn(
@@ -50,9 +51,10 @@ def _advice(recipe: Recipe) -> str:
     return f"Use a lower learning_rate{others}."
 
 
-def _mean_curvature(loss: Loss, y: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
+def _mean_curvature(recipe: Recipe, y: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
     """Largest mean of h over the rows, of all outputs."""
-    start = np.asarray(loss.start(y, weight), np.float64)
+    loss, paper = recipe.loss, isinstance(recipe.langevin, Langevin) and recipe.langevin.paper
+    start = start_value(0.0 if paper and recipe.start_at == OPTIMUM else recipe.start_at, loss, y, weight)
     rows = np.arange(0, len(y), max(1, len(y) // MOST_ROWS))
     h = np.zeros((len(rows), loss.n_outputs))
     for i, row in enumerate(rows.tolist()):

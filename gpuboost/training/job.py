@@ -32,7 +32,7 @@ from gpuboost.training import parameters
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus, with_numbers
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, fingerprint
-from gpuboost.training.checks import warn_of_light_weights
+from gpuboost.training.checks import warn_of_light_weights, warn_of_unused_start
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.files import Saved, write, written
@@ -92,7 +92,9 @@ def job(
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
     warn_of_light_weights(recipe, target.rows.weight, len(target.y))
-    if start is None:
+    if start is not None:
+        warn_of_unused_start(recipe, start.params)
+    else:
         warn_of_steep_loss(recipe, target.y, target.rows.weight)
     resume = None if start is None else start.ensemble
     if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):

@@ -20,6 +20,7 @@ from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selecti
 from gpuboost.learners.partition import partition
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.start_values import OPTIMUM, start_rule
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling
@@ -229,6 +230,7 @@ def recipe(
         langevin=dynamics,
         execution=execution(params.get("execution")),
         base_learner=learner,
+        start_at=start_rule(params.get("start", OPTIMUM), loss),
         inert=inert_findings(params, learner, dynamics, rounds),
     )
     _check_posterior_samples(params)
