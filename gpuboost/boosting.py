@@ -82,6 +82,7 @@ def boost(
     root = Key.root(seed)
     ensemble = resume or recipe.start(data)
     recipe = recipe.prepared(backend, data)
+    ensemble = recipe.continued(ensemble)
     loss, weak_learner = recipe.loss, recipe.weak_learner
     curvature = recipe.step.curvature(loss)
     chain = recipe.chain(data, ensemble)
@@ -95,7 +96,10 @@ def boost(
 
     def answer(version: int, gradients: Gradients, number: int) -> tuple[Target, Sample]:
         """Target for a worker that pulls this version, and the sample that it is restricted to."""
-        sample = sampler.draw(backend, gradients, losses, root / Stream.ROWS / number)  # SMART: q, 1 / p
+        if chain.draws_shapes(number):
+            sample = Sample()
+        else:
+            sample = sampler.draw(backend, gradients, losses, root / Stream.ROWS / number)  # SMART: q, 1 / p
         return sampler.target(backend, version, gradients, sample), sample
 
     fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, data, chain, root)

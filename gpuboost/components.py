@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,26 @@ def collapsed(ensemble: Ensemble) -> tuple[list[SmoothTerm], list[tuple[Componen
     return sums, rest
 
 
+def on_spaces(ensemble: Ensemble, spaces: Sequence[Space]) -> Ensemble:
+    """The ensemble with its functions on ``spaces`` where they are the same, so that further rounds add up with them.
+
+    A space of a model file has neither penalty nor ridge, so these may differ there; if several spaces fit, none is
+    taken.
+    """
+    known: dict[Space, Space] = {}
+    parts: list[Component] = []
+    for part in ensemble.components:
+        if isinstance(part, SmoothTerm):
+            if part.space not in known:
+                same = [space for space in spaces if space is part.space] or [
+                    space for space in spaces if part.space.continues_as(space)
+                ]
+                known[part.space] = same[0] if len(same) == 1 else part.space
+            part = replace(part, space=known[part.space])  # noqa: PLW2901
+        parts.append(part)
+    return replace(ensemble, components=tuple(parts))
+
+
 def fit_for_gpus(ensemble: Ensemble) -> bool:
     """True if a GPU can predict: all components are functions of bins or plain trees. Others need the CPU."""
     return not any(
@@ -40,6 +61,13 @@ def add(machine: Any, scores: Array, part: Tree | Component, factor: float, data
         part.add(machine, scores, factor, data)
     else:
         machine.add_tree(scores, part, factor, data.bins, data.cuts)
+
+
+def is_constant(part: Tree | Component) -> bool:
+    """True for a tree of one leaf, and for a round without an improvement."""
+    if isinstance(part, TreeComponent):
+        part = part.tree
+    return len(part.nodes.feature) == 1 if isinstance(part, Tree) else isinstance(part, EmptyComponent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +142,20 @@ class Space:
     def size(self) -> int:
         """The number of coefficients."""
         return len(self.mean)
+
+    def continues_as(self, other: Space) -> bool:
+        """True if ``other`` has the same functions, and the same penalty unless this one was read from a file."""
+        functions = (
+            self.family == other.family
+            and self.grid.features == other.grid.features
+            and self.grid.n_cells == other.grid.n_cells
+            and all(np.array_equal(a, b) for a, b in zip(self.grid.cells, other.grid.cells, strict=True))
+            and np.array_equal(self.first, other.first)
+            and np.array_equal(self.basis, other.basis)
+            and np.array_equal(self.mean, other.mean)
+        )
+        read = self.ridge == 0.0 and not self.penalty.any()
+        return functions and (read or (self.ridge == other.ridge and np.array_equal(self.penalty, other.penalty)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import BaseLearner, Trees
+from gpuboost.base_learners.competition import Competition
+from gpuboost.base_learners.estimator import AnyEstimator
+from gpuboost.components import on_spaces
 from gpuboost.composition.base_learner import base_learner_findings
 from gpuboost.composition.execution import execution_findings
 from gpuboost.composition.findings import Finding, langevin_findings
@@ -19,8 +22,10 @@ from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learners import AllLearners, GainNoise, Selection, gain_noise, prepared
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.records import declared
-from gpuboost.sampling import EveryRow, Sampler, Sampling, recall, sampler_of
+from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
+from gpuboost.sampling.unclipped import UnclippedSampling
 from gpuboost.steps import NewtonStep, Step
 from gpuboost.types import Ensemble, Limits, TrainingSet
 
@@ -43,6 +48,8 @@ class Recipe:
     execution: Execution = field(default_factory=Serial)
     langevin: Dynamics = field(default_factory=NoNoise)
     base_learner: BaseLearner | None = None  # in place of trees
+    start_at: StartRule = OPTIMUM  # F_0
+    inert: tuple[Finding, ...] = ()  # about parameters of the estimator that no piece reads
 
     def __post_init__(self) -> None:
         if self.rounds < 0:
@@ -66,6 +73,14 @@ class Recipe:
         return self.base_learner or Trees(self.growth)
 
     @property
+    def _row_sampling(self) -> Sampling:
+        """The sampling rule; without probabilities of 1 for a learner that ignores weights."""
+        learner, rule = self.base_learner, self.sampling
+        if isinstance(learner, AnyEstimator) and learner.cancels and isinstance(rule, ImportanceSampling):
+            return UnclippedSampling(rule)
+        return rule
+
+    @property
     def gain_noise(self) -> GainNoise:
         """Noise on split gains: ``random_strength``."""
         return gain_noise(self.growth.limits.random_strength)
@@ -78,11 +93,17 @@ class Recipe:
             return self if learners is self.learners else replace(self, learners=learners)
         return replace(self, base_learner=ready, learners=learners)
 
+    def continued(self, ensemble: Ensemble) -> Ensemble:
+        """The ensemble with its functions on the spaces of this recipe, which is ``prepared``."""
+        learner = self.base_learner
+        plan = learner.plan if isinstance(learner, Competition) else None
+        return ensemble if plan is None or not ensemble.components else on_spaces(ensemble, plan.spaces)
+
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Requirements of the pieces that other pieces do not meet."""
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
-        return of_pieces + self.execution_findings + self.learner_findings + self.monotone_findings
+        return of_pieces + self.execution_findings + self.learner_findings + self.monotone_findings + self.inert
 
     @property
     def monotone_findings(self) -> tuple[Finding, ...]:
@@ -138,11 +159,13 @@ class Recipe:
 
     def start(self, data: TrainingSet) -> Ensemble:
         """The model before its first tree."""
-        return Ensemble(self.langevin.start(self.loss, data), data.cuts)
+        if self.start_at == OPTIMUM:
+            return Ensemble(self.langevin.start(self.loss, data), data.cuts)
+        return Ensemble(start_value(self.start_at, self.loss, data.y, data.row_weight()), data.cuts)
 
     def sampler(self, backend: Backend, data: TrainingSet, ensemble: Ensemble, shrink: float) -> Sampler:
         """The sampler of a fit, with the rounds of a continued ensemble that control variates need."""
-        sampler = sampler_of(self.sampling, own_leaves=self.stale_leaves)
+        sampler = sampler_of(self._row_sampling, own_leaves=self.stale_leaves)
         recall(
             sampler,
             backend,

@@ -45,6 +45,7 @@ from gpuboost.training.devices import as_device_array, machine_of, on_host, to_c
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.monotone import monotone_constraints_for
+from gpuboost.training.rehearsal import try_base_learner
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
 from gpuboost.training.sharding import on_its_machine
 from gpuboost.training.targets import TrainingTarget
@@ -135,7 +136,9 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
             is read in place; predictions for such an array are CuPy arrays on the same GPU.
         y : (n,) numbers, or labels of any kind for a classifier
         sample_weight : (n,) not negative, optional
-            A row of weight 3 is three equal rows, to the last bit; a row of weight 0 is ignored.
+            A row of weight 3 is three equal rows, to the last bit; a row of weight 0 is ignored. Where rows are drawn
+            (``sampling``, ``langevin``, ``validation_fraction``) this holds in law only, and ``min_samples_leaf`` and
+            ``gb.WeightTrimming`` look at rows and not at their weight.
         eval_set : (X, y), (X, y, weight), a ``gb.Dataset``, a list of these, or a mapping from names to them, optional
             Evaluated by ``eval_metric`` after each round, see ``evals_result_``. Entries of a list are named
             ``validation_0``, ``validation_1`` ... Early stopping uses the last one.
@@ -190,7 +193,9 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         return self
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verdict:
-        """The verdict of theory on this composition and these data, before any work.
+        """The verdict of theory on this composition and these data, before any training.
+
+        With a ``base_learner`` the data are binned, as bases and groups depend on them.
 
         Returns
         -------
@@ -212,9 +217,13 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
             stops = self.early_stopping_rounds is not None or stops_early(self.callbacks)
             held = monotone_constraints_for(self.monotonic_cst, rows.x, self.categorical_features)
             recipe = parameters.recipe(self.get_params(deep=False), target.loss, len(target.y), rows.x.shape[1], held)
-            return verdict(recipe, stops_early=stops)
         except RecipeError as error:
             return refused(error)
+        try:
+            try_base_learner(self.get_params(deep=False), recipe, rows, target)
+        except (InputError, RecipeError) as error:
+            return refused(error)
+        return verdict(recipe, stops_early=stops)
 
     def _unfitted(self) -> Self:
         fresh = copy.copy(self)

@@ -71,6 +71,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         langevin: Langevin | None = None,
         posterior_samples: int | None = None,
         step: Any = "auto",
+        start: str | float = "optimum",
         execution: Any = None,
         base_learner: Any = None,
         early_stopping_rounds: int | None = None,
@@ -103,6 +104,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.langevin = langevin
         self.posterior_samples = posterior_samples
         self.step = step
+        self.start = start
         self.execution = execution
         self.base_learner = base_learner
         self.early_stopping_rounds = early_stopping_rounds

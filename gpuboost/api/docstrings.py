@@ -42,7 +42,8 @@ categorical_splits : None or gb.CategoricalSplits
     None: ``gb.CategoricalSplits()``, whose limits of rows grow with the number of training rows up to LightGBM's.
 sampling : None, float, or policy
     Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
-    are always those of all rows.
+    are those of all rows, unless the object's ``variance_control`` says otherwise or workers compute them
+    (``leaf_values="worker"``).
 learners : None, int, float, or policy
     Features sampled for each tree, like ``colsample_bytree``: all, a number or a share of them, or a rule such as
     ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
@@ -57,6 +58,10 @@ step : "auto", "newton", "gradient", "constant", "line_search", or policy
     Leaf values: Newton (-G / H), mean gradient (-G / n, n being the weight), constant step (-G / (sigma n), sigma being
     the loss's smoothness), or a line search along the tree for convex losses (``gb.LineSearchStep``). "auto" is Newton;
     the exact quantile for quantile losses; the gradient step for losses without curvature.
+start : "optimum", "mean", "half_log_odds" or float
+    Score F_0 of every row before the first tree. "optimum": the constant of least loss (0 for
+    ``gb.Langevin(paper=True)``). "mean": the mean target (the mean label of Asynch-SGBDT). "half_log_odds": half the
+    log-odds of two classes (Friedman 2001). Not of use with ``init_model``, which has a start of its own.
 base_learner : None, family of ``gb.learners``, list of families, or regressor
     Base learner: trees; splines, straight lines, effects of categories ... that compete in each round, see
     ``gb.learners``; or any regressor with scikit-learn's interface, cloned in each round. Such regressors and
@@ -76,7 +81,9 @@ callbacks : list of callables
 device : "auto", "cpu", "cuda" or "cuda:N"
     See ``gb.devices()``. ``fit_report_`` holds the device used, and the reason.
 random_state : int, RandomState or None
-    Seed of row and feature sampling and of ``validation_fraction``; nothing else is random.
+    Seed of everything random: ``sampling``, ``learners``, ``validation_fraction``, the noise and random shapes of
+    ``langevin``, ``random_strength``, and each ``random_state`` among the parameters of another library's
+    ``base_learner``, whose own values are replaced. The arrival of asynchronous workers' trees is not drawn from it.
 n_jobs : int or None
     Threads; None and -1 for all. The model does not depend on it, to the last bit.
 verbose : int

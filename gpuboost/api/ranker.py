@@ -49,7 +49,8 @@ class GradientBoostingRanker(GradientBoosting):
         values, and go to the side of larger gain. Not for categorical columns.
     sampling : None, float, or policy
         Sampling of documents per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``.
-        Gradients are computed on complete lists, and leaf values on all documents.
+        Gradients are computed on complete lists, and leaf values on all documents unless its ``variance_control`` says
+        otherwise.
     langevin : None or gb.Langevin
         Noise on the gradient and shrinkage of the model.
     step : "auto", "newton", "gradient", or policy
@@ -89,6 +90,7 @@ class GradientBoostingRanker(GradientBoosting):
         learners: Any = None,
         langevin: Langevin | None = None,
         step: Any = "auto",
+        start: str | float = "optimum",
         execution: Any = None,
         base_learner: Any = None,
         early_stopping_rounds: int | None = None,
@@ -120,6 +122,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.learners = learners
         self.langevin = langevin
         self.step = step
+        self.start = start
         self.execution = execution
         self.base_learner = base_learner
         self.early_stopping_rounds = early_stopping_rounds

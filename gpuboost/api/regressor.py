@@ -58,6 +58,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         langevin: Langevin | None = None,
         posterior_samples: int | None = None,
         step: Any = "auto",
+        start: str | float = "optimum",
         execution: Any = None,
         base_learner: Any = None,
         early_stopping_rounds: int | None = None,
@@ -89,6 +90,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.langevin = langevin
         self.posterior_samples = posterior_samples
         self.step = step
+        self.start = start
         self.execution = execution
         self.base_learner = base_learner
         self.early_stopping_rounds = early_stopping_rounds

@@ -54,7 +54,7 @@ class AnyEstimator:
     template: Any
     copied: Callable[[Any], Any]  # an unfitted one with the parameters of the template
     weighted: bool  # whether fit takes sample_weight
-    cancels: bool = False  # whether rows are drawn with p in proportion to h, so that h / p is one number
+    cancels: bool = False  # whether it takes no weights, and p is in proportion to h, so that h / p is constant
 
     def prepared(self, backend: Backend, data: TrainingSet) -> AnyEstimator:
         """The learner itself; there is nothing to compute.

@@ -38,7 +38,11 @@ def base_learner_findings(
         return ()
     parts = [_of_trees_only(sampling, langevin, execution)]
     if isinstance(learner, AnyEstimator):
-        parts += [_of_weights(learner, step, sampling), _of_selection(learners), _of_linear(learner, loss, learners)]
+        parts += [
+            _of_weights(learner, loss, step, sampling),
+            _of_selection(learners),
+            _of_linear(learner, loss, learners),
+        ]
     else:
         parts.append(_of_family(learner, sampling))
     return tuple(finding for part in parts for finding in part)
@@ -69,11 +73,11 @@ def _of_trees_only(sampling: Any, langevin: Dynamics, execution: Any) -> Iterato
         )
 
 
-def _of_weights(learner: AnyEstimator, step: Step, sampling: Sampling) -> Iterator[Finding]:
+def _of_weights(learner: AnyEstimator, loss: Loss, step: Step, sampling: Sampling) -> Iterator[Finding]:
     if learner.weighted or isinstance(sampling, (EveryRow, UniformSampling, WeightTrimming)):
         return
-    if learner.cancels and isinstance(step, NewtonStep):
-        return
+    if learner.cancels and isinstance(step, NewtonStep) and loss.n_outputs == 1:
+        return  # with several scores, p is in proportion to the norm of their h, and to none of them
     name = type(learner.template).__name__
     yield Finding(
         "refused",

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuboost.execution import SEQUENTIAL, Execution
+from gpuboost.execution import Execution, is_sequential
 from gpuboost.langevin import Langevin
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import declared
 from gpuboost.sampling import Sampling
 from gpuboost.sampling.protocol import SamplingTraits
@@ -119,7 +119,7 @@ def _of_the_rest(limits: Limits, execution: Execution) -> Iterator[Finding]:
             "min_split_gain: the choice of a tree's shape must not depend on the size of the gradients, as a least "
             f"gain of {limits.min_split_gain:g} makes it. Use min_split_gain=0.",
         )
-    if not isinstance(execution, SEQUENTIAL):
+    if not is_sequential(execution):
         yield Finding(
             "unproven",
             f"execution: noise and shrinkage assume the chain's own order; of stale gradients, as of {execution!r}, "
@@ -133,9 +133,14 @@ def _of_policy(langevin: Langevin, loss: Loss) -> Iterator[Finding]:
             yield Finding("heuristic", f"{name} is off, and the law needs it.")
     if langevin.shrinkage == 0.0:
         yield Finding("heuristic", "without shrinkage there may be no stationary law to come to.")
+    if is_list_loss(loss):
+        why = f"{loss.name} has no fixed objective, as a pair's weight depends on where its documents stand; so there"
+        yield Finding("heuristic", f"{why} is no stationary law.")
+        return
     if getattr(loss, "lipschitz", None) is None:
-        why = f"the gradient of {loss.name} is not bounded, so the law rests on its growth at infinity (dissipativity)."
-        yield Finding("heuristic", why)
+        known = "known to be " if loss.task == "any" else ""  # a custom loss does not say
+        why = f"the gradient of {loss.name} is not {known}bounded, so the law rests on its growth at infinity"
+        yield Finding("heuristic", f"{why} (dissipativity).")
     if loss.smoothness is None:
         yield Finding("heuristic", f"{loss.name} has no finite smoothness constant, which the theorem assumes.")
 
@@ -169,4 +174,5 @@ def _of_random_shapes(langevin: Langevin, limits: Limits, *, trees: bool) -> Ite
         yield Finding(
             "heuristic",
             f"min_samples_leaf={limits.min_samples_leaf} does not hold for trees whose shape is drawn at random.",
+            warns=True,
         )

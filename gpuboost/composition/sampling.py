@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuboost.composition.findings import Finding
-from gpuboost.execution import SEQUENTIAL, Execution
+from gpuboost.execution import Execution, is_sequential
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import declared
@@ -103,7 +103,7 @@ def _of_control(sampling: Any, step: Step, execution: Execution) -> Iterator[Fin
     control = declared(SamplingTraits, sampling).variance_control
     if control not in ("node", "previous_leaf"):
         return
-    if not isinstance(execution, SEQUENTIAL):
+    if not is_sequential(execution):
         yield Finding(
             "refused",
             f"variance_control: {control!r} needs a sequential anchor; with execution={execution!r} the previous "

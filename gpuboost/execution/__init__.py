@@ -4,14 +4,22 @@ from gpuboost.execution.asynchronous import Asynchronous
 from gpuboost.execution.data_parallel import DataParallel
 from gpuboost.execution.log import Log, log_of
 from gpuboost.execution.messages import BuildTrees
-from gpuboost.execution.protocol import Arrival, Execution, Past, Workers
+from gpuboost.execution.protocol import Arrival, Execution, ExecutionTraits, Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.replay import Replay
 from gpuboost.execution.serial import Serial
 from gpuboost.execution.simulated import SimulatedWorkers
+from gpuboost.records import declared
 
 SEQUENTIAL = Serial, DataParallel
 """Executions without workers: every tree is fitted to the newest gradients"""
+
+
+def is_sequential(execution: object) -> bool:
+    """True if every tree is fitted to the newest gradients: there are no workers, or there is one."""
+    traits = declared(ExecutionTraits, execution)
+    return isinstance(execution, SEQUENTIAL) or (traits.has_workers and int(traits.workers) == 1)
+
 
 __all__ = [
     "SEQUENTIAL",
@@ -27,5 +35,6 @@ __all__ = [
     "Serial",
     "SimulatedWorkers",
     "Workers",
+    "is_sequential",
     "log_of",
 ]

@@ -52,7 +52,11 @@ class Chain:
         return partial(_drawn, limits, key) if self._draws(key) else search
 
     def _draws(self, key: Key) -> bool:
-        return self.random_from is not None and key.iteration >= self.random_from
+        return self.draws_shapes(key.iteration)
+
+    def draws_shapes(self, round: int) -> bool:
+        """True if the shapes of the round's trees are drawn at random, so that no rows are needed for them."""
+        return self.random_from is not None and round >= self.random_from
 
     def leaf_noise(self, key: Key) -> Noise | None:
         """Noise on the gradients of the leaf values, independent of the structure's noise. key: key of the round."""

@@ -53,6 +53,10 @@ class WeightedGroups:
         if self.groups == "root":
             raise RecipeError("groups: WeightedGroups draws features; got 'root'. Use RandomGroups(t, groups='root').")
 
+    def check(self, n_columns: int) -> None:
+        """Raise RecipeError unless there is a weight for each group of so many columns."""
+        _check(self, partition(self.groups, n_columns))
+
     def prepared(self, cuts: Cuts, n_groups: int) -> WeightedDraw:
         return _draw(self, partition(self.groups, n_groups, cuts))
 
@@ -77,9 +81,13 @@ class WeightedDraw:
         return Candidates(self.of.members(np.sort(self.possible[order]).astype(np.int32)))
 
 
-def _draw(rule: WeightedGroups, of: Partition) -> WeightedDraw:
+def _check(rule: WeightedGroups, of: Partition) -> None:
     if len(rule.weights) != of.count:
         raise RecipeError(f"weights: one for each group is needed; got {len(rule.weights)} for {of.count} groups.")
+
+
+def _draw(rule: WeightedGroups, of: Partition) -> WeightedDraw:
+    _check(rule, of)
     weights = np.array(rule.weights)
     possible = np.flatnonzero(weights > 0.0)
     return WeightedDraw(rule, of, possible, weights[possible])

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from math import frexp
 
 from gpuboost.composition.learners import is_stump
-from gpuboost.execution import SEQUENTIAL
-from gpuboost.execution.protocol import ExecutionTraits
+from gpuboost.execution import is_sequential
 from gpuboost.langevin import Langevin
 from gpuboost.learners import AllLearners, RandomGroup, RandomGroups, RandomLearners
 from gpuboost.losses.protocol import is_list_loss
@@ -62,7 +61,8 @@ def guarantee_of(recipe: Recipe, run: RunFacts) -> Guarantee:
     if step is None and run.steps is not None:
         return _certified(recipe, run.steps, result)
     if step is None:
-        return Guarantee("none", "none: the training loss could rise.", missing=_reasons(recipe, result))
+        nothing = "none: no theorem says before the fit that the training loss falls."
+        return Guarantee("none", nothing, missing=_reasons(recipe, result))
     missing = tuple(why for lacks, why in _needs(recipe, run) if lacks)
     return _descent(recipe, step, missing) if missing else _rate(recipe, step, run)
 
@@ -115,7 +115,7 @@ def _step(recipe: Recipe, result: Verdict) -> float | None:
         return None
     if recipe.growth.limits.directions is not None:
         return None
-    stale = recipe.stale_leaves and not (_is_serial(recipe) and _uses_all_rows(recipe))
+    stale = recipe.stale_leaves and not (is_sequential(recipe.execution) and _uses_all_rows(recipe))
     if declared(SamplingTraits, recipe.sampling).variance_control != "leaf_refit" or stale:
         return None
     if searches(recipe.step) and loss.convex:
@@ -126,11 +126,6 @@ def _step(recipe: Recipe, result: Verdict) -> float | None:
     if curvature is None or loss.smoothness is None or rate * loss.smoothness > 2.0 * curvature:
         return None
     return rate * loss.smoothness / curvature
-
-
-def _is_serial(recipe: Recipe) -> bool:
-    """True if every tree is fitted to the newest gradients."""
-    return isinstance(recipe.execution, SEQUENTIAL) or int(declared(ExecutionTraits, recipe.execution).workers) == 1
 
 
 def _uses_all_rows(recipe: Recipe) -> bool:
@@ -146,7 +141,10 @@ def _needs(recipe: Recipe, run: RunFacts) -> Iterator[tuple[bool, str]]:
     several = trees and not is_stump(limits)
     yield several, "trees with several splits are grown greedily, and need not be the best of those drawn."
     yield not _uses_all_rows(recipe), "the best learner of a sample of rows need not be the best of all rows."
-    yield not _is_serial(recipe), "the best learner for an old gradient need not be the best for the new one."
+    yield (
+        not is_sequential(recipe.execution),
+        "the best learner for an old gradient need not be the best for the new one.",
+    )
     if trees:
         yield from _of_search(recipe, run)
     partial = isinstance(step, LineSearchStep) and (step.per == "leaf" or recipe.learning_rate != 1.0)

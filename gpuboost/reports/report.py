@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuboost.composition.findings import Kind, worst
-from gpuboost.errors import RecipeError, UnprovenError
+from gpuboost.errors import InputError, RecipeError, UnprovenError
 from gpuboost.execution import Log
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -53,15 +53,19 @@ class FitReport:
     log: Log | None = None  # the worker of each tree, and the version of its gradients
     steps: StepSizes | None = None  # certificate that every round lowered the training loss, by the size of its steps
     guarantee: Guarantee | None = None  # of the kept rounds; ``guarantee_`` of the estimator
+    rounds_before: int = 0  # of the model that ``init_model`` continued; ``rounds_kept`` counts them too
+    rounds_without_split: int = 0  # of ``rounds``: every tree is a single leaf, or no base learner lowered the loss
 
     def __setstate__(self, state: list[Any]) -> None:
         set_fields(self, state)
 
     def __str__(self) -> str:
+        earlier = f" after {self.rounds_before} earlier ones" if self.rounds_before else ""
+        empty = f"; {self.rounds_without_split} found no split" if self.rounds_without_split else ""
         times = ", ".join(f"{name} {value:.2f} s" for name, value in self.seconds.items())
         return (
-            f"{self.rounds} rounds ({self.rounds_kept} kept) on {self.rows} rows x {self.features} features; "
-            f"{self.device}, {self.threads} threads; {times}; "
+            f"{self.rounds} rounds{earlier} ({self.rounds_kept} kept{empty}) on {self.rows} rows x "
+            f"{self.features} features; {self.device}, {self.threads} threads; {times}; "
             + ("" if self.sampling is None else f"{self.sampling}; ")
             + ("" if self.edges is None else f"{self.edges}; ")
             + ("" if self.steps is None else f"{self.steps}; ")
@@ -100,7 +104,7 @@ def verdict(recipe: Recipe, *, stops_early: bool = False, foreign_start: int = 0
 def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
     """The verdict with row or feature sampling, or stale gradients: no descent guarantee without exact leaves."""
     findings = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
-    findings += recipe.execution_findings + recipe.monotone_findings
+    findings += recipe.execution_findings + recipe.monotone_findings + recipe.inert
     if not findings:
         return of_all_rows
     kind, reasons = worst(findings), tuple(finding.why for finding in findings)
@@ -138,7 +142,7 @@ def descent(recipe: Recipe) -> Verdict:
         why = "a pair's weight depends on where its documents stand, so there is no fixed objective that could fall."
         return Verdict("heuristic", (why,))
     if curvature is None:
-        why = "Newton steps have no bound on the change of curvature along a step, so the training loss could rise."
+        why = "no theorem says before the fit that the training loss falls: curvature may change along a Newton step."
         return Verdict("heuristic", (why,))
     if loss.smoothness is None:
         return Verdict(
@@ -164,6 +168,6 @@ def _of_exact_step(loss: Loss, rate: float, exact: str) -> Verdict:
     return Verdict("heuristic", (why,))
 
 
-def refused(error: RecipeError) -> Verdict:
+def refused(error: InputError | RecipeError) -> Verdict:
     """Verdict on a recipe that raised ``error``."""
     return Verdict("unproven" if isinstance(error, UnprovenError) else "refused", (str(error),))

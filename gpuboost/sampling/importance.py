@@ -105,6 +105,11 @@ class ImportanceSampling:
         return self.score == "loss"
 
     @property
+    def draws_every_row(self) -> bool:
+        """True if it equals no sampling: the rate is 1, and leaf values are of all rows."""
+        return self.rate == 1.0 and self.variance_control == "leaf_refit"
+
+    @property
     def unbiased(self) -> bool:
         """True if sums of gradients are unbiased. A row of loss 0, or without curvature, may have a gradient."""
         controlled = self.variance_control == "node" and self.eta < 1.0

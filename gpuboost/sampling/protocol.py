@@ -28,6 +28,7 @@ class SamplingTraits:
     variance_control: str = "leaf_refit"
     lag: int = 1
     eta: float = 1.0
+    draws_every_row: bool = False  # True: equal to no sampling at all, as a rate of 1 is
     weighs_losses: bool = False  # True: ``draw`` gets a ``Losses`` as its last argument
 
 

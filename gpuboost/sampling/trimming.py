@@ -39,6 +39,11 @@ class WeightTrimming:
         if self.score not in ("hessian", "gradient"):
             raise RecipeError(f"sampling: the score must be 'hessian' or 'gradient'; got {self.score!r}.")
 
+    @property
+    def draws_every_row(self) -> bool:
+        """True if it equals no sampling: no row is left out, and leaf values are of all rows."""
+        return self.mass == 1.0 and self.variance_control == "leaf_refit"
+
     def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample:
         if self.mass == 1.0:
             return Sample()

@@ -39,6 +39,10 @@ class UniformSampling:
     bounded: ClassVar[bool] = True
     follows_gradients: ClassVar[bool] = False
 
+    @property
+    def draws_every_row(self) -> bool:
+        return self.rate == 1.0
+
     def __post_init__(self) -> None:
         share("rate", self.rate)
 

@@ -16,14 +16,14 @@ from gpuboost.errors import RecipeError, shown
 from gpuboost.learners.families import FAMILIES
 from gpuboost.learners.families.protocol import Column, Family
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import ImportanceSampling
+from gpuboost.sampling import ImportanceSampling, Sampling
 
 RULE = "None (trees), a family of gb.learners such as Spline(), a list of families, or a regressor with fit and predict"
 
 ON_GPUS = ", ".join(family.__name__ for family in FAMILIES if family.on_gpu)
 
 
-def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
+def base_learner(value: Any, sampling: Sampling) -> BaseLearner | None:
     """None for trees; families of ``gb.learners``, one or a list; or a regressor with scikit-learn's interface.
 
     Raises
@@ -46,7 +46,8 @@ def base_learner(value: Any, sampling: Any) -> BaseLearner | None:
             "regressor of its kind; the loss makes classes of the scores."
         )
     copied = clone if hasattr(value, "get_params") else deepcopy
-    return AnyEstimator(value, copied, takes_weights(value), _cancels(sampling))
+    weighted = takes_weights(value)
+    return AnyEstimator(value, copied, weighted, not weighted and _cancels(sampling))
 
 
 def not_on_gpus(value: Any) -> str | None:
@@ -64,8 +65,11 @@ def takes_weights(estimator: Any) -> bool:
         return False
 
 
-def _cancels(sampling: Any) -> bool:
-    """True if h / p is one number for all rows: no row's p is bounded from below, and no row's p reaches 1."""
+def _cancels(sampling: Sampling) -> bool:
+    """True if h / p can be one number for all rows: p is in proportion to h, and not bounded from below.
+
+    ``UnclippedSampling`` keeps p from being clipped at 1.
+    """
     return isinstance(sampling, ImportanceSampling) and sampling.score == "hessian" and sampling.least == 0.0
 
 

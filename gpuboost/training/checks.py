@@ -1,33 +1,41 @@
-"""Checks of a recipe against its data, before a fit: custom losses, and weights too small for any split."""
+"""Checks of a recipe against its data, before a fit: custom losses, splits that cannot be made, unused parameters."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.losses.custom import Custom
+from gpuboost.losses.start_values import OPTIMUM
 from gpuboost.recipe import Recipe
 
 
-def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None) -> None:
+def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_rows: int) -> None:
     """Warn if the curvature of all rows together is less than two leaves need.
 
-    weight: (n,) of the training rows. Weights that sum to 1, as probabilities do, are the usual case: a leaf needs a
+    weight: (n,) of the training rows, or None. Few rows are a usual case, as is a weight that sums to 1: a leaf needs a
     curvature of ``min_child_weight``, which is that of one row of weight 1 (docs/decisions/0005).
     """
     curvature = recipe.step.curvature(recipe.loss)
     bound = recipe.loss.smoothness if curvature is None else curvature
-    if weight is None or bound is None or recipe.base_learner is not None or recipe.rounds == 0:
+    searched = recipe.base_learner is None and recipe.langevin.random_from != 0
+    if bound is None or not searched or recipe.rounds == 0:
         return
-    least, total = recipe.growth.limits.min_child_weight, float(weight.sum())
-    if total * bound >= 2.0 * least or np.count_nonzero(weight) < 2:
+    least, total = recipe.growth.limits.min_child_weight, float(n_rows if weight is None else weight.sum())
+    if total * bound >= 2.0 * least or (n_rows if weight is None else np.count_nonzero(weight)) < 2:
         return
+    if weight is None:
+        rows, advice = f"min_child_weight: there are {n_rows} rows", "Lower min_child_weight"
+    else:
+        rows = f"sample_weight: the weights sum to {total:.3g}"
+        advice = "Scale the weights to a mean of 1, or lower min_child_weight"
     warnings.warn(
-        f"sample_weight: the weights sum to {total:.3g}, so all rows together have a curvature of at most "
-        f"{total * bound:.3g}, and two leaves need {2.0 * least:.3g} (min_child_weight={least:g}): no tree will have a "
-        "split. Scale the weights to a mean of 1, or lower min_child_weight.",
+        f"{rows}, so all rows together have a curvature of at most {total * bound:.3g}, and two leaves need "
+        f"{2.0 * least:.3g} (min_child_weight={least:g}): no tree will have a split. {advice}.",
         stacklevel=2,
     )
 
@@ -36,3 +44,12 @@ def check_custom_loss(recipe: Recipe, y: NDArray[np.float64]) -> None:
     """Raise RecipeError if the functions of a custom loss contradict each other; y: (n,) targets."""
     if isinstance(recipe.loss, Custom):
         recipe.loss.check_functions(y, uses_hessian=recipe.step.curvature(recipe.loss) is None)
+
+
+def warn_of_unused_start(recipe: Recipe, continued: Mapping[str, Any]) -> None:
+    """Warn if ``start`` is not that of the model to continue, whose parameters are ``continued``."""
+    if recipe.start_at not in (OPTIMUM, continued.get("start", OPTIMUM)):
+        warnings.warn(
+            f"start: {recipe.start_at!r} has no effect, as the model to continue has a start of its own.",
+            stacklevel=2,
+        )

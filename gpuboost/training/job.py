@@ -32,8 +32,9 @@ from gpuboost.training import parameters
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus, with_numbers
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, fingerprint
-from gpuboost.training.checks import check_custom_loss, warn_of_light_weights
+from gpuboost.training.checks import check_custom_loss, warn_of_light_weights, warn_of_unused_start
 from gpuboost.training.devices import as_device_array, on_host
+from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.fit_record import FitRecord, Past, same_chain
 from gpuboost.training.init_model import Start
@@ -95,7 +96,11 @@ def job(
         found, target, sets = split(params["validation_fraction"], seed, found, target)
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
-    warn_of_light_weights(recipe, target.rows.weight)
+    warn_of_light_weights(recipe, target.rows.weight, len(target.y))
+    if start is not None:
+        warn_of_unused_start(recipe, start.params)
+    else:
+        warn_of_steep_loss(recipe, target.y, target.rows.weight)
     resume = None if start is None else start.ensemble
     if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
         kind = "other base learners" if resume.components else "trees"
@@ -225,6 +230,8 @@ def split(
 ) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...]]:
     """Set a share of the rows aside as the eval set: the same share of each class, or whole queries for rankings.
 
+    Rows of weight 0 are in neither part.
+
     Raises
     ------
     RecipeError, InputError
@@ -238,10 +245,11 @@ def split(
     share = parameters.as_float(fraction) if is_number else 0.0
     if not 0.0 < share < 1.0:
         raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {shown(fraction)}.")
-    strata = None if target.classes is None else target.y
-    group = target.rows.group
+    group, weight = target.rows.group, target.rows.weight
     sizes = np.ones(len(target.y), np.int64) if group is None else np.diff(query_start(group))
-    units = np.arange(len(sizes))
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    units = np.arange(len(sizes)) if weight is None else np.unique(query[weight > 0.0])
+    strata = None if target.classes is None else target.y[units]
     if share * len(units) < _LEAST_SHARE:
         raise RecipeError(f"validation_fraction: {fraction} of {len(units)} is no row; set a larger share aside.")
     try:
@@ -251,13 +259,12 @@ def split(
         raise InputError(f"validation_fraction: {fraction} of {units_are} cannot be set aside; {error}") from None
     learn, watch = np.sort(learn), np.sort(watch)
     if group is not None:
-        query = np.repeat(units, sizes)
         learn, watch = (np.flatnonzero(np.isin(query, some)) for some in (learn, watch))
 
     def part(rows: NDArray[np.intp]) -> tuple[Any, NDArray[np.float64], RowMetadata]:
-        weight, n = target.rows.weight, len(rows)
-        weight = None if weight is None else check_weight(weight[rows], n, "validation_fraction")
-        return found.x[rows], target.y[rows], RowMetadata.of(n, weight, None if group is None else group[rows])
+        n = len(rows)
+        part_weight = None if weight is None else check_weight(weight[rows], n, "validation_fraction")
+        return found.x[rows], target.y[rows], RowMetadata.of(n, part_weight, None if group is None else group[rows])
 
     x, y, metadata = part(learn)
     return (

@@ -10,19 +10,22 @@ from numbers import Integral, Real
 from typing import Any
 
 from gpuboost.backends.devices import usable_threads
+from gpuboost.composition.inert import inert_findings
 from gpuboost.composition.learners import MOST_PAIRS_PER_FEATURE, is_stump, not_enumerable
 from gpuboost.data.dataset import MOST_THREADS
 from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
 from gpuboost.growth import CategoricalSplits, DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Dynamics, Langevin, NoNoise
-from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection
+from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection, WeightedGroups
 from gpuboost.learners.partition import partition
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.start_values import OPTIMUM, start_rule
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling
+from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
 from gpuboost.training.base_learners import base_learner
 from gpuboost.types import Limits
@@ -126,7 +129,7 @@ def sampling(value: Any) -> Sampling:
     if value is None:
         return EveryRow()
     if isinstance(value, Real) and not isinstance(value, bool):
-        return UniformSampling(as_float(value))
+        value = UniformSampling(as_float(value))
     if isinstance(value, (list, tuple)):
         raise RecipeError(
             f"sampling: a row is drawn by one sampler; got {len(value)}, {value!r}. Give one of them; "
@@ -134,7 +137,7 @@ def sampling(value: Any) -> Sampling:
         )
     rule = "None, a rate in (0, 1], or a policy such as UniformSampling(0.5)"
     policy: Sampling = _policy("sampling", value, ("draw",), rule)
-    return policy
+    return EveryRow() if declared(SamplingTraits, policy).draws_every_row else policy
 
 
 def learners(value: Any) -> Selection:
@@ -240,17 +243,21 @@ def recipe(
     drawn = learners(params["learners"])
     if n_columns is not None and params.get("base_learner") is None:
         _check_learners(drawn, growth.limits, n_columns, params["max_bins"])
+    drawn_rows, rounds = sampling(params["sampling"]), integer("n_estimators", params["n_estimators"], 0)
+    learner = base_learner(params.get("base_learner"), drawn_rows)
     made = Recipe(
         loss=loss,
-        rounds=integer("n_estimators", params["n_estimators"], 0),
+        rounds=rounds,
         learning_rate=real("learning_rate", params["learning_rate"], positive=True),
         growth=growth,
-        sampling=sampling(params["sampling"]),
+        sampling=drawn_rows,
         learners=drawn,
         step=step(params["step"], loss, dynamics),
         langevin=dynamics,
         execution=execution(params.get("execution")),
-        base_learner=base_learner(params.get("base_learner"), params["sampling"]),
+        base_learner=learner,
+        start_at=start_rule(params.get("start", OPTIMUM), loss),
+        inert=inert_findings(params, learner, dynamics, rounds),
     )
     _check_posterior_samples(params)
     return made
@@ -263,6 +270,8 @@ def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bi
         warnings.warn(f"learners: {selection.t} are asked for, and there are {n_columns} features.", stacklevel=2)
     if isinstance(groups, tuple):
         partition(groups, n_columns)
+    if isinstance(selection, WeightedGroups):
+        selection.check(n_columns)
     if not isinstance(selection, RandomLearners):
         return
     if not is_stump(limits):

@@ -25,9 +25,10 @@ from gpuboost.reports.sampling import SamplingRecord
 from gpuboost.state import RunningScores
 from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
+from gpuboost.training.diverging import RiseCheck, may_diverge
 from gpuboost.training.fit_record import FitRecord, Past, Recorder
 from gpuboost.training.rows import bin_rows, weight_of, with_values
-from gpuboost.types import Array, Ensemble, Progress, TrainingSet
+from gpuboost.types import Array, Component, Ensemble, Progress, TrainingSet, Tree
 from gpuboost.watch.callbacks import Watchers
 from gpuboost.watch.evaluation import EvalSet, Evaluation
 from gpuboost.watch.record import Plan
@@ -88,12 +89,15 @@ def train(job: Job) -> Trained:
         watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
         record, edges = SamplingRecord(job.recipe.sampling, job.backend), EdgeRecord(job.recipe)
         edges.start(data)
+        rise = _rise_check(job, data)
         _warn(job, data)
 
         def follow(progress: Progress) -> bool:
             recorder.lines.extend(progress.log)
             record.see(progress)
             edges.see(progress)
+            if rise is not None:
+                rise.see(progress)
             return watch(progress)
 
         over = watchers.catch_up(run.evals, run.first)
@@ -102,6 +106,8 @@ def train(job: Job) -> Trained:
         prepared = time.perf_counter()
         ensemble = boost(recipe, data, job.backend, seed=run.seed, watch=follow, resume=begin, log=log)
         done = time.perf_counter()
+        if rise is not None:
+            rise.warn(job.recipe)
     best = None if monitoring.stopping is None else monitoring.stopping.best_rounds
     kept = ensemble if best is None else ensemble.first(best)
     fit_record = records.record(kept)
@@ -121,6 +127,8 @@ def train(job: Job) -> Trained:
         log=recorder.state_after(ensemble.n_rounds).log,
         steps=records.steps(kept),
         guarantee=fit_record.guarantee,
+        rounds_before=run.first,
+        rounds_without_split=_without_split(ensemble, run.first),
     )
     return Trained(
         ensemble=kept,
@@ -130,6 +138,28 @@ def train(job: Job) -> Trained:
         best_score=None if monitoring.stopping is None else monitoring.stopping.best_score,
         record=fit_record,
     )
+
+
+def _without_split(ensemble: Ensemble, first: int) -> int:
+    """Number of rounds from ``first`` on that added constants only."""
+    k = ensemble.n_outputs
+    parts: tuple[Tree | Component, ...] = ensemble.trees or ensemble.components
+    single = [components.is_constant(part) for part in parts[first * k :]]
+    return sum(all(single[i : i + k]) for i in range(0, len(single), k))
+
+
+def _rise_check(job: Job, data: TrainingSet) -> RiseCheck | None:
+    """The comparison of the training loss before and after the fit; None if the steps are known to be short enough."""
+    if job.monitoring.stopping is not None or not may_diverge(job.recipe):
+        return None
+    loss, backend = job.recipe.loss, job.backend
+
+    def mean_loss(scores: Array) -> float:
+        return backend.loss_value(loss, scores, data.y, weight_of(data))
+
+    begin = job.resume or job.recipe.start(data)
+    start = RunningScores.of(backend, data, begin, job.recipe.chain(data, begin).shrink)
+    return RiseCheck(mean_loss, mean_loss(start.values))
 
 
 def _warn(job: Job, data: TrainingSet) -> None:

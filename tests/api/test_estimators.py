@@ -555,7 +555,7 @@ class TestSurface:
             {"learners": gb.RandomGroups(two), "sampling": gb.UniformSampling(half)},
             {"learners": gb.RandomByNode(half), "max_bins": np.uint8(200), "random_state": one},
             {"learners": gb.RandomLearners(two), "max_depth": one, "n_jobs": one, "verbose": np.int64(0)},
-            {"base_learner": gb.learners.TensorSpline(pairs=((np.int64(0), one),))},
+            {"base_learner": gb.learners.TensorSpline(pairs=((np.int64(0), one),)), "max_depth": 6},
             {"validation_fraction": half, "early_stopping_rounds": two, "learning_rate": half},
             {"langevin": gb.Langevin(inverse_temperature=np.float32(100.0), random_from=one)},
         ):
@@ -572,7 +572,7 @@ class TestSurface:
 
     def test_so_are_base_learners(self, regression_data: Data) -> None:
         tree = DecisionTreeRegressor(max_depth=5, random_state=0)
-        model = regressor(base_learner=tree)
+        model = regressor(base_learner=tree, max_depth=6)
         assert model.get_params()["base_learner__max_depth"] == 5
         search = GridSearchCV(model, {"base_learner__max_depth": [1, 3]}, cv=2).fit(*regression_data)
         assert search.best_params_ == {"base_learner__max_depth": 3}

@@ -94,7 +94,8 @@ class CpuSmoothing(Penalised):
         total = np.zeros(parts.shape[1:])
         for part in parts:
             total += part
-        return lines_of(total, structure, ridge, reg_lambda, self)
+        weights = np.bincount(leaf_of_row, data.row_weight(), v)
+        return lines_of(total, weights, structure, ridge, reg_lambda, self)
 
     def add_lines(self, scores: Array, component: TreeComponent, factor: float, bins: Bins, cuts: Cuts) -> None:
         codes, leaf_of_row = self._by_row(bins), self._route(component.tree.nodes, bins, cuts)

@@ -48,10 +48,14 @@ class Additive:
 
 
 def staged_predict(backend: Backend, ensemble: Ensemble, x: Any, copied: Callable[[Array], Array]) -> Iterator[Array]:
-    """(k, n) float64 scores after each round, each a new array, made by ``copied``."""
+    """(k, n) float64 scores after each round, each a new array, made by ``copied``. The last ones are ``predict``'s."""
+    whole = Additive.of(backend, ensemble)
     rows, k = _rows(backend, ensemble, x), ensemble.n_outputs
     sums = backend.start(rows, _begin(ensemble))
     for done in range(ensemble.n_rounds):
+        if done == ensemble.n_rounds - 1 and whole.tables:  # sums of functions are not rounded as sums of their values
+            yield whole.predict(backend, ensemble, x)
+            return
         for i in range(done * k, (done + 1) * k):
             ensemble.components[i].add(backend, sums, ensemble.factors[i], rows)
         scores = copied(sums)

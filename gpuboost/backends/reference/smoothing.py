@@ -114,7 +114,8 @@ class ReferenceSmoothing:
                 part[leaf, : s + 1] += (h[i] * z)[:, None] * z
                 part[leaf, s + 1] += g[i] * z
             moments += part
-        return lines_of(moments, structure, ridge, reg_lambda, self)
+        weights = np.bincount(leaf_of_row, data.row_weight(), len(moments))
+        return lines_of(moments, weights, structure, ridge, reg_lambda, self)
 
     def solved(self, a: Array, x: Array) -> Array:
         """The solution of the system of upper band a."""
@@ -146,10 +147,12 @@ def with_sums(structure: Structure, own_sums: bool) -> tuple[Structure, Array, A
     return structure if own_sums else replace(structure, sums=None), g, h
 
 
-def lines_of(moments: Array, structure: Structure, ridge: float, reg_lambda: float, solver: Any) -> tuple[Array, Array]:
-    """Constants and slopes from sums in each leaf: moments (v, s + 2, s + 1).
+def lines_of(
+    moments: Array, weights: Array, structure: Structure, ridge: float, reg_lambda: float, solver: Any
+) -> tuple[Array, Array]:
+    """Constants and slopes from sums in each leaf: moments (v, s + 2, s + 1), and weights (v,) of its rows.
 
-    The ridge is on slopes, times the leaf's mean curvature of a row.
+    The ridge is on slopes, times the leaf's mean curvature of a row of weight 1.
     """
     nodes, s = structure.nodes, moments.shape[2] - 1
     value, slopes = np.zeros(len(moments)), np.zeros((len(moments), s))
@@ -157,7 +160,7 @@ def lines_of(moments: Array, structure: Structure, ridge: float, reg_lambda: flo
         band = np.zeros((s + 1, s + 1))
         for i in range(s + 1):
             band[i, : s + 1 - i] = moments[leaf, i, i:]
-        weight = ridge * (moments[leaf, 0, 0] / max(int(nodes.count[leaf]), 1))
+        weight = ridge * (moments[leaf, 0, 0] / weights[leaf])
         band[0, 0] += reg_lambda
         band[1:, 0] = np.where(band[1:, 0] > 0.0, band[1:, 0] + weight, 0.0)
         coefficients = solver.solved(band, -moments[leaf, s + 1])

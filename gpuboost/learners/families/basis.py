@@ -78,18 +78,27 @@ def weight_of_cells(cell_of_row: NDArray[Any], data: TrainingSet, cells: int) ->
 
 
 def _medians(data: TrainingSet, feature: int, b: int) -> Floats:
+    """(b,) the lower median of the rows in each bin, a row of weight 3 being three; of an empty bin its upper end."""
     column = int(data.cuts.columns[feature])
     if isinstance(data.x, DeviceMatrix):
         x = data.x.host_column(column)
     else:
         x = data.x[:, [column]].toarray()[:, 0] if hasattr(data.x, "toarray") else data.x[:, column]
-    x = np.sort(np.asarray(x, np.float64))
+    x = np.asarray(x, np.float64)
+    flat = data.weight is None and data.multiplicity is None
+    order = None if flat else np.argsort(x, kind="stable")
+    x = np.sort(x) if order is None else x[order]
     x = x[: len(x) - int(np.isnan(x).sum())]
     thresholds = data.cuts.thresholds[feature]
     ends = np.append(np.searchsorted(x, thresholds, side="right"), len(x))
     begins = np.concatenate([[0], ends[:-1]])
     empty = np.append(thresholds, thresholds[-1:] if b > 1 else [0.0])
-    return np.where(ends > begins, x[np.minimum((begins + ends - 1) // 2, max(len(x) - 1, 0))], empty)
+    if order is None:
+        middle = (begins + ends - 1) // 2
+    else:
+        below = np.concatenate([[0.0], np.cumsum(data.row_weight()[order[: len(x)]])])  # weight of the rows before each
+        middle = np.searchsorted(below[1:], (below[begins] + below[ends]) / 2.0)
+    return np.where(ends > begins, x[np.minimum(middle, max(len(x) - 1, 0))], empty)
 
 
 def b_splines(u: Floats, pieces: int, degree: int) -> tuple[NDArray[np.int32], Floats]:

@@ -47,7 +47,7 @@ class LinearTree(TreeFamily):
     max_depth : int
         Levels of splits.
     ridge : float
-        L2 term on slopes, of features that are scaled to variance 1, times the mean curvature of a row.
+        L2 term on slopes, of features that are scaled to variance 1, times the mean curvature of a row of weight 1.
     reg_lambda : float
         L2 term of the constants, and of the search for splits.
 

@@ -1,0 +1,53 @@
+"""Start values F_0 other than the loss's best constant, as published algorithms have them."""
+
+from __future__ import annotations
+
+from math import isfinite, nan
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import RecipeError
+from gpuboost.losses.averages import constant, weighted_mean
+from gpuboost.losses.binary import log_odds
+from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.types import Array
+
+OPTIMUM, MEAN, HALF_LOG_ODDS = "optimum", "mean", "half_log_odds"
+
+StartRule: TypeAlias = str | float
+"""One of the three names, or a score."""
+
+
+def start_rule(value: Any, loss: Loss) -> StartRule:
+    """The value, checked.
+
+    Raises
+    ------
+    RecipeError
+        If it is no name and no finite number, or the loss has no such start.
+    """
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+    if isfinite(number):
+        return number
+    if not isinstance(value, str) or value not in (OPTIMUM, MEAN, HALF_LOG_ODDS):
+        raise RecipeError(f"start: must be 'optimum', 'mean', 'half_log_odds' or a finite number; got {value!r}.")
+    if value == MEAN and (loss.n_outputs > 1 or is_list_loss(loss)):
+        kind = "whole lists" if is_list_loss(loss) else f"{loss.n_outputs} scores a row"
+        raise RecipeError(f"start: 'mean' is for losses of one target and one score a row; {loss.name!r} has {kind}.")
+    if value == HALF_LOG_ODDS and loss.task != "binary":
+        raise RecipeError(f"start: 'half_log_odds' is for losses of two classes; got loss {loss.name!r}.")
+    return value
+
+
+def start_value(rule: StartRule, loss: Loss, y: Array, weight: Array) -> NDArray[np.float64]:
+    """(k,) float64 F_0 of the rule, on the scale of the scores. y, weight: (n,); there are rows of both classes."""
+    if isinstance(rule, float):
+        return np.full(loss.n_outputs, rule + 0.0)  # no negative zero
+    if rule == MEAN:
+        return constant(weighted_mean(y, weight))
+    if rule == HALF_LOG_ODDS:
+        return constant(0.5 * log_odds(weighted_mean(y, weight)))
+    return np.asarray(loss.start(y, weight), np.float64)
