@@ -93,6 +93,11 @@ class BaseLoss:
         return self.facts.leaf_quantile
 
     @property
+    def link_scale(self) -> float:
+        """The link function is applied to this number times the score."""
+        return self.facts.score_scale
+
+    @property
     def value(self) -> Value:
         return undefined
 
