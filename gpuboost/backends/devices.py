@@ -51,10 +51,10 @@ def usable_threads() -> int:
 
 
 def kernel_cache() -> str:
-    """Folder of the cached compiled kernels."""
-    from gpuboost.kernels.common.disk_cache import cache_folder
+    """Folder of the cached compiled kernels; "none" if no folder can be written in."""
+    from gpuboost.kernels.common.disk_cache import usable_folder
 
-    return str(cache_folder())
+    return usable_folder() or "none"
 
 
 def devices() -> list[Device]:

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
-from gpuboost.losses.base import FOREIGN, facts_of
+from gpuboost.losses.base import BaseLoss, Link, facts_of
+from gpuboost.losses.protocol import Loss
 from gpuboost.types import EVERY_VALUE, Cuts, Ensemble, Nodes
 
+_PROBES = np.linspace(-4.0, 4.0, 17)  # scores
 _MOST_CODE = 2**24  # integers below it are float32
 
 
@@ -38,7 +40,7 @@ class PlainTree:
 
 @dataclass(frozen=True, slots=True)
 class PlainModel:
-    """score = bias + sum of trees; prediction = link(score)."""
+    """score = bias + sum of trees; prediction = link(score), as the estimator predicts."""
 
     trees: list[PlainTree]
     bias: NDArray[np.float64]  # (k,)
@@ -56,7 +58,8 @@ def plain(model: Any) -> PlainModel:
     Without trees there are leaves of value 0 all the same, as readers refuse a forest without trees.
 
     Raises:
-        InputError: if it is neither, or splits by a category code that float32 or an index does not hold.
+        InputError: if it is neither, or predicts by a function that other libraries do not have, or splits by a
+            category code that float32 or an index does not hold.
     """
     ensemble = model if isinstance(model, Ensemble) else getattr(model, "ensemble_", None)
     if not isinstance(ensemble, Ensemble):
@@ -66,23 +69,24 @@ def plain(model: Any) -> PlainModel:
             "model: other libraries read trees; this model was made of other base learners. Those of gb.learners that "
             "add up are written by gb.export.to_table."
         )
-    loss = getattr(model, "loss_", None)
-    facts = FOREIGN if loss is None else facts_of(loss)
-    by = facts.score_scale
     names, classes = getattr(model, "feature_names_in_", None), getattr(model, "classes_", None)
+    loss = getattr(model, "loss_", None)
+    link, by = ("identity", 1.0) if loss is None else _link(loss, is_classifier=classes is not None)
+    k = 1 if link == "identity" and loss is not None else ensemble.n_outputs  # the mean, where spreads are scores too
     is_categorical = np.zeros(ensemble.cuts.n_columns, np.bool_)
     is_categorical[ensemble.cuts.columns] = ensemble.cuts.is_categorical
     trees = [
         _tree(tree.nodes, by * (ensemble.scale * (factor * tree.value)), tree.output, ensemble.cuts)
         for tree, factor in zip(ensemble.trees, ensemble.factors, strict=True)
+        if tree.output < k
     ]
     return PlainModel(
-        trees=trees or [_nothing(output) for output in range(ensemble.n_outputs)],
-        bias=by * ensemble.bias,
+        trees=trees or [_nothing(output) for output in range(k)],
+        bias=by * ensemble.bias[:k],
         n_columns=ensemble.cuts.n_columns,
         is_categorical=is_categorical,
-        link="identity" if facts.link == "other" else facts.link,
-        xgboost_objective=facts.xgboost_objective,
+        link=link,
+        xgboost_objective="" if loss is None else facts_of(loss).xgboost_objective,
         names=None if names is None else [str(name) for name in names],
         classes=classes,
     )
@@ -106,6 +110,19 @@ def required(package: str, function: str) -> Any:
     except ImportError as error:
         name = package.partition(".")[0]
         raise ImportError(f"{function}: needs the package {name!r}; install it with: pip install {name}") from error
+
+
+def _link(loss: Loss, *, is_classifier: bool) -> tuple[Link, float]:
+    """The link function of the predictions, and the factor of its scores. Raises InputError if others lack it."""
+    if isinstance(loss, BaseLoss) and loss.facts.link != "other":
+        return loss.facts.link, loss.link_scale
+    probes = np.tile(_PROBES, (loss.n_outputs, 1))
+    if is_classifier or not np.array_equal(loss.inverse_link(probes), _PROBES):
+        raise InputError(
+            f"model: predictions with the loss {loss.name!r} are made by a function of its own, which other libraries "
+            "do not have. Export model.ensemble_, whose predictions are the scores, and apply the function there."
+        )
+    return "identity", 1.0
 
 
 def _tree(nodes: Nodes, value: NDArray[np.float64], output: int, cuts: Cuts) -> PlainTree:

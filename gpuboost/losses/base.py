@@ -99,6 +99,11 @@ class BaseLoss:
         return self.facts.curvature_change
 
     @property
+    def link_scale(self) -> float:
+        """The link function is applied to this number times the score."""
+        return self.facts.score_scale
+
+    @property
     def value(self) -> Value:
         return undefined
 

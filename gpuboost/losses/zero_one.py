@@ -34,7 +34,7 @@ class SmoothedZeroOne(BaseLoss):
 
     name: ClassVar[str] = "smoothed_zero_one"
     facts: ClassVar[LossFacts] = LossFacts(
-        task="binary", convex=False, has_curvature=False, default_metric="error", link="other"
+        task="binary", convex=False, has_curvature=False, default_metric="error", link="logistic"
     )
 
     def __post_init__(self) -> None:
@@ -53,6 +53,10 @@ class SmoothedZeroOne(BaseLoss):
     @property
     def lipschitz(self) -> float | None:
         return 0.25 / self.scale
+
+    @property
+    def link_scale(self) -> float:
+        return 1.0 / self.scale
 
     @staticmethod
     def value(y: float, f: float, a: float) -> float:

@@ -3,12 +3,16 @@
 import os
 import re
 import shutil
+import stat
 import time
+import warnings
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
 
 import numba
+from platformdirs import user_cache_path
 
 try:
     import fcntl
@@ -20,16 +24,41 @@ _DAY = 86_400.0
 _NAME = re.compile(r"kernels-[0-9a-f]{16}(-removed)*")
 
 
-def cache_folder():
-    """Folder of compiled kernels: NUMBA_CACHE_DIR if it is set, else a folder of the user's for this source text.
+def cache_folders():
+    """Folders that may hold the compiled kernels of this source text, the preferred one first.
+
+    In GPUBOOST_CACHE_DIR; NUMBA_CACHE_DIR itself; in the user's cache folder; in the temporary folder.
 
     Not beside the sources, numba's own choice: what lies there is left behind when the package is uninstalled. And
     numba looks at a kernel's own file only, while a kernel holds the code of those it calls: so the folder's name is
     a hash of all of them.
     """
+    name = f"kernels-{_digest()}"
+    folders = [Path(named) / name] if (named := os.environ.get("GPUBOOST_CACHE_DIR")) else []
     if numba.config.CACHE_DIR:
-        return Path(numba.config.CACHE_DIR)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuboost" / f"kernels-{_digest()}"
+        folders.append(Path(numba.config.CACHE_DIR))
+    user = user_cache_path("gpuboost", appauthor=False)
+    if user.is_absolute():  # a process may have no home
+        folders.append(user / name)
+    if temporary := _temporary_folder():
+        folders.append(temporary / name)
+    return folders
+
+
+def _temporary_folder():
+    """The user's own folder among the temporary files; None if there is none, or if others could write into it.
+
+    Machine code is loaded from there: a folder that another user made is not trusted.
+    """
+    try:
+        folder = Path(gettempdir()) / f"gpuboost-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        about = folder.lstat()
+    except OSError:
+        return None
+    if hasattr(os, "getuid") and (about.st_uid != os.getuid() or stat.S_IMODE(about.st_mode) & 0o022):
+        return None
+    return folder if stat.S_ISDIR(about.st_mode) else None
 
 
 def _digest():
@@ -72,31 +101,74 @@ def _lock(folder):
 
 def note(what):
     """Remember in the folder that this version's kernels for ``what`` are there."""
-    (cache_folder() / f"{what}-{_digest()}").touch()
+    (Path(usable_folder()) / f"{what}-{_digest()}").touch()
 
 
 def is_noted(what):
     """True if they were noted. Only a hint: another processor, or another numba, needs its own."""
-    return (cache_folder() / f"{what}-{_digest()}").exists()
+    return (Path(usable_folder()) / f"{what}-{_digest()}").exists()
 
 
 def usable_folder():
-    """The folder as text, or "" (numba then looks for another place) if nothing can be written there.
+    """The first of the folders in which files can be written, as text; "" if there is none.
 
     Its time of modification tells when it was last used. A process that finds none of its own, as a version's first
-    one does, removes those of other versions that have not been used for long.
+    one does, removes those of other versions that have not been used for long. Kernels in a preferred folder that is
+    read-only, such as one that was filled when a container's image was built, are copied.
     """
+    filled = None
+    for folder in cache_folders():
+        is_new = not _is_there(folder)
+        if not _can_write(folder):
+            filled = filled or (None if is_new else folder)
+            continue
+        if filled is not None and is_new:
+            _copy(filled, folder)
+        if str(folder) != numba.config.CACHE_DIR:
+            _mark_used(folder)
+            if is_new:
+                remove_unused(folder)
+        return str(folder)
+    return ""
+
+
+def warn_of_replacement(folder):
+    """Warn if no folder could be written in (``folder`` is empty), or if it is not in GPUBOOST_CACHE_DIR as asked."""
+    named = os.environ.get("GPUBOOST_CACHE_DIR")
+    if not folder:
+        tried = ", ".join(map(repr, map(str, cache_folders()))) or "the user's cache folder and the temporary folder"
+        warnings.warn(
+            f"gpuboost compiles its kernels in every process, which takes about ten seconds: nothing can be written "
+            f"in {tried}. Name a folder that can be written in the environment variable GPUBOOST_CACHE_DIR.",
+            stacklevel=2,
+        )
+    elif named and Path(named) != Path(folder).parent:
+        warnings.warn(
+            f"GPUBOOST_CACHE_DIR: nothing can be written in {named!r}; compiled kernels are in {folder!r}.",
+            stacklevel=2,
+        )
+
+
+def _is_there(folder):
     try:
-        folder = cache_folder()
-        is_new = not folder.exists()
+        return folder.is_dir()
+    except OSError:
+        return False
+
+
+def _can_write(folder):
+    try:
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # no home, or a read-only one
-        return ""
-    if not numba.config.CACHE_DIR:
-        _mark_used(folder)
-        if is_new:
-            remove_unused(folder)
-    return str(folder)
+        with TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _copy(source, folder):
+    """Copy kernels; a file that cannot be read is compiled again."""
+    with suppress(OSError, shutil.Error):
+        shutil.copytree(source, folder, dirs_exist_ok=True)
 
 
 def remove_unused(own):

@@ -9,9 +9,10 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from gpuboost.kernels.common.disk_cache import save_one_at_a_time, usable_folder
+from gpuboost.kernels.common.disk_cache import save_one_at_a_time, usable_folder, warn_of_replacement
 
 _FOLDER = usable_folder()
+warn_of_replacement(_FOLDER)
 
 
 def kernel(function):
@@ -22,14 +23,15 @@ def kernel(function):
     either, and is not cached by itself.
     """
     inner = function.__name__.startswith("_")
+    keep = not inner and _FOLDER != ""  # numba raises an error where it can keep nothing
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
     try:
         compiled = numba.njit(
-            nogil=True, cache=not inner, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=inner
+            nogil=True, cache=keep, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=inner
         )(function)
     finally:
         numba.config.CACHE_DIR = before
-    if not inner:
+    if keep:
         save_one_at_a_time(compiled)
     return compiled
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from pathlib import Path
 from threading import Thread
@@ -20,6 +21,7 @@ DAY = 86_400
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that those of all versions lie in."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.delenv("GPUBOOST_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "gpuboost").mkdir()
     return tmp_path / "gpuboost"
@@ -58,7 +60,7 @@ def test_a_link_is_left_alone(home: Path, tmp_path: Path) -> None:
 
 
 def test_the_first_use_in_a_day_is_noted_and_nothing_is_removed_then(home: Path) -> None:
-    own, old = aged(disk_cache.cache_folder(), 45), aged(home / f"kernels-{'d' * 16}", 45)
+    own, old = aged(disk_cache.cache_folders()[0], 45), aged(home / f"kernels-{'d' * 16}", 45)
     assert disk_cache.usable_folder() == str(own)
     assert time.time() - own.stat().st_mtime < 60
     assert (own / "kernel.nbi").exists()
@@ -73,8 +75,12 @@ def test_a_folder_that_somebody_named_is_nobody_elses(home: Path, monkeypatch: p
 
 
 def test_no_folder_where_nothing_can_be_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(aged(home / "file", 0) / "kernel.nbi"))
+    file = str(aged(home / "file", 0) / "kernel.nbi")
+    monkeypatch.setenv("XDG_CACHE_HOME", file)
+    monkeypatch.setattr(tempfile, "tempdir", file)
     assert disk_cache.usable_folder() == ""
+    with pytest.warns(UserWarning, match="compiles its kernels in every process.*GPUBOOST_CACHE_DIR"):
+        disk_cache.warn_of_replacement("")
 
 
 def test_who_runs_on_after_its_folder_was_removed_compiles_anew(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,72 @@
+"""Exported models predict what the estimator predicts, or are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuboost as gb
+from gpuboost.errors import InputError
+
+Rng = np.random.Generator
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3)).astype(np.float32)
+    return x, x[:, 0] + 0.3 * rng.normal(size=300)
+
+
+def squares(link: Callable[[Any], Any] | None = None) -> Any:
+    return gb.losses.custom(lambda y, f: (f - y) ** 2, lambda y, f: 2 * (f - y), lambda y, f: 2.0, inverse_link=link)
+
+
+def through_onnx(model: Any, x: Any) -> list[Any]:
+    runtime = pytest.importorskip("onnxruntime")
+    text = gb.export.to_onnx(model).SerializeToString()
+    return list(runtime.InferenceSession(text, providers=["CPUExecutionProvider"]).run(None, {"X": x}))
+
+
+def test_smoothed_zero_one_exports_probabilities_and_labels(rows: tuple[Any, Any], tmp_path: Path) -> None:
+    x, y = rows
+    loss = gb.losses.SmoothedZeroOne(0.5)
+    model = gb.GradientBoostingClassifier(loss=loss, n_estimators=20, random_state=0).fit(x, y > 0)
+    want = model.predict_proba(x)
+    label, found = through_onnx(model, x)
+    np.testing.assert_allclose(found, want, atol=1e-5)
+    assert (label.astype(bool) == model.predict(x)).mean() > 0.99
+    xgboost = pytest.importorskip("xgboost")
+    gb.export.to_xgboost(model, tmp_path / "m.json")
+    booster = xgboost.Booster(model_file=str(tmp_path / "m.json"))
+    np.testing.assert_allclose(booster.predict(xgboost.DMatrix(x)), want[:, 1], atol=1e-5)
+
+
+def test_only_the_mean_of_two_scores_is_exported_as_it_is_predicted(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    model = gb.GradientBoostingRegressor(loss="gaussian_nll", n_estimators=10, random_state=0).fit(x, y)
+    (found,) = through_onnx(model, x)
+    np.testing.assert_allclose(found[:, 0], model.predict(x), atol=1e-5)
+    assert found.shape[1] == 1
+    assert through_onnx(model.ensemble_, x)[0].shape[1] == 2
+
+
+def test_custom_losses_without_a_link_export_scores_of_regressions_only(rows: tuple[Any, Any], tmp_path: Path) -> None:
+    x, y = rows
+    regressor = gb.GradientBoostingRegressor(loss=squares(), n_estimators=5, random_state=0).fit(x, y)
+    np.testing.assert_allclose(through_onnx(regressor, x)[0][:, 0], regressor.predict(x), atol=1e-5)
+    linked = gb.GradientBoostingRegressor(loss=squares(np.exp), n_estimators=5, random_state=0).fit(x, y)
+    classifier = gb.GradientBoostingClassifier(loss=squares(), n_estimators=5, random_state=0).fit(x, y > 0)
+    for model in (linked, classifier):
+        for export in (
+            gb.export.to_onnx,
+            gb.export.to_treelite,
+            lambda m: gb.export.to_xgboost(m, tmp_path / "m.json"),
+        ):
+            with pytest.raises(InputError, match=r"a function of its own.*Export model\.ensemble_"):
+                export(model)
+        assert through_onnx(model.ensemble_, x)[0].shape == (300, 1)
