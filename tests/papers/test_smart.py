@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, eager_threads, model_bytes, random_case, random_gradients
+from support.examples import examples
 
 import gpuboost as gb
 from gpuboost import losses
@@ -304,7 +305,7 @@ def test_the_readings_rank_as_they_should() -> None:
 # TS-9, TS-10
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(1, 2000), st.integers(1, 2000), st.integers(0, 2**64 - 1))
 def test_ts9_a_row_is_drawn_by_its_own_number_alone(n: int, m: int, seed: int) -> None:
     """With a fixed rho: whatever other rows there are, however many threads."""

@@ -12,6 +12,7 @@ from emulator import emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, Case, eager_threads, model_bytes, random_case, sparse
+from support.examples import examples
 from support.training import MACHINES, allowed, assert_parity, device, parity, quartic, submitted, trained
 
 from gpuboost import losses
@@ -85,7 +86,7 @@ def test_every_loss_of_rows_is_in_the_list_above() -> None:
     assert {loss.name for loss, _ in LOSSES} - {"quartic"} == set(losses.NAMES) - of_lists
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(LOSSES),
@@ -176,7 +177,7 @@ def test_enough_rows_to_share_out_without_any_tuning(sampling: UniformSampling) 
 # on a device
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([1, 2, 100, 700, 5_000]),

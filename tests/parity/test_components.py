@@ -14,6 +14,7 @@ from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, random_case, random_gradients, sparse
+from support.examples import examples
 from support.training import device
 
 import gpuboost as gb
@@ -72,7 +73,7 @@ def text(ensemble: Ensemble) -> str:
 
 
 @pytest.mark.parametrize("families", FAMILIES, ids=lambda given: "+".join(type(one).__name__ for one in given))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=examples(10), deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 1000),
     n=st.sampled_from([20, 70, 700]),
@@ -149,7 +150,7 @@ def grids_of(cuts: Cuts, large: bool) -> tuple[Grid, ...]:
     return *alone, *pairs
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(
     st.integers(0, 1000),
     st.sampled_from([1, 33, 2_047, 6_500]),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import Case, eager_threads, model_bytes, random_case
 from support.cpu_shards import csr, even, place
+from support.examples import examples
 
 import gpuboost as gb
 from gpuboost import losses
@@ -222,7 +223,7 @@ def test_lists_stay_whole() -> None:
         assert_one_machine(recipe, case, [int(starts[17]), int(starts[-1])])
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_any_boundaries_any_shape(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 500))
@@ -267,7 +268,7 @@ def test_gradients_that_are_no_numbers_are_refused() -> None:
             boost(Recipe(losses.SquaredError(), 1, sampling=sampling), data, backend)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_a_sum_cut_anywhere_is_the_sum(data: st.DataObject) -> None:
     n = data.draw(st.sampled_from([1, 15, 4_095, 4_096, 4_097, 9_000, 65_536, 70_001, 140_000]))

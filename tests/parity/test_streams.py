@@ -14,6 +14,7 @@ from emulator import FakeCupy, Schedule, require_compiler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import model_bytes, random_case
+from support.examples import examples
 
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
@@ -134,7 +135,7 @@ def test_every_schedule(execution: Execution, order: str) -> None:
     assert_same_on_the_cpu(by(execution, losses.Logistic(), step=GradientStep()), data, order)
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=examples(8), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([2, 300, 4_500]),

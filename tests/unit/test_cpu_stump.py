@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import random as random_sparse
 from support.builders import as_sparse, assert_same_tree, eager_threads, random_gradients
+from support.examples import examples
 
 import gpuboost as gb
 from gpuboost.backends.cpu import stump as cpu_stump
@@ -67,7 +68,7 @@ def test_full_columns_of_one_bin_are_marked() -> None:
     assert marks.use_bitmaps
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 1000), st.sampled_from([40, 64, 200, 9000]), st.booleans(), st.booleans())
 def test_marked_columns_make_the_same_trees(seed: int, n: int, wide: bool, whole: bool) -> None:
     """Indicators of all frequencies, beside a column of three bins; all of the features, and some of them."""

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from support.builders import TEAMS, eager_threads, model_bytes, random_case, sparse
+from support.examples import examples
 
 import gpuboost as gb
 from gpuboost import losses
@@ -31,7 +32,7 @@ from gpuboost.types import Limits, Noise
 NOISE = Noise(1.0, Key.root(3) / "random strength" / 4)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([2, 9, 60, 300]),
