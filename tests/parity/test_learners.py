@@ -12,7 +12,7 @@ from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, as_sparse, model_bytes, random_case
-from support.examples import examples
+from support.examples import crossed, examples
 from support.rules import FOR_STUMPS, FOR_TREES, STUMP
 from support.training import MACHINES, assert_parity, target_of, total_submitted
 
@@ -119,13 +119,16 @@ SEARCHED: list[Loss] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("per", ["tree", "leaf"])
 @pytest.mark.parametrize(
-    ("machine", "loss"),
-    [
-        *(("cpu", loss) for loss in (losses.Logistic(), losses.Softmax(3), losses.Exponential(), losses.Quantile(0.3))),
-        *(("cuda", loss) for loss in SEARCHED),
-    ],
+    ("machine", "loss", "per"),
+    crossed(
+        [
+            *(("cpu", each) for each in (losses.Logistic(), losses.Softmax(3), losses.Exponential())),
+            ("cpu", losses.Quantile(0.3)),
+            *(("cuda", each) for each in SEARCHED),
+        ],
+        ["tree", "leaf"],
+    ),
     ids=lambda given: getattr(given, "name", given),
 )
 def test_line_searches(loss: Loss, per: str, machine: str) -> None:

@@ -23,7 +23,7 @@ from support.builders import (
     random_gradients,
 )
 from support.cpu_shards import even, place
-from support.examples import examples
+from support.examples import crossed, examples
 from support.gpu_shards import place as gpu_place
 from support.gpu_shards import whole_stretches
 from support.training import MACHINES, assert_parity, trained
@@ -84,15 +84,17 @@ def test_every_backend_grows_the_same_tree(
 
 
 @pytest.mark.parametrize("machine", [*MACHINES, "shards"])
-@pytest.mark.parametrize("sampling", [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3)])
 @pytest.mark.parametrize(
-    ("learners", "growth"),
-    [
-        (AllLearners(), LeafWise(Limits(20, 9))),
-        (RandomGroups(2), DepthWise(Limits(16, 4, random_strength=1.0))),
-        (RandomByNode(3), LeafWise(Limits(9, 6, random_strength=0.5))),
-        (RandomLearners(6), DepthWise(Limits(2, 1))),
-    ],
+    ("learners", "growth", "sampling"),
+    crossed(
+        [
+            (AllLearners(), LeafWise(Limits(20, 9))),
+            (RandomGroups(2), DepthWise(Limits(16, 4, random_strength=1.0))),
+            (RandomByNode(3), LeafWise(Limits(9, 6, random_strength=0.5))),
+            (RandomLearners(6), DepthWise(Limits(2, 1))),
+        ],
+        [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3)],
+    ),
 )
 def test_every_machine_makes_the_same_model(
     sampling: Sampling, learners: Selection, growth: Growth, machine: str

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, eager_threads, model_bytes, random_case
-from support.examples import examples
+from support.examples import crossed, examples
 from support.training import MACHINES, assert_parity, device
 
 from gpuboost.backends.cpu import ranking as cpu_lists
@@ -224,9 +224,11 @@ def ranking_case(weights: str = "none") -> TrainingSet:
 
 
 @EACH
-@pytest.mark.parametrize("loss", LOSSES[:1] + LOSSES[3:4], ids=repr)
-@pytest.mark.parametrize("weights", ["none", "whole"])
-@pytest.mark.parametrize("growth", [DepthWise, LeafWise])
+@pytest.mark.parametrize(
+    ("loss", "growth", "weights"),
+    crossed(LOSSES[:1] + LOSSES[3:4], [DepthWise, LeafWise], ["none", "whole"]),
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_one_model_on_every_machine(loss: ListLoss, weights: str, growth: type[DepthWise], machine: str) -> None:
     data, limits = ranking_case(weights), Limits(max_leaves=8, max_depth=4)
     for step in (NewtonStep(), GradientStep()):

@@ -69,10 +69,10 @@ def test_a_little_noise_changes_nothing_and_much_of_it_decides_alone() -> None:
     x = rng.normal(size=(400, 4))
     y = x[:, 2] + 0.5 * x[:, 1] + rng.normal(size=400)
     assert (features(0.0, 5, x, y) == 2).all()
-    assert (features(0.01, 100, x, y) == 2).all()
-    hot = np.bincount(features(1e6, 800, x, y), minlength=4)
+    assert (features(0.01, 50, x, y) == 2).all()
+    hot = np.bincount(features(1e6, 400, x, y), minlength=4)
     assert stats.chisquare(hot).pvalue > 1e-3
-    warm = np.bincount(features(1.0, 400, x, y), minlength=4)
+    warm = np.bincount(features(1.0, 200, x, y), minlength=4)
     assert warm[2] > warm[1] > max(warm[0], warm[3])
 
 
