@@ -1,6 +1,8 @@
 """Fixtures for every test: random numbers of a fixed seed, small data, the folder of real data.
 
-Hypothesis draws the same examples in every run; ``pytest --hypothesis-profile=explore`` draws others each time.
+Hypothesis draws the same examples in every run, a quarter of those that a test names;
+``pytest -m hypothesis --hypothesis-profile=thorough`` draws all of them, ``--hypothesis-profile=explore`` others each
+time.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
+settings.register_profile("steady", max_examples=25, derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("thorough", max_examples=100, derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("explore", max_examples=100, derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("steady")
 
 

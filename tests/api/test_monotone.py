@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
+from support.examples import examples
 
 import gpuboost as gb
 from gpuboost.backends.numerics.monotone import held, in_order
@@ -79,7 +80,7 @@ def test_no_prediction_goes_the_wrong_way_and_without_constraints_many_do(params
     assert worst(free.fit(x, y).predict, points) > 0.0
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.integers(0, 2**32 - 1), st.integers(5, 120), st.sampled_from([1, 2, 6]), st.sampled_from([0.0, 1.0, 20.0]),
     st.sampled_from([0.1, 1.0, 1.9]), st.sampled_from([3, 255]), st.sampled_from(["depthwise", "leafwise"]),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from gpuboost.errors import InputError
 from gpuboost.model import file
@@ -228,7 +229,7 @@ def test_every_truncation_is_refused() -> None:
     file.from_json(TEXT[:-1])  # all but the last line end
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_a_changed_byte_is_refused_or_still_a_valid_model(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(TEXT) - 1))

@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +32,7 @@ from emulator.streams import Event, Node, Stream, Work
 
 CAPACITY = 8 << 30  # bytes
 MULTIPROCESSORS = 4
+_module = cache(Module)  # devices come and go, and ask for the same texts
 
 
 class _Context:
@@ -95,10 +96,8 @@ class _RawKernel:
             else:
                 frozen.append(np.array(value))  # by value, as of now; an int is 8 bytes, as in CuPy
         self._kernel.max_dynamic_shared_size_bytes = self._most_shared
-        self._kernel.check(grid, block, shared_mem)  # wrong launches show here, not at the next synchronisation
-        self._kernel.marshal(frozen)
-        run = self._kernel
-        self._cp.submit(f"kernel {run.name}", lambda: run(grid, block, frozen, shared_mem), *allocations)
+        launch = self._kernel.prepared(grid, block, frozen, shared_mem)  # wrong ones show here, not at the next wait
+        self._cp.submit(f"kernel {self._kernel.name}", launch, *allocations)
 
 
 class FakeCupy:
@@ -283,6 +282,6 @@ class FakeCupy:
         return SimpleNamespace(get_function=lambda name: _RawKernel(self, code, defines, name))
 
     def compiled(self, source: str, defines: tuple[str, ...], name: str) -> Kernel:
-        kernel = Module(source, defines, self._build, self._schedule).kernel(name)
+        kernel = _module(source, defines, self._build, self._schedule).kernel(name)
         self.kernels.append(kernel)
         return kernel

@@ -11,11 +11,11 @@ import mmap
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -162,8 +162,20 @@ class Kernel:
         self.runs = 0
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None:
-        grid, block = self.check(grid, block, shared_mem)
-        pointers, kept = self.marshal(args)
+        self.prepared(grid, block, args, shared_mem)()
+
+    def prepared(
+        self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0
+    ) -> Callable[[], None]:
+        """The launch, checked and with its arguments in place: a graph runs it again and again.
+
+        Raises:
+            KernelError, TypeError: see ``check`` and ``marshal``.
+        """
+        return partial(self._run, *self.check(grid, block, shared_mem), self.marshal(args), args, shared_mem)
+
+    def _run(self, grid: Triple, block: Triple, marshalled: Any, args: Sequence[Any], shared_mem: int) -> None:
+        pointers, _ = marshalled
         self.runs += 1
         blocks = grid[0] * grid[1] * grid[2]
         parts = min(len(self._calls), blocks)
@@ -191,7 +203,6 @@ class Kernel:
             self.shared_atomics += launch.shared_atomics
         if arrays is not None:
             arrays.add_to(self.traffic, self.parameters)
-        del kept
 
     @contextmanager
     def _traps(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, grow, model_bytes, random_case, random_gradients, sparse
+from support.examples import examples
 
 from gpuboost import losses
 from gpuboost.backends.prediction.routing import dense_rows
@@ -31,7 +32,7 @@ from gpuboost.types import Gradients, Limits, Progress, TrainingSet
 
 Array = np.ndarray
 BACKENDS = [Reference(), TEAMS[2]]
-QUICK = settings(max_examples=30)
+QUICK = settings(max_examples=examples(30))
 
 SMOOTH: list[tuple[Loss, str]] = [
     (losses.SquaredError(), "real"),

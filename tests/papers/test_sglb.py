@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from support.builders import TEAMS, eager_threads, model_bytes, random_case, sparse
+from support.examples import examples
 
 import gpuboost as gb
 from gpuboost import losses
@@ -54,7 +55,7 @@ def run(
 # the same bits everywhere
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(LOSSES),

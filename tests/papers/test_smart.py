@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, eager_threads, model_bytes, random_case, random_gradients
+from support.examples import examples
 
 import gpuboost as gb
 from gpuboost import losses
@@ -86,14 +87,14 @@ def run(recipe: Recipe, data: TrainingSet, seed: int = 0) -> list[float]:
     ids=repr,
 )
 def test_ts1_sums_keep_their_expectation(kappa: float, rule: ProbabilityRule) -> None:
-    """The mean over 3,000 draws within four standard errors, and Var = sum (1/p - 1) g^2 within 15 %."""
-    gradients, draws = logistic_gradients(400), 3000
+    """The mean over 1,500 draws within four standard errors, and Var = sum (1/p - 1) g^2 within 20 %."""
+    gradients, draws = logistic_gradients(400), 1500
     p = probabilities(scores_of(gradients, kappa, None), rule)
     g = gradients.g[0].astype(float)
     sums = [summed(gradients, CPU.draw(gradients, kappa, rule, key(step)))[0] for step in range(draws)]
     variance = float(((1.0 / p - 1.0) * g * g).sum())
     assert abs(np.mean(sums) - g.sum()) < 4.0 * np.sqrt(variance / draws)
-    assert np.var(sums) == pytest.approx(variance, rel=0.15 if kappa == 0.0 else 0.3)  # 1/p has a heavy tail for h
+    assert np.var(sums) == pytest.approx(variance, rel=0.2 if kappa == 0.0 else 0.4)  # 1/p has a heavy tail for h
 
 
 def test_mvs_has_the_least_variance_of_its_kind() -> None:
@@ -111,8 +112,8 @@ def test_mvs_has_the_least_variance_of_its_kind() -> None:
 
 @pytest.mark.parametrize("floor", [0.0, 0.02])
 def test_ts7_rows_without_a_gradient_bias_the_hessian_unless_there_is_a_floor(floor: float) -> None:
-    """Squared error, 30 % exact zeros: E[H] / H is 0.70 without a floor and 1 with one; 2,000 draws, 4 s.e."""
-    rng, n, draws = np.random.default_rng(2), 500, 2000
+    """Squared error, 30 % exact zeros: E[H] / H is 0.70 without a floor and 1 with one; 1,000 draws, 4 s.e."""
+    rng, n, draws = np.random.default_rng(2), 500, 1000
     g = np.where(np.arange(n) < 0.3 * n, 0.0, rng.normal(size=n))
     gradients = Gradients(g.astype(np.float32)[None], np.ones((1, n), np.float32))
     rule = ThresholdRule(rate=0.2, floor=floor)
@@ -304,7 +305,7 @@ def test_the_readings_rank_as_they_should() -> None:
 # TS-9, TS-10
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(1, 2000), st.integers(1, 2000), st.integers(0, 2**64 - 1))
 def test_ts9_a_row_is_drawn_by_its_own_number_alone(n: int, m: int, seed: int) -> None:
     """With a fixed rho: whatever other rows there are, however many threads."""

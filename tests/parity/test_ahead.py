@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, TEAMS, assert_same_tree, grow, node_bytes, random_case, random_gradients
+from support.examples import examples
 
 from gpuboost.backends.cpu import best_first as cpu_ahead
 from gpuboost.backends.cpu.best_first import keep_first, next_splits
@@ -33,7 +34,7 @@ def some_tree(children: dict[int, int], states: list[int]) -> NodeTable:
     return tree
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     seeds, st.sampled_from([30, 150, 400]), st.sampled_from(GRADIENT_KINDS), st.sampled_from([2, 3, 9, 40, 500]),
     st.sampled_from([1, 4, 12]), st.sampled_from([1, 5]), st.sampled_from([1, 2, 8]), st.sampled_from([1, 8, 1000]),

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.kernels.binning import binning
@@ -16,7 +17,7 @@ from gpuboost.kernels.binning.binning import dense_bins, rounded_down
 from gpuboost.kernels.binning.binning_sparse import sparse_bins
 
 Arrays = tuple[np.ndarray, ...]
-QUICK = settings(max_examples=50)
+QUICK = settings(max_examples=examples(50))
 LOOK_UP = binning.CELLS  # as many rows make look-up tables worth while
 
 

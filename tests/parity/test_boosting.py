@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from emulator import emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, Case, eager_threads, model_bytes, random_case, sparse
+from support.examples import crossed, examples
 from support.training import MACHINES, allowed, assert_parity, device, parity, quartic, submitted, trained
 
 from gpuboost import losses
@@ -69,11 +71,13 @@ def assert_scored_alike(recipe: Recipe, case: Case, seed: int = 7, threads: tupl
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
-    ("loss", "target", "step"),
-    [(loss, target, step) for loss, target in LOSSES for step in allowed(loss)],
-    ids=lambda value: value.name if hasattr(value, "name") else type(value).__name__ * (not isinstance(value, str)),
+    ("loss", "target", "step", "weights"),
+    crossed(
+        [(loss, target, step) for loss, target in LOSSES for step in allowed(loss)],
+        ["none", "real", "whole"],
+    ),
+    ids=lambda value: getattr(value, "name", value if isinstance(value, str) else type(value).__name__),
 )
-@pytest.mark.parametrize("weights", ["none", "real", "whole"])
 def test_every_loss_with_every_step_it_allows(loss: Loss, target: str, step: Step, weights: str, machine: str) -> None:
     case = random_case(len(target), 200, 4, target=target, weights=weights)
     ensemble = assert_parity(Recipe(loss, 4, 0.5, DepthWise(Limits(12, 4)), step=step), case.data, machine)
@@ -85,7 +89,7 @@ def test_every_loss_of_rows_is_in_the_list_above() -> None:
     assert {loss.name for loss, _ in LOSSES} - {"quartic"} == set(losses.NAMES) - of_lists
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(LOSSES),
@@ -176,7 +180,7 @@ def test_enough_rows_to_share_out_without_any_tuning(sampling: UniformSampling) 
 # on a device
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([1, 2, 100, 700, 5_000]),
@@ -206,9 +210,11 @@ def test_every_composition_on_a_device(
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("weights", ["none", "whole"])
-@pytest.mark.parametrize("target", ["binary", "3"])
-@pytest.mark.parametrize("sampling", [EveryRow(), UniformSampling(0.6)], ids=["every row", "drawn rows"])
+@pytest.mark.parametrize(
+    ("target", "sampling", "weights"),
+    crossed(list(product(["binary", "3"], [EveryRow(), UniformSampling(0.6)])), ["none", "whole"]),
+    ids=str,
+)
 def test_langevin_boosting(weights: str, target: str, sampling: Any, machine: str) -> None:
     data = random_case(8, 400, 4, target=target, weights=weights).data
     loss: Loss = losses.Logistic() if target == "binary" else losses.Softmax(3)
@@ -218,11 +224,14 @@ def test_langevin_boosting(weights: str, target: str, sampling: Any, machine: st
     assert ensemble.scale < 1.0
 
 
-@pytest.mark.parametrize("target", ["binary", "3"])
 @pytest.mark.parametrize(
-    "growth", [DepthWise(Limits(8, 3)), LeafWise(Limits(5, 6)), Oblivious(Limits(16, 4)), DepthWise(Limits(900, 10))]
+    ("growth", "weights", "target"),
+    crossed(
+        [DepthWise(Limits(8, 3)), LeafWise(Limits(5, 6)), Oblivious(Limits(16, 4)), DepthWise(Limits(900, 10))],
+        ["none", "real", "whole"],
+        ["binary", "3"],
+    ),
 )
-@pytest.mark.parametrize("weights", ["none", "real", "whole"])
 def test_shapes_that_are_drawn_at_random(target: str, growth: Any, weights: str) -> None:
     data = random_case(3, 400, 6, target=target, weights=weights).data
     loss: Loss = losses.Logistic() if target == "binary" else losses.Softmax(3)
@@ -245,9 +254,9 @@ def test_a_round_of_random_shapes_is_one_graph_and_a_small_one() -> None:
     assert rounds[-1]["graph nodes"] < rounds[3]["graph nodes"]
 
 
-@pytest.mark.parametrize("target", ["real", "3"])
-@pytest.mark.parametrize("growth", [DepthWise, LeafWise, Oblivious])
-@pytest.mark.parametrize("d", [1, 7, 40])
+@pytest.mark.parametrize(
+    ("growth", "d", "target"), crossed(list(product([DepthWise, LeafWise, Oblivious], [1, 7, 40])), ["real", "3"])
+)
 def test_gains_that_are_compared_with_noise(target: str, growth: Any, d: int) -> None:
     data = random_case(d, 500, d, target=target).data
     loss: Loss = losses.SquaredError() if target == "real" else losses.Softmax(3)
@@ -416,9 +425,12 @@ def test_gradients_that_are_not_finite_are_reported_when_the_host_looks(rounds: 
 
 
 @pytest.mark.parametrize(
-    "growth", [DepthWise(Limits(32, 5)), Oblivious(Limits(16, 4)), DepthWise(Limits(2, 1))], ids=repr
+    ("growth", "order"),
+    crossed(
+        [DepthWise(Limits(32, 5)), Oblivious(Limits(16, 4)), DepthWise(Limits(2, 1))], ["forward", "reverse", "random"]
+    ),
+    ids=str,
 )
-@pytest.mark.parametrize("order", ["forward", "reverse", "random"])
 def test_the_last_level_takes_values_and_scores_in(growth: Any, order: str) -> None:
     data = random_case(21, 2_500, 5, weights="whole").data
     runtime = emulated_runtime(order)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, random_case, random_gradients, sparse
+from support.examples import examples
 from support.training import device
 
 import gpuboost as gb
@@ -72,7 +74,7 @@ def text(ensemble: Ensemble) -> str:
 
 
 @pytest.mark.parametrize("families", FAMILIES, ids=lambda given: "+".join(type(one).__name__ for one in given))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=examples(10), deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 1000),
     n=st.sampled_from([20, 70, 700]),
@@ -149,7 +151,7 @@ def grids_of(cuts: Cuts, large: bool) -> tuple[Grid, ...]:
     return *alone, *pairs
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(
     st.integers(0, 1000),
     st.sampled_from([1, 33, 2_047, 6_500]),
@@ -313,7 +315,9 @@ def test_trees_that_win_now_and_then_outlive_their_places() -> None:
 # what a file holds
 
 
-def saved() -> dict[str, Any]:
+@cache
+def saved() -> str:
+    """A model of functions of bins, of trees with lines in their leaves, and of nothing."""
     x, y, _, cuts = rows(1, 60, "no")
     families = (Spline(knots=3), CategoricalRidge(df=2.0), LinearTree(max_depth=1))
     recipe = Recipe(losses.SquaredError(), rounds=9, learners=RandomGroups(1), base_learner=Competition(families))
@@ -321,14 +325,13 @@ def saved() -> dict[str, Any]:
     nothing = replace(
         ensemble, components=(*ensemble.components, EmptyComponent(0, 9)), factors=(*ensemble.factors, 0.1)
     )
-    found: dict[str, Any] = json.loads(text(nothing))
+    found = json.loads(text(nothing))
     assert {one["kind"] for one in found["components"]} == {"smooth", "lines", "nothing"}
-    return found
+    return json.dumps(found)
 
 
-SAVED = saved()
-SMOOTH = next(i for i, one in enumerate(SAVED["components"]) if one["kind"] == "smooth")
-LINES = next(i for i, one in enumerate(SAVED["components"]) if one["kind"] == "lines")
+def first_of(kind: str, components: list[dict[str, Any]]) -> int:
+    return next(i for i, one in enumerate(components) if one["kind"] == kind)
 
 
 @pytest.mark.parametrize(
@@ -347,23 +350,27 @@ LINES = next(i for i, one in enumerate(SAVED["components"]) if one["kind"] == "l
         (("spaces", 0, "first", 0), -1, r"spaces\[0\].first\[0\]"),
         (("spaces", 0, "basis", 0), [1.0], r"spaces\[0\].basis"),
         (("spaces", 0, "basis", 0, 0), None, r"spaces\[0\].basis\[0\]\[0\]"),
-        (("components", SMOOTH, "space"), 77, rf"components\[{SMOOTH}\].space"),
-        (("components", SMOOTH, "coefficients"), [1.0], rf"components\[{SMOOTH}\].coefficients"),
-        (("components", SMOOTH, "output"), 1, rf"components\[{SMOOTH}\].output"),
-        (("components", SMOOTH, "kind"), "magic", rf"components\[{SMOOTH}\].kind"),
-        (("components", SMOOTH), 3, rf"components\[{SMOOTH}\]: an object"),
-        (("components", LINES, "along"), [], rf"components\[{LINES}\].along"),
-        (("components", LINES, "along", 0, 0), 99, rf"components\[{LINES}\].along\[0\]\[0\]"),
-        (("components", LINES, "slopes"), [], rf"components\[{LINES}\].slopes"),
-        (("components", LINES, "value", 0), 1.0, rf"components\[{LINES}\].value"),
+        (("components", "smooth", "space"), 77, r"components\[{at}\].space"),
+        (("components", "smooth", "coefficients"), [1.0], r"components\[{at}\].coefficients"),
+        (("components", "smooth", "output"), 1, r"components\[{at}\].output"),
+        (("components", "smooth", "kind"), "magic", r"components\[{at}\].kind"),
+        (("components", "smooth"), 3, r"components\[{at}\]: an object"),
+        (("components", "lines", "along"), [], r"components\[{at}\].along"),
+        (("components", "lines", "along", 0, 0), 99, r"components\[{at}\].along\[0\]\[0\]"),
+        (("components", "lines", "slopes"), [], r"components\[{at}\].slopes"),
+        (("components", "lines", "value", 0), 1.0, r"components\[{at}\].value"),
         (("centres",), [], "centres: lines in leaves need them"),
         (("centres", 0), [1.0], r"centres\[0\]"),
         (("spaces",), {}, "spaces: a list"),
     ],
 )
 def test_a_damaged_file_is_refused_where_it_is_damaged(path: tuple[Any, ...], value: Any, words: str) -> None:
-    found = json.loads(json.dumps(SAVED))
+    """``{at}``: the place of the first component of the kind that the path names."""
+    found = json.loads(saved())
     file.from_json(json.dumps(found))
+    if path[0] == "components":
+        place = first_of(path[1], found["components"])
+        path, words = (path[0], place, *path[2:]), words.replace("{at}", str(place))
     at = found
     for key in path[:-1]:
         at = at[key]
@@ -375,7 +382,7 @@ def test_a_damaged_file_is_refused_where_it_is_damaged(path: tuple[Any, ...], va
 @pytest.mark.parametrize("key", ["family", "cells", "mean"])
 def test_a_missing_or_unknown_entry_is_refused(key: str) -> None:
     for change in (lambda one: one.pop(key), lambda one: one.update(more=1)):
-        found = json.loads(json.dumps(SAVED))
+        found = json.loads(saved())
         change(found["spaces"][0])
         with pytest.raises(gb.InputError, match=r"spaces\[0\]"):
             file.from_json(json.dumps(found))

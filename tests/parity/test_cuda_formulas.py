@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from support.examples import examples
 from support.training import device
 
 from gpuboost import elementary, losses
@@ -194,7 +195,7 @@ NUMBERS = st.one_of(
     [divisions, whole_divisions, branches, loops, choices, swapped, powers, shapes, bits],
     ids=lambda function: function.__name__,
 )
-@settings(max_examples=4, deadline=None, derandomize=True)
+@settings(max_examples=examples(4), deadline=None, derandomize=True)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=60))
 def test_python_means_in_cuda_what_it_means_in_python(
     function: Callable[[float, float], float], pairs: list[tuple[float, float]]

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, TEAMS, grow, random_case, random_gradients, structure_bytes, weighted
+from support.examples import examples
 from support.growing_on_device import Device, scales_of
 
 from gpuboost.backends.cuda import grower, tree
@@ -64,7 +65,7 @@ def assert_same(
     return expected
 
 
-@hypothesis_settings(max_examples=90)
+@hypothesis_settings(max_examples=examples(90))
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3, 30, 150, 400]), st.sampled_from([1, 3, 5, 9, 17, 40]),
     st.sampled_from([3, 20, 254]), st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([0.0, 0.3, 1.0]),

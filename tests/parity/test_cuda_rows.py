@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, random_case, random_gradients
+from support.examples import examples
 from support.strategies import probing_rows, random_cuts, random_ensemble
 from support.training import device
 
@@ -57,7 +58,7 @@ def rows_of(bins: DeviceBins) -> Array:
 # the data
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 70), st.integers(0, 300), st.sampled_from([np.float32, np.float64]))
 def test_bins_are_those_of_reference_in_both_layouts(seed: int, n_columns: int, n: int, dtype: Any) -> None:
     rng = np.random.default_rng(seed)
@@ -112,7 +113,7 @@ def test_what_does_not_fit_is_refused_with_the_numbers() -> None:
 # the target
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(GRADIENT_KINDS), st.sampled_from([0, 1, 15, 300, 4096, 4097, 70_000]))
 def test_scales_are_those_of_reference(seed: int, kind: str, n: int) -> None:
     rng = np.random.default_rng(seed)
@@ -158,7 +159,7 @@ def test_subnormal_gradients_are_kept() -> None:
     assert host(found.g).tobytes() == expected.g.tobytes()
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(st.integers(0, 2**62), st.sampled_from([0.001, 0.1, 0.5, 0.93]), st.sampled_from([1, 7, 4095, 4097, 30_000]))
 def test_samples_are_those_of_reference(seed: int, probability: float, n: int) -> None:
     rng, key = np.random.default_rng(seed), Key.root(seed) / "rows" / (seed % 100)
@@ -225,7 +226,7 @@ def test_noise_is_that_of_reference(drawn: bool, weights: str) -> None:
 # the model
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(st.integers(0, 2**32 - 1))
 def test_predictions_are_those_of_reference(seed: int) -> None:
     ensemble = random_ensemble(seed, n_outputs=1 + seed % 3, scale=1.0 if seed % 2 else 0.7)

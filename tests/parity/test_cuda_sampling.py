@@ -13,6 +13,7 @@ from emulator import ORDERS, emulated_runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, model_bytes, random_case, random_gradients
+from support.examples import examples
 from support.rules import KAPPAS, KEY, PROBABILITY_RULES
 
 from gpuboost import losses
@@ -120,7 +121,7 @@ def assert_same_rows(
 # the draw
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=examples(120), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([1, 2, 15, 16, 17, 511, 512, 513, 4095, 4097, 9000]),
@@ -336,7 +337,7 @@ def test_models_are_equal_whatever_the_step() -> None:
     assert_parity(replace(absolute, loss=losses.Huber(0.5), step=GradientStep(), learners=RandomGroups(0.5)), data)
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=examples(12), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([1, 2, 3, 100, 700, 5_000]),

@@ -16,6 +16,7 @@ from support.builders import (
     random_gradients,
     sparse,
 )
+from support.examples import examples
 from support.rules import KAPPAS, KEY, PROBABILITY_RULES
 
 from gpuboost import losses
@@ -79,7 +80,7 @@ def sample_bytes(sample: Sample) -> tuple[object, ...]:
     return rows.dtype, by.dtype, rows.tobytes(), by.tobytes(), sample.n_excluded
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([1, 2, 15, 16, 17, 255, 256, 257, 1000, 3000]),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, eager_threads, grow, random_gradients, sparse, structure_bytes
+from support.examples import examples
 
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
@@ -25,7 +26,7 @@ BITS = {"g": 31, "h": 32}
 magnitudes = st.floats(1e-40, 1e38)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.integers(1, 300), st.sampled_from([1, 2, 7, 4096]), magnitudes, st.sampled_from([0.0, 1.0, 6.0]),
     st.sampled_from([31, 32]), st.integers(0, 2**32 - 1),
@@ -42,7 +43,7 @@ def test_no_sum_leaves_its_bits(n: int, most: int, top: float, spread: float, bi
     assert by_sum or (by_row and TILE * max(rows) < 2**bits)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(1, 10**7), magnitudes, st.floats(0.0, 1.0), st.sampled_from([31, 32]))
 def test_the_scale_is_the_finest_that_one_of_the_bounds_allows(n: int, top: float, share: float, bits: int) -> None:
     total = top * (1.0 + share * (n - 1))
@@ -166,7 +167,7 @@ def test_more_rows_than_two_tiles(kind: str) -> None:
 # The kernels by themselves, against Python's integers.
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.integers(0, 80),
     st.sampled_from(["plain", "heavy", "huge", "tiny", "ties"]),
@@ -185,7 +186,7 @@ def test_leaf_sums_are_those_of_python(n: int, kind: str, whole: bool, seed: int
     assert sums.tolist() == [[sum(g[leaf == v].tolist()), sum(h[leaf == v].tolist())] for v in range(3)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(1, 90), st.floats(1e-45, 3e38), st.sampled_from([0.0, 3.0, 80.0]), st.integers(0, 2**32 - 1))
 def test_float32_says_the_integers_that_float64_does(n: int, top: float, spread: float, seed: int) -> None:
     """Subnormal gradients need a scale beyond float32's largest number, and beside huge ones small ones are 0."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from emulator.nccl import World
 from support.builders import Case, model_bytes, random_case
+from support.examples import crossed
 from support.gpu_shards import place, whole_stretches
 
 from gpuboost import losses
@@ -46,8 +47,7 @@ def assert_one_machine(recipe: Recipe, case: Case, shards: tuple[int, ...] = (1,
         assert run(recipe, data, backend, **given) == expected, size
 
 
-@pytest.mark.parametrize("growth", [DepthWise, LeafWise, Oblivious])
-@pytest.mark.parametrize("least", [1, 40])
+@pytest.mark.parametrize(("growth", "least"), crossed([DepthWise, LeafWise, Oblivious], [1, 40]))
 def test_every_growth(growth: type, least: int) -> None:
     case = random_case(2, ROWS, 6, categorical=0.3, missing=0.05, target="binary")
     recipe = Recipe(losses.Logistic(), 3, 0.5, growth(Limits(16, 5, min_samples_leaf=least)))
@@ -63,8 +63,11 @@ LOSSES: list[tuple[Loss, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("loss", "target"), LOSSES, ids=lambda value: getattr(value, "name", None))
-@pytest.mark.parametrize("weights", ["none", "real", "whole"])
+@pytest.mark.parametrize(
+    ("loss", "target", "weights"),
+    crossed(LOSSES, ["none", "real", "whole"]),
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_losses_and_their_steps(loss: Loss, target: str, weights: str) -> None:
     case = random_case(8, ROWS, 5, target=target, weights=weights)
     recipe = Recipe(loss, 2, 0.3, DepthWise(Limits(9, 4)), step=automatic(loss))

@@ -12,6 +12,7 @@ from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, as_sparse, model_bytes, random_case
+from support.examples import crossed, examples
 from support.rules import FOR_STUMPS, FOR_TREES, STUMP
 from support.training import MACHINES, assert_parity, target_of, total_submitted
 
@@ -41,7 +42,7 @@ def assert_on_a_device(recipe: Recipe, data: TrainingSet, seed: int = 3, order: 
     return assert_parity(recipe, data, "cuda", seed=seed, order=order)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([3, 40, 300]),
@@ -60,7 +61,7 @@ def test_trees_of_drawn_learners(
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([3, 60, 300]),
@@ -118,13 +119,16 @@ SEARCHED: list[Loss] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("per", ["tree", "leaf"])
 @pytest.mark.parametrize(
-    ("machine", "loss"),
-    [
-        *(("cpu", loss) for loss in (losses.Logistic(), losses.Softmax(3), losses.Exponential(), losses.Quantile(0.3))),
-        *(("cuda", loss) for loss in SEARCHED),
-    ],
+    ("machine", "loss", "per"),
+    crossed(
+        [
+            *(("cpu", each) for each in (losses.Logistic(), losses.Softmax(3), losses.Exponential())),
+            ("cpu", losses.Quantile(0.3)),
+            *(("cuda", each) for each in SEARCHED),
+        ],
+        ["tree", "leaf"],
+    ),
     ids=lambda given: getattr(given, "name", given),
 )
 def test_line_searches(loss: Loss, per: str, machine: str) -> None:
@@ -146,7 +150,7 @@ def test_every_rule(learners: Selection) -> None:
         assert_on_a_device(Recipe(losses.Logistic(), 5, 0.5, growth, UniformSampling(0.7), learners), data)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([3, 200, 900]),
@@ -199,7 +203,7 @@ def test_a_tree_with_features_drawn_for_every_node_takes_one_launch_more() -> No
 STEPS_OF_STUMPS: list[Step] = [ConstantStep(), NewtonStep()]
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=examples(12), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([3, 60, 700]),
@@ -232,7 +236,7 @@ def test_a_search_that_newton_would_overflow_in(loss: Loss, per: str) -> None:
     assert all(np.isfinite(tree.value).all() for tree in found.trees)
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=examples(10), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([1, 2, 700]),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, assert_same_tree, eager_threads, grow, random_case, random_gradients
+from support.examples import examples
 
 import gpuboost as gb
 from gpuboost.growth import DepthWise
@@ -17,7 +18,7 @@ from gpuboost.types import Limits
 SIZES = st.sampled_from([1, 8, 50, 200, 10**9])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.integers(0, 10**6), st.sampled_from([20, 90, 400]), SIZES, SIZES, st.integers(1, 7),
     st.sampled_from([3, 11, 1000]), st.sampled_from(["plain", "ties", "flat"]),

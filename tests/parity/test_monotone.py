@@ -23,6 +23,7 @@ from support.builders import (
     random_gradients,
 )
 from support.cpu_shards import even, place
+from support.examples import crossed, examples
 from support.gpu_shards import place as gpu_place
 from support.gpu_shards import whole_stretches
 from support.training import MACHINES, assert_parity, trained
@@ -61,7 +62,7 @@ few_limits = st.builds(
 growths = st.one_of(st.builds(DepthWise, limits), st.builds(LeafWise, limits))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     seeds, st.sampled_from([2, 30, 150, 400]), st.sampled_from([1, 3, 9]), st.sampled_from([3, 20, 254]),
     st.sampled_from([0.0, 0.3]), st.booleans(), st.sampled_from(GRADIENT_KINDS), growths,
@@ -83,15 +84,17 @@ def test_every_backend_grows_the_same_tree(
 
 
 @pytest.mark.parametrize("machine", [*MACHINES, "shards"])
-@pytest.mark.parametrize("sampling", [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3)])
 @pytest.mark.parametrize(
-    ("learners", "growth"),
-    [
-        (AllLearners(), LeafWise(Limits(20, 9))),
-        (RandomGroups(2), DepthWise(Limits(16, 4, random_strength=1.0))),
-        (RandomByNode(3), LeafWise(Limits(9, 6, random_strength=0.5))),
-        (RandomLearners(6), DepthWise(Limits(2, 1))),
-    ],
+    ("learners", "growth", "sampling"),
+    crossed(
+        [
+            (AllLearners(), LeafWise(Limits(20, 9))),
+            (RandomGroups(2), DepthWise(Limits(16, 4, random_strength=1.0))),
+            (RandomByNode(3), LeafWise(Limits(9, 6, random_strength=0.5))),
+            (RandomLearners(6), DepthWise(Limits(2, 1))),
+        ],
+        [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3)],
+    ),
 )
 def test_every_machine_makes_the_same_model(
     sampling: Sampling, learners: Selection, growth: Growth, machine: str
@@ -109,7 +112,7 @@ def test_every_machine_makes_the_same_model(
         assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(
     seeds, st.sampled_from([2, 100, 700]), st.sampled_from([1, 4, 9]), st.sampled_from([0.0, 0.3]),
     st.sampled_from(["none", "real", "whole"]),
@@ -239,7 +242,7 @@ class Exact:
             self.check(nodes, int(nodes.right[0]), ~left, *sides[1])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seeds, st.integers(4, 60), st.sampled_from([1, -1]))
 def test_a_split_within_bounds_is_the_best_of_all_that_keep_the_order(seed: int, n: int, direction: int) -> None:
     data = random_case(seed, n, 2, categorical=0.0, missing=0.0, most_cuts=5).data

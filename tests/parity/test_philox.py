@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from support.builders import TEAMS
+from support.examples import examples
 
 from gpuboost.backends.numerics.random_numbers import uniform_bits
 from gpuboost.backends.reference.backend import Reference
@@ -53,13 +54,13 @@ def test_the_first_known_answer_is_the_stream_of_the_empty_key() -> None:
     assert uniform_bits(4, Key.root(0)).tolist() == as_words(KNOWN[0][2])
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(words, min_size=4, max_size=4), st.lists(words, min_size=2, max_size=2))
 def test_the_kernel_is_philox(counter: list[int], key: list[int]) -> None:
     assert kernel(counter, key) == philox(counter, key)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**31 - 1), st.text(max_size=5), st.integers(0, 40))
 def test_number_i_of_a_stream_is_word_i_mod_4_of_block_i_div_4(seed: int, step: int, name: str, n: int) -> None:
     key = Key.root(seed) / name / step
@@ -75,7 +76,7 @@ def test_many_numbers_at_once_are_those_one_by_one(first: int) -> None:
     assert out.tolist() == [word for counter in counters for word in philox(counter, [low, high])]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 2**64 - 1), st.integers(0, 3000), st.sampled_from([1e-9, 0.01, 0.3, 0.999, 1.0 - 2.0**-33]))
 def test_backends_draw_the_same_rows(seed: int, n: int, rate: float) -> None:
     key = Key.root(seed) / "rows" / 3

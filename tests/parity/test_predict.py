@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from support.builders import random_gradients
+from support.examples import examples
 from support.strategies import Array, probing_rows, random_cuts, random_ensemble, random_nodes
 
 from gpuboost.backends.cpu.backend import Cpu
@@ -68,7 +69,7 @@ def leaves(ensemble: Ensemble, x: object, n: int) -> Array:
     return out
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     seed=st.integers(0, 10_000),
     n=st.sampled_from([1, 2, 7, 8, 23, 24, 25, 64, 65, 130]),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, eager_threads, model_bytes, random_case
+from support.examples import crossed, examples
 from support.training import MACHINES, assert_parity, device
 
 from gpuboost.backends.cpu import ranking as cpu_lists
@@ -87,7 +88,7 @@ EACH = pytest.mark.parametrize("machine", MACHINES)
 
 
 @EACH
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(LOSSES),
@@ -156,7 +157,7 @@ def test_zero_has_no_sign_and_large_scores_keep_their_order(machine: str) -> Non
 TABLES = [(0.0, 1e-9, 1.0), (1.0, 1.0 + 1e-12, 2.0), (3e300, 4e300, 4e300), (0.0, 2e-300, 5e-300), (0.0, 0.0, 7.0)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([None, *TABLES]),
@@ -223,9 +224,11 @@ def ranking_case(weights: str = "none") -> TrainingSet:
 
 
 @EACH
-@pytest.mark.parametrize("loss", LOSSES[:1] + LOSSES[3:4], ids=repr)
-@pytest.mark.parametrize("weights", ["none", "whole"])
-@pytest.mark.parametrize("growth", [DepthWise, LeafWise])
+@pytest.mark.parametrize(
+    ("loss", "growth", "weights"),
+    crossed(LOSSES[:1] + LOSSES[3:4], [DepthWise, LeafWise], ["none", "whole"]),
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_one_model_on_every_machine(loss: ListLoss, weights: str, growth: type[DepthWise], machine: str) -> None:
     data, limits = ranking_case(weights), Limits(max_leaves=8, max_depth=4)
     for step in (NewtonStep(), GradientStep()):

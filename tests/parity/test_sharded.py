@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import Case, eager_threads, model_bytes, random_case
 from support.cpu_shards import csr, even, place
+from support.examples import crossed, examples
 
 import gpuboost as gb
 from gpuboost import losses
@@ -76,25 +77,28 @@ SAMPLINGS: list[Sampling] = [
 ]
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS, ids=repr)
-@pytest.mark.parametrize("weights", ["none", "real", "whole"])
+@pytest.mark.parametrize(("sampling", "weights"), crossed(SAMPLINGS, ["none", "real", "whole"]), ids=str)
 def test_every_way_to_draw_rows(sampling: Sampling, weights: str) -> None:
     case = random_case(5, 420, 4, target="binary", weights=weights)
     recipe = Recipe(losses.Logistic(), 3, 0.5, DepthWise(Limits(12, 4)), sampling=sampling)
     assert_one_machine(recipe, case, [420], [200, 420], even(420, 4), [3, 258, 260, 420])
 
 
-@pytest.mark.parametrize(("loss", "target"), LOSSES, ids=lambda value: getattr(value, "name", None))
-@pytest.mark.parametrize("weights", ["none", "real", "whole"])
+@pytest.mark.parametrize(
+    ("loss", "target", "weights"),
+    crossed(LOSSES, ["none", "real", "whole"]),
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_losses_and_their_steps(loss: Loss, target: str, weights: str) -> None:
     case = random_case(8, 300, 5, target=target, weights=weights)
     recipe = Recipe(loss, 3, 0.3, LeafWise(Limits(9, 6)), step=automatic(loss))
     assert_one_machine(recipe, case, [300], [111, 300], even(300, 4))
 
 
-@pytest.mark.parametrize("growth", [DepthWise, LeafWise, Oblivious])
-@pytest.mark.parametrize("least", [1, 7])
-@pytest.mark.parametrize("bins", ["dense", "sparse", "mixed"])
+@pytest.mark.parametrize(
+    ("growth", "bins", "least"),
+    crossed(list(product([DepthWise, LeafWise, Oblivious], ["dense", "sparse", "mixed"])), [1, 7]),
+)
 def test_growth_and_layouts(growth: type, least: int, bins: str) -> None:
     case = random_case(2, 400, 6, categorical=0.0, missing=0.05)
     empty = 0.9 if bins == "sparse" else 0.5
@@ -143,8 +147,9 @@ DRAWN: list[tuple[Selection, Growth, bool]] = [  # and whether features may be c
 PLAIN = {"random_strength": 0.0}
 
 
-@pytest.mark.parametrize(("learners", "growth", "categories"), DRAWN, ids=str)
-@pytest.mark.parametrize("weights", ["none", "real", "whole"])
+@pytest.mark.parametrize(
+    ("learners", "growth", "categories", "weights"), crossed(DRAWN, ["none", "real", "whole"]), ids=str
+)
 def test_which_splits_compete_is_drawn_by_the_driver(
     learners: Selection, growth: Growth, categories: bool, weights: str
 ) -> None:
@@ -222,7 +227,7 @@ def test_lists_stay_whole() -> None:
         assert_one_machine(recipe, case, [int(starts[17]), int(starts[-1])])
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_any_boundaries_any_shape(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 500))
@@ -267,7 +272,7 @@ def test_gradients_that_are_no_numbers_are_refused() -> None:
             boost(Recipe(losses.SquaredError(), 1, sampling=sampling), data, backend)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_a_sum_cut_anywhere_is_the_sum(data: st.DataObject) -> None:
     n = data.draw(st.sampled_from([1, 15, 4_095, 4_096, 4_097, 9_000, 65_536, 70_001, 140_000]))

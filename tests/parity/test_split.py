@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, assert_same_tree, grow, random_case
+from support.examples import examples
 
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference.backend import Reference
@@ -18,7 +19,7 @@ from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, Structure, TrainingSet
 
 Array = np.ndarray
-QUICK = settings(max_examples=60)
+QUICK = settings(max_examples=examples(60))
 seeds = st.integers(0, 2**32 - 1)
 BOTH = [Reference(), TEAMS[1]]
 
@@ -107,7 +108,7 @@ def test_few_categories_are_tried_one_against_the_rest(seed: int, m: int, n: int
         assert found.nodes.gain[0] == pytest.approx(float(best), rel=1e-12)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seeds, st.integers(5, 9))
 def test_many_categories_part_as_well_as_any_subset_would(seed: int, m: int) -> None:
     """With equal curvature in each category the best set of them all is a prefix (Fisher 1958). None is small."""

@@ -14,6 +14,7 @@ from emulator import FakeCupy, Schedule, require_compiler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import model_bytes, random_case
+from support.examples import examples
 
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
@@ -127,14 +128,27 @@ SCHEDULES: list[Execution] = [
 ]
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("execution", SCHEDULES, ids=repr)
+def in_every_order(executions: list[Execution]) -> list[Any]:
+    """Each with each order of the streams. In everyday runs the first has all orders, and the others one each."""
+    return [
+        pytest.param(
+            execution,
+            order,
+            id=f"{order}-{execution!r}",
+            marks=pytest.mark.slow if i > 0 and i % len(ORDERS) != j else (),
+        )
+        for i, execution in enumerate(executions)
+        for j, order in enumerate(ORDERS)
+    ]
+
+
+@pytest.mark.parametrize(("execution", "order"), in_every_order(SCHEDULES))
 def test_every_schedule(execution: Execution, order: str) -> None:
     data = random_case(6, 700, 5, target="binary").data
     assert_same_on_the_cpu(by(execution, losses.Logistic(), step=GradientStep()), data, order)
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=examples(8), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([2, 300, 4_500]),
@@ -204,8 +218,7 @@ SIMULATED = [
 ]
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("execution", SIMULATED, ids=repr)
+@pytest.mark.parametrize(("execution", "order"), in_every_order(SIMULATED))
 def test_a_simulation_is_the_cpus(execution: Execution, order: str) -> None:
     data = random_case(6, 500, 5).data
     recipe = by(execution, rounds=14, sampling=EveryRow() if execution is SIMULATED[0] else UniformSampling(0.5))
@@ -336,9 +349,10 @@ def test_a_planted_bug_is_caught(planted: str, monkeypatch: pytest.MonkeyPatch) 
     expected, log = logged(recipe, data, Cpu(1))
     recipe = replace(recipe, execution=Replay(log))  # builds a tree at each place in its first round
     owner, name, wrong = PLANTED[planted]
-    right, caught = getattr(owner, name), []
-    for order in ORDERS:
+    right = getattr(owner, name)
+
+    def is_caught(order: str) -> bool:
         monkeypatch.setattr(owner, name, _later(right, wrong))
-        if logged(recipe, data, device(order))[0] != expected:
-            caught.append(order)
-    assert caught
+        return logged(recipe, data, device(order))[0] != expected
+
+    assert any(is_caught(order) for order in ORDERS)

@@ -22,6 +22,7 @@ from support.builders import (
     take,
     weighted,
 )
+from support.examples import examples
 
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.layout import columns_of
@@ -32,7 +33,7 @@ from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Cuts, DenseBins, Gradients, Limits, TrainingSet
 
 Array = np.ndarray
-QUICK = settings(max_examples=60)
+QUICK = settings(max_examples=examples(60))
 seeds = st.integers(0, 2**32 - 1)
 limits = st.builds(
     Limits,
@@ -51,7 +52,7 @@ kinds = st.sampled_from(GRADIENT_KINDS)
 # The backends agree.
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(
     seeds, sizes, st.sampled_from([1, 2, 5, 9]), st.sampled_from([3, 20, 254]), st.sampled_from([0.0, 0.1, 0.3]),
     st.sampled_from([0.0, 0.3, 1.0]), st.booleans(), kinds, growths, st.sampled_from([None, 0.0, 0.5, 1.0]),
@@ -174,7 +175,7 @@ def test_categories_of_many_rows(d: int, weights: str, growth: Growth) -> None:
 # What is true of every tree.
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(seeds, sizes, st.integers(1, 6), kinds, growths, st.booleans())
 def test_a_tree_keeps_its_rows_its_sums_and_its_limits(
     seed: int, n: int, d: int, kind: str, growth: Growth, whole: bool

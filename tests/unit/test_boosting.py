@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, eager_threads, model_bytes, random_case, sparse, take
+from support.examples import examples
 
 from gpuboost import losses
 from gpuboost.backends.protocol import Backend
@@ -161,7 +162,7 @@ def test_a_row_of_weight_three_is_three_rows(loss: Loss, target: str, growth: De
     assert model_bytes(one, counts=False) == model_bytes(other, counts=False)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.sampled_from(["none", "whole"]))
 def test_the_order_of_rows_does_not_matter(seed: int, loss: tuple[Loss, str], weights: str) -> None:
     data = random_case(seed, 150, 4, target=loss[1], weights=weights).data

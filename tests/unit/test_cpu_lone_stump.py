@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, as_sparse, assert_same_tree, grow, random_gradients
+from support.examples import examples
 
 from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu import split_search as cpu_search
@@ -126,7 +127,7 @@ def test_a_gradient_that_is_no_number(bad: float, which: str) -> None:
             grow(backend, DepthWise(STUMP), data, gradients)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.integers(1, 300), st.sampled_from([0, 1, 7, 4096]), st.floats(1e-40, 1e38), st.sampled_from([0.0, 1.0, 60.0]),
     st.sampled_from([31, 32]), st.integers(0, 2**32 - 1),

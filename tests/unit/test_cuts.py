@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from gpuboost.data import cuts as cuts_module
 from gpuboost.data.cuts import choose_cuts, sample_rows, shares
@@ -248,7 +249,7 @@ def test_many_categories_are_spread_over_several_features() -> None:
     assert (cuts.n_features, cuts.n_columns) == (4, 3)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=40))
 def test_spreading_counts_a_weight_as_that_many_rows(rows: list[tuple[int, int]]) -> None:
     codes, weight = (np.array(column) for column in zip(*rows, strict=True))

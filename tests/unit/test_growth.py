@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, grow, node_bytes, random_case, random_gradients
+from support.examples import examples
 
 from gpuboost.backends.numerics.random_trees import random_nodes
 from gpuboost.backends.protocol import Backend
@@ -18,7 +19,7 @@ from gpuboost.keys import Key
 from gpuboost.types import Candidates, Gradients, Limits, Nodes, Target
 
 BACKENDS = [Reference(), TEAMS[2]]
-QUICK = settings(max_examples=40)
+QUICK = settings(max_examples=examples(40))
 
 
 def depths(nodes: Nodes) -> np.ndarray:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.examples import examples
 
 from gpuboost.backends.numerics.feature_subsets import fractions, subset
 from gpuboost.backends.numerics.random_numbers import uniform_bits
@@ -44,7 +45,7 @@ def test_all_learners_are_all_features() -> None:
     assert found.dtype == np.int32
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(1, 200), st.one_of(st.integers(1, 250), st.floats(0.001, 1.0)), st.integers(0, 2**31 - 1))
 def test_t_features_without_repetition_in_order(d: int, t: float, step: int) -> None:
     found = RandomGroups(t).draw(d, ROOT / step).features
@@ -57,7 +58,7 @@ def test_t_features_without_repetition_in_order(d: int, t: float, step: int) -> 
     assert np.array_equal(found, RandomGroups(t).draw(d, ROOT / step).features)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 2**31 - 1))
 def test_the_compiled_draw_is_floyds(d: int, t: int, step: int) -> None:
     """Item d - t + i, or the one that fraction i names; a fraction is 53 bits of two numbers of the stream."""

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.strategies import Array, probing_rows, random_ensemble
 
 from gpuboost.backends.prediction import predictor
@@ -47,7 +48,7 @@ def predicted(ensemble: Ensemble, x: Array) -> Array:
     return out
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     seed=st.integers(0, 10_000),
     k=st.sampled_from([1, 4]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,32 +33,27 @@ def docstrings(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, str]]:
             yield from docstrings(node, f"{inside}.{node.name}".lstrip("."))
 
 
-def odd_beginnings(root: Path = ROOT) -> set[str]:
-    """One line for each docstring that begins with a refused word."""
-    return {
-        f"docstring {path} {name}"
-        for path, tree in modules(root)
-        for name, text in docstrings(tree)
-        if text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].strip(",.:;") in REFUSED
-    }
-
-
-def shared_names(root: Path = ROOT) -> set[str]:
-    """One line for each name that several public classes bear."""
+@cache
+def offences(root: Path = ROOT) -> tuple[set[str], set[str]]:
+    """One line for each docstring that begins with a refused word, and for each name of several public classes."""
+    beginnings: set[str] = set()
     homes: dict[str, set[str]] = defaultdict(set)
     for path, tree in modules(root):
+        for name, text in docstrings(tree):
+            if text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].strip(",.:;") in REFUSED:
+                beginnings.add(f"docstring {path} {name}")
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].add(path)
-    return {f"class {name}" for name, paths in homes.items() if len(paths) > 1}
+    return beginnings, {f"class {name}" for name, paths in homes.items() if len(paths) > 1}
 
 
 def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
-    assert odd_beginnings() == set()
+    assert offences()[0] == set()
 
 
 def test_a_public_class_name_means_one_thing() -> None:
-    assert shared_names() == {"class Tree"}  # a model's tree, and the family that users name: gb.learners.Tree
+    assert offences()[1] == {"class Tree"}  # a model's tree, and the family that users name: gb.learners.Tree
 
 
 def test_offenders_are_found(tmp_path: Path) -> None:
@@ -68,7 +64,8 @@ def test_offenders_are_found(tmp_path: Path) -> None:
         '    def f(self):\n        """Whether: yes."""\nWhatever = 1\n"""Whatever follows."""\n'
     )
     (tmp_path / "kernels" / "b.py").write_text("class Plan:\n    pass\nclass _Own:\n    pass\ndef f():\n    ''\n")
-    assert odd_beginnings(tmp_path) == {
+    beginnings, shared_names = offences(tmp_path)
+    assert beginnings == {
         "docstring gpuboost/a.py the module", "docstring gpuboost/a.py Plan.x", "docstring gpuboost/a.py Plan.f"
     }  # fmt: skip
-    assert shared_names(tmp_path) == {"class Plan"}
+    assert shared_names == {"class Plan"}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from gpuboost.kernels.histograms import cells
 from gpuboost.kernels.splits import cuts, narrow_split
@@ -52,7 +53,7 @@ def histogram(seed: int, n_bins: int, top: int, kind: str) -> np.ndarray:
     return (g << 32) + h
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(
     seeds, st.sampled_from([1, 2, 3, 17, 254, 255]), st.sampled_from([1, 50, 4_000_000]),
     st.sampled_from(["plain", "ties", "sparse", "mirrored"]), units_of, units_of,
@@ -74,7 +75,7 @@ def test_it_finds_what_the_plain_search_finds(
         assert found == expected
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.floats(1e-300, 1e250), st.floats(0.0, 1e300) | st.integers(0, 2**33).map(float) | st.just(np.inf), st.booleans()
 )

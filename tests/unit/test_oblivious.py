@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, assert_same_tree, eager_threads, grow, random_case, random_gradients, sparse
+from support.examples import examples
 
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.numerics.leaf_values import newton_values
@@ -18,7 +19,7 @@ from gpuboost.types import Cuts, DenseBins, Gradients, Limits, Nodes, TrainingSe
 
 Array = np.ndarray
 BACKENDS = [Reference(), TEAMS[2]]
-QUICK = settings(max_examples=60)
+QUICK = settings(max_examples=examples(60))
 
 
 def numeric(codes: Array, n_cuts: int) -> TrainingSet:

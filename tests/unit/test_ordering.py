@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from gpuboost.kernels.gradients import ordering
 
@@ -59,7 +60,7 @@ KINDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(KINDS), st.integers(1, 400))
 def test_the_highest_first_and_equal_ones_as_they_stand(seed: int, kind, n: int) -> None:
     f = kind(np.random.default_rng(seed), n)

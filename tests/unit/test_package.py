@@ -99,15 +99,6 @@ def test_every_package_has_a_docstring() -> None:
         assert (folder / "__init__.py").read_text().startswith('"""'), folder
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/user_guide.md"])
-def test_the_python_of_a_document_runs(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
-    assert blocks
-    monkeypatch.chdir(tmp_path)
-    exec(compile("\n".join(blocks), document, "exec"), {"__name__": "document"})
-    assert (tmp_path / "model.json").is_file()
-
-
 def test_kernels_import_nothing_of_the_library_but_each_other() -> None:
     for path in (ROOT / "kernels").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

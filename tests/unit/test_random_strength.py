@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from support.builders import TEAMS, eager_threads, model_bytes, random_case, sparse
+from support.examples import examples
 
 import gpuboost as gb
 from gpuboost import losses
@@ -31,7 +32,7 @@ from gpuboost.types import Limits, Noise
 NOISE = Noise(1.0, Key.root(3) / "random strength" / 4)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([2, 9, 60, 300]),
@@ -68,10 +69,10 @@ def test_a_little_noise_changes_nothing_and_much_of_it_decides_alone() -> None:
     x = rng.normal(size=(400, 4))
     y = x[:, 2] + 0.5 * x[:, 1] + rng.normal(size=400)
     assert (features(0.0, 5, x, y) == 2).all()
-    assert (features(0.01, 100, x, y) == 2).all()
-    hot = np.bincount(features(1e6, 800, x, y), minlength=4)
+    assert (features(0.01, 50, x, y) == 2).all()
+    hot = np.bincount(features(1e6, 400, x, y), minlength=4)
     assert stats.chisquare(hot).pvalue > 1e-3
-    warm = np.bincount(features(1.0, 400, x, y), minlength=4)
+    warm = np.bincount(features(1.0, 200, x, y), minlength=4)
     assert warm[2] > warm[1] > max(warm[0], warm[3])
 
 

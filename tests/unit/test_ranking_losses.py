@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
@@ -118,7 +119,7 @@ def test_a_pair_by_hand() -> None:
     assert pull(one, one, np.float32(2.0), np.float32(0.5)) == (2.0, 1.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.integers(1, 30), st.sampled_from([0, 1, 6]))
 def test_what_pulls_one_up_pulls_another_down(seed: int, loss: ListLoss, n: int, digits: int) -> None:
     y, f = one_list(n, seed, digits=digits)

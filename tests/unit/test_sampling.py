@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, random_gradients
+from support.examples import examples
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
@@ -40,7 +41,7 @@ def test_all_rows_are_no_list_of_rows(rule: UniformSampling, backend: Backend) -
     assert backend.weigh(whole, sample) is whole
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(1, 3000), st.integers(1, 3000), st.sampled_from([0.05, 0.5, 0.95]), st.integers(0, 2**64 - 1))
 def test_whether_a_row_is_drawn_does_not_depend_on_how_many_there_are(n: int, m: int, rate: float, seed: int) -> None:
     rule, key = UniformSampling(rate), Key.root(seed) / "rows" / 0

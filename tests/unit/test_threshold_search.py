@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from gpuboost.backends.cpu.threshold_search import ThreadedRowSums
 from gpuboost.backends.host.threads import ThreadPool
@@ -45,7 +46,7 @@ def by_every_row(scores: Array, mu: float, low: float, scale: float) -> tuple[in
     return int(above.sum()), int(below.sum()), int(between.sum())
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     kind=st.sampled_from(KINDS),
     n=st.integers(1, 700),

@@ -1,0 +1,33 @@
+"""Fewer examples of a property in everyday runs: a quarter of what is drawn, and a part of what is crossed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, product
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+FULL = 100  # examples of a test that names no number, in a profile that draws them all
+FEWEST = 6
+
+
+def examples(count: int) -> int:
+    """The share of ``count`` that the profile draws: see tests/conftest.py."""
+    return max(min(count, FEWEST), count * settings.default.max_examples // FULL)
+
+
+def crossed(*axes: Sequence[Any]) -> list[Any]:
+    """Every combination of the values of some parameters, for ``parametrize``.
+
+    Everyday runs have as few of them as hold each value; the others are marked slow. A value that is a tuple stands for
+    several parameters.
+    """
+    everyday = {tuple(i % len(axis) for axis in axes) for i in range(max(map(len, axes)))}
+    made = []
+    for places in product(*(range(len(axis)) for axis in axes)):
+        values = [axis[place] for axis, place in zip(axes, places, strict=True)]
+        parts = [value if isinstance(value, tuple) else (value,) for value in values]
+        made.append(pytest.param(*chain(*parts), marks=() if places in everyday else pytest.mark.slow))
+    return made
