@@ -9,6 +9,8 @@ from gpuboost.metrics.registry import (
     mean_average_precision,
     mean_reciprocal_rank,
     ndcg,
+    precision,
+    recall,
 )
 
 __all__ = [
@@ -20,4 +22,6 @@ __all__ = [
     "mean_average_precision",
     "mean_reciprocal_rank",
     "ndcg",
+    "precision",
+    "recall",
 ]

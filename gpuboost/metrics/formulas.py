@@ -19,7 +19,8 @@ from gpuboost.losses.target import require, zero_or_one
 from gpuboost.types import Array
 
 
-def _mean(values: Array, weight: Array | None) -> float:
+def mean(values: Array, weight: Array | None) -> float:
+    """The weighted mean, of exact sums."""
     return exact_sum(values) / len(values) if weight is None else weighted_mean(values, weight)
 
 
@@ -30,7 +31,7 @@ def loss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
         each = [loss.value(t, f, a) for t, f in zip(y.tolist(), scores[0].tolist(), strict=True)]
     else:
         each = [loss.row_value(t, f, a) for t, f in zip(y.tolist(), scores.T.tolist(), strict=True)]
-    return _mean(np.array(each), weight)
+    return mean(np.array(each), weight)
 
 
 def logloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
@@ -38,9 +39,9 @@ def logloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     zero_or_one(y, "logloss")
     if loss.task == "binary":
         f = loss.log_odds(scores[0]) if isinstance(loss, BaseLoss) else scores[0]
-        return _mean(log1pexp_array(np.where(y > 0.5, -f, f)), weight)
-    p = np.clip(_probabilities(loss, scores), 1e-15, 1.0 - 1e-15)
-    return _mean(-log_array(np.where(y > 0.5, p, 1.0 - p)), weight)
+        return mean(log1pexp_array(np.where(y > 0.5, -f, f)), weight)
+    p = np.clip(probabilities(loss, scores), 1e-15, 1.0 - 1e-15)
+    return mean(-log_array(np.where(y > 0.5, p, 1.0 - p)), weight)
 
 
 def mlogloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
@@ -50,18 +51,21 @@ def mlogloss(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float
     for score in scores:  # in this order on every machine
         total += exp_array(score - top)
     chosen = np.take_along_axis(scores, np.asarray(y).astype(np.int64)[None, :], axis=0)[0]
-    return _mean(log_array(total) + (top - chosen), weight)
+    return mean(log_array(total) + (top - chosen), weight)
 
 
 def accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Share of the weight of rows whose true class has the highest probability."""
+    return mean((predicted_class(scores, loss) == y).astype(np.float64), weight)
+
+
+def predicted_class(scores: Array, loss: Loss) -> Array:
+    """(n,) number of the class of highest probability."""
     if loss.task == "multiclass":
-        predicted = np.argmax(scores, axis=0)
-    elif loss.task == "binary":
-        predicted = scores[0] > 0.0
-    else:
-        predicted = _probabilities(loss, scores) > 0.5
-    return _mean((predicted == y).astype(np.float64), weight)
+        return np.argmax(scores, axis=0)
+    if loss.task == "binary":
+        return scores[0] > 0.0
+    return probabilities(loss, scores) > 0.5
 
 
 def error(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
@@ -72,22 +76,35 @@ def error(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 def auc(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """The area under the ROC curve: the share of (1, 0) pairs in the right order, ties counting half."""
     zero_or_one(y, "auc")
-    weight = np.ones(len(y)) if weight is None else weight
-    order = np.argsort(scores[0], kind="stable")
-    ordered, ones = scores[0][order], y[order] > 0.5
-    ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # the last row of each run of equal scores
-    positive = np.cumsum(np.where(ones, weight[order], 0.0))[ends]
-    negative = np.cumsum(np.where(ones, 0.0, weight[order]))[ends]
-    if not (positive[-1] > 0.0 and negative[-1] > 0.0):
+    area = area_under_roc(y > 0.5, scores[0], weight)
+    if math.isnan(area):
         raise InputError(f"eval_metric: auc needs rows of both classes; all hold {float(y[0])!r}. Use logloss.")
+    return area
+
+
+def area_under_roc(ones: Array, score: Array, weight: Array | None) -> float:
+    """The share of (1, 0) pairs in the right order; nan if one of them has no weight. ones (n,) bool; score (n,)."""
+    positive, negative = steps_of_threshold(ones, score, weight)
+    if not (positive[-1] > 0.0 and negative[-1] > 0.0):
+        return math.nan
     gained = np.diff(positive, prepend=0.0)
     below = negative - 0.5 * np.diff(negative, prepend=0.0)
     return exact_sum(gained * below) / float(positive[-1] * negative[-1])
 
 
+def steps_of_threshold(ones: Array, score: Array, weight: Array | None) -> tuple[Array, Array]:
+    """(m,) weight of the ones, and of the others, whose score is at most each of the m distinct scores, rising."""
+    weight = np.ones(len(ones)) if weight is None else weight
+    order = np.argsort(score, kind="stable")
+    ordered, ones = score[order], ones[order]
+    ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # the last row of each run of equal scores
+    positive = np.cumsum(np.where(ones, weight[order], 0.0))[ends]
+    return positive, np.cumsum(np.where(ones, 0.0, weight[order]))[ends]
+
+
 def mse(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Weighted mean of the squared difference of prediction and y."""
-    return _mean(np.square(loss.inverse_link(scores) - y), weight)
+    return mean(np.square(loss.inverse_link(scores) - y), weight)
 
 
 def rmse(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
@@ -97,49 +114,73 @@ def rmse(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 def mae(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Weighted mean of the absolute difference, in units of y."""
-    return _mean(np.abs(loss.inverse_link(scores) - y), weight)
+    return mean(np.abs(loss.inverse_link(scores) - y), weight)
 
 
 def r2(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """1 - squared error / variance; nan if y is constant."""
-    spread = _mean(np.square(y - _mean(y, weight)), weight)
+    spread = mean(np.square(y - mean(y, weight)), weight)
     return 1.0 - mse(y, scores, weight, loss) / spread if spread > 0.0 else math.nan
+
+
+def mape(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Weighted mean of |prediction - y| / |y|, as a share; |y| is taken as at least 2^-52, as in scikit-learn."""
+    difference = np.abs(loss.inverse_link(scores) - y)
+    return mean(difference / np.maximum(np.abs(y), np.finfo(np.float64).eps), weight)
+
+
+def smape(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Weighted mean of 2 |prediction - y| / (|prediction| + |y|), from 0 to 2; 0 where both are 0."""
+    prediction = loss.inverse_link(scores)
+    size = np.abs(prediction) + np.abs(y)
+    difference = 2.0 * np.abs(prediction - y)
+    return mean(np.divide(difference, size, out=np.zeros(len(y)), where=size > 0.0), weight)
+
+
+def rmsle(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Root of the mean squared difference of log(1 + y); predictions are taken as at least 1e-6 - 1, as in XGBoost.
+
+    Raises InputError unless y >= 0.
+    """
+    require(y >= 0.0, y, "rmsle needs numbers that are not negative", "Use rmse.")
+    prediction = np.maximum(loss.inverse_link(scores), 1e-6 - 1.0)
+    return math.sqrt(mean(np.square(log_array(prediction + 1.0) - log_array(y + 1.0)), weight))
 
 
 def quantile(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
     """Pinball loss at level a: a for each unit that a prediction is too low, 1 - a for each that it is too high."""
     r = loss.inverse_link(scores) - y
-    return _mean(np.where(r < 0.0, -a * r, (1.0 - a) * r), weight)
+    return mean(np.where(r < 0.0, -a * r, (1.0 - a) * r), weight)
 
 
 def huber(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
     """Huber loss: half the square of differences up to a, linear beyond."""
     r = np.abs(loss.inverse_link(scores) - y)
-    return _mean(np.where(r <= a, 0.5 * r * r, a * (r - 0.5 * a)), weight)
+    return mean(np.where(r <= a, 0.5 * r * r, a * (r - 0.5 * a)), weight)
 
 
 def poisson_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """2 mean(y log(y / m) - y + m), m the prediction. Raises InputError unless y >= 0."""
-    mean = _means(loss, scores, "poisson_deviance")
+    expected = _means(loss, scores, "poisson_deviance")
     require(y >= 0.0, y, "poisson_deviance needs numbers that are not negative", "Use rmse.")
-    return 2.0 * _mean(y * (log_array(np.where(y > 0.0, y, 1.0)) - log_array(mean)) - y + mean, weight)
+    return 2.0 * mean(y * (log_array(np.where(y > 0.0, y, 1.0)) - log_array(expected)) - y + expected, weight)
 
 
 def gamma_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """2 mean(log(m / y) + y / m - 1), m the prediction. Raises InputError unless y > 0."""
-    mean = _means(loss, scores, "gamma_deviance")
+    expected = _means(loss, scores, "gamma_deviance")
     require(y > 0.0, y, "gamma_deviance needs positive numbers", "Use tweedie_deviance or rmse.")
-    return 2.0 * _mean(log_array(mean) - log_array(y) + y / mean - 1.0, weight)
+    return 2.0 * mean(log_array(expected) - log_array(y) + y / expected - 1.0, weight)
 
 
 def tweedie_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
     """Unit deviance of the Tweedie family with variance power a, 1 < a < 2. Raises InputError unless y >= 0."""
-    mean = _means(loss, scores, "tweedie_deviance")
+    expected = _means(loss, scores, "tweedie_deviance")
     require(y >= 0.0, y, "tweedie_deviance needs numbers that are not negative", "Use rmse.")
-    log_mean, rising, falling = log_array(mean), 2.0 - a, 1.0 - a
+    log_mean, rising, falling = log_array(expected), 2.0 - a, 1.0 - a
     saturated = exp_array(rising * log_array(y)) / (rising * falling)
     fitted = exp_array(rising * log_mean) / rising - y * exp_array(falling * log_mean) / falling
-    return 2.0 * _mean(saturated + fitted, weight)
+    return 2.0 * mean(saturated + fitted, weight)
 
 
 def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
@@ -155,7 +196,7 @@ def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight:
         raise InputError(f"eval_metric: {function!r} must return a number; it returned {result!r}.") from None
 
 
-def _probabilities(loss: Loss, scores: Array) -> Array:
+def probabilities(loss: Loss, scores: Array) -> Array:
     p = loss.inverse_link(scores)
     rule = "probabilities lie between 0 and 1"
     require((p >= 0.0) & (p <= 1.0), p, rule, "Correct that function.", f"inverse_link of {loss.name}")
@@ -163,7 +204,7 @@ def _probabilities(loss: Loss, scores: Array) -> Array:
 
 
 def _means(loss: Loss, scores: Array, metric: str) -> Array:
-    mean = loss.inverse_link(scores)
+    expected = loss.inverse_link(scores)
     rule = f"{metric} needs positive predictions"
-    require(mean > 0.0, mean, rule, "Correct that function.", f"inverse_link of {loss.name}")
-    return mean
+    require(expected > 0.0, expected, rule, "Correct that function.", f"inverse_link of {loss.name}")
+    return expected

@@ -72,6 +72,34 @@ def reciprocal_rank(
     return _mean_over_queries(of, y, scores[0], weight, query_start, k, empty)
 
 
+def precision(
+    y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array, *, k: int | None, empty: float | None
+) -> float:
+    """Relevant documents (label of 1 or more) of the first k places, over k; of all places if k is None."""
+
+    def of(labels: Floats, width: int) -> Floats:
+        places = (labels >= 0.0).sum(axis=1) if k is None else np.full(len(labels), k)
+        return np.where((labels > 0.0).any(axis=1), _ratio(_relevant(labels, width), places), np.nan)
+
+    return _mean_over_queries(of, y, scores[0], weight, query_start, k, empty)
+
+
+def recall(
+    y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array, *, k: int | None, empty: float | None
+) -> float:
+    """Relevant documents (label of 1 or more) of the first k places, over all relevant ones."""
+
+    def of(labels: Floats, width: int) -> Floats:
+        return _ratio(_relevant(labels, width), (labels > 0.0).sum(axis=1))
+
+    return _mean_over_queries(of, y, scores[0], weight, query_start, k, empty)
+
+
+def _relevant(labels: Floats, width: int) -> Floats:
+    count: Floats = (labels[:, :width] > 0.0).sum(axis=1).astype(np.float64)
+    return count
+
+
 def values_by_query(of: Placed, y: Array, f: Array, query_start: Array, k: int | None) -> Floats:
     """(queries,) value of ``of`` for each list. Lists of similar length are computed together."""
     start, lengths = query_start[:-1], np.diff(query_start)

@@ -21,6 +21,7 @@ from gpuboost.losses.positive import Tweedie
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.ranking import LambdaMART
 from gpuboost.losses.residual import AbsoluteError, Huber, Quantile, SquaredError
+from gpuboost.metrics import classification as of_classes
 from gpuboost.metrics import formulas as measures
 from gpuboost.metrics import ranking as query_measures
 from gpuboost.types import Array
@@ -85,6 +86,18 @@ def mean_reciprocal_rank(k: int | None = None, *, empty: float | None = 1.0) -> 
     """ "mrr": 1 / the place of the first relevant document, 0 beyond place k. ``empty`` as in ``ndcg``, for a query
     without relevant documents."""
     return _of_rankings("mrr", k, empty, query_measures.reciprocal_rank)
+
+
+def precision(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
+    """Share of the first k places (k even if the list is shorter; all places if k is None) with a relevant document,
+    of label 1 or more. ``empty`` as in ``ndcg``, for a query without relevant documents."""
+    return _of_rankings("precision", k, empty, query_measures.precision)
+
+
+def recall(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
+    """Share of the relevant documents, of label 1 or more, that are among the first k places. ``empty`` as in
+    ``ndcg``, for a query without relevant documents."""
+    return _of_rankings("recall", k, empty, query_measures.recall)
 
 
 def _of_rankings(name: str, k: Any, empty: Any, function: Function) -> Metric:
@@ -153,10 +166,21 @@ _SIMPLE: dict[str, tuple[Function, bool, tuple[str, ...]]] = {  # function, high
     "error": (measures.error, False, _CLASSIFY),
     "accuracy": (measures.accuracy, True, _CLASSIFY),
     "auc": (measures.auc, True, ("binary", "regression")),
+    "average_precision": (of_classes.average_precision, True, ("binary", "regression")),
+    "f1": (of_classes.f1, True, ("binary",)),
+    "f1_macro": (of_classes.f1_macro, True, _CLASSIFY),
+    "balanced_accuracy": (of_classes.balanced_accuracy, True, _CLASSIFY),
+    "mcc": (of_classes.mcc, True, _CLASSIFY),
+    "brier": (of_classes.brier, False, _CLASSIFY),
+    "auc_ovr": (partial(of_classes.auc_ovr, by_prevalence=False), True, ("multiclass",)),
+    "auc_ovr_weighted": (partial(of_classes.auc_ovr, by_prevalence=True), True, ("multiclass",)),
     "rmse": (measures.rmse, False, _REGRESS),
     "mse": (measures.mse, False, _REGRESS),
     "mae": (measures.mae, False, _REGRESS),
     "r2": (measures.r2, True, _REGRESS),
+    "mape": (measures.mape, False, _REGRESS),
+    "smape": (measures.smape, False, _REGRESS),
+    "rmsle": (measures.rmsle, False, _REGRESS),
     "poisson_deviance": (measures.poisson_deviance, False, _REGRESS),
     "gamma_deviance": (measures.gamma_deviance, False, _REGRESS),
 }
@@ -170,28 +194,45 @@ RANKINGS: dict[str, Callable[..., Metric]] = {
     "ndcg": ndcg,
     "map": mean_average_precision,
     "mrr": mean_reciprocal_rank,
+    "precision": precision,
+    "recall": recall,
 }
 
 _EXAMPLES = {"quantile": "0.9", "huber": "1.0", "tweedie_deviance": "1.5"}
 
-NAMES: tuple[str, ...] = (*_SIMPLE, *_WITH_PARAMETER, *RANKINGS)
+_TOP_K = "top_k_accuracy"
+
+NAMES: tuple[str, ...] = (*_SIMPLE, _TOP_K, *_WITH_PARAMETER, *RANKINGS)
 
 _LOG_LINK = ("poisson_deviance", "gamma_deviance", "tweedie_deviance")
-_NEED_LINK = ("logloss", "error", "accuracy")
+_NEED_LINK = ("logloss", "error", "accuracy", "f1", "f1_macro", "balanced_accuracy", "mcc", "brier")
+_OF_SEVERAL = ("mlogloss", "auc_ovr", "auc_ovr_weighted", "top_k_accuracy")
 
 _ELSEWHERE = {
+    "ap": "average_precision",
+    "auc_mu": "auc_ovr",
+    "aucpr": "average_precision",
     "binary_logloss": "logloss",
+    "brier_score": "brier",
     "cross_entropy": "logloss",
+    "f1_score": "f1",
     "l1": "mae",
     "l2": "mse",
     "log_loss": "logloss",
+    "matthews_corrcoef": "mcc",
+    "mean_absolute_percentage_error": "mape",
     "mean_average_precision": "map",
     "mean_reciprocal_rank": "mrr",
     "merror": "error",
     "multi_error": "error",
     "multi_logloss": "mlogloss",
     "pinball": "quantile",
+    "pr_auc": "average_precision",
+    "pre": "precision",
     "roc_auc": "auc",
+    "roc_auc_ovr": "auc_ovr",
+    "roc_auc_ovr_weighted": "auc_ovr_weighted",
+    "root_mean_squared_log_error": "rmsle",
 }
 """Names in other libraries, for the error message."""
 
@@ -210,11 +251,13 @@ def _named(text: str, loss: Loss) -> Metric:
     if name in RANKINGS:
         _must_fit(name, loss)
         return _ranking(text, name, places if at_sign else None, parameter if colon else None)
-    if name not in NAMES or at_sign:
+    if name not in NAMES or (at_sign and name != _TOP_K):
         close = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, NAMES, n=1)
         hint = f"Did you mean {close[0]!r}? " if close else ""
         raise InputError(f"eval_metric: unknown name {text!r}. {hint}Names: {', '.join(NAMES)}.")
     _must_fit(name, loss)
+    if name == _TOP_K:
+        return _top_k_accuracy(text, places)
     if name in _WITH_PARAMETER:
         function, family = _WITH_PARAMETER[name]
         judge = _judge(name, family, parameter, loss)
@@ -225,6 +268,13 @@ def _named(text: str, loss: Loss) -> Metric:
         raise InputError(f"eval_metric: {name!r} takes no parameter; got {text!r}. Use {name!r}.")
     function, higher, _ = _SIMPLE[name]
     return Metric(name, higher, function, *_as_loss(name, loss))
+
+
+def _top_k_accuracy(text: str, places: str) -> Metric:
+    """Metric that a text such as "top_k_accuracy@5" stands for."""
+    if not places.isdecimal() or not 1 <= int(places) < 2**31:
+        raise InputError(f"eval_metric: {_TOP_K} needs a number of classes, as in '{_TOP_K}@5'; got {text!r}.")
+    return Metric(text, True, partial(of_classes.top_k_accuracy, k=int(places)))
 
 
 def _ranking(text: str, name: str, places: str | None, empty: str | None) -> Metric:
@@ -242,9 +292,10 @@ def _ranking(text: str, name: str, places: str | None, empty: str | None) -> Met
 def _must_fit(name: str, loss: Loss) -> None:
     """Raise InputError if the metric does not fit the loss's task."""
     tasks = _SIMPLE[name][2] if name in _SIMPLE else ("ranking",) if name in RANKINGS else _REGRESS
+    tasks = ("multiclass",) if name == _TOP_K else tasks
     why = ""
     if loss.task == "any":
-        if name == "mlogloss":
+        if name in _OF_SEVERAL:
             why = "a custom loss has one output"
         elif name in RANKINGS:
             why = "it judges rankings; use GradientBoostingRanker"

@@ -1,0 +1,121 @@
+"""The formulas of metrics of classes beyond accuracy: confusion matrices, areas, squared differences.
+
+As in ``formulas``: (y, scores, weight, loss) -> value, y (n,), scores (k, n), weight (n,) or None; the definitions are
+scikit-learn's. Sums are exact, so the value depends neither on the order of rows nor on the machine.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+from gpuboost.losses.averages import exact_sum
+from gpuboost.losses.protocol import Loss
+from gpuboost.losses.target import zero_or_one
+from gpuboost.metrics.formulas import area_under_roc, mean, predicted_class, probabilities, steps_of_threshold
+from gpuboost.types import Array
+
+
+def average_precision(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Area under the precision-recall curve, as the sum of precision times the increase of recall."""
+    zero_or_one(y, "average_precision")
+    positive, negative = steps_of_threshold(y > 0.5, scores[0], weight)
+    if not positive[-1] > 0.0:
+        raise InputError("eval_metric: average_precision needs rows of class 1; all hold 0.0. Use logloss.")
+    higher, higher_negative = positive[-1] - positive, negative[-1] - negative  # scored above each threshold
+    higher, higher_negative = np.append(positive[-1], higher), np.append(negative[-1], higher_negative)
+    gained, both = higher[:-1] - higher[1:], higher[:-1] + higher_negative[:-1]
+    precision = np.divide(higher[:-1], both, out=np.zeros(len(both)), where=both > 0.0)
+    return exact_sum(gained * precision) / float(positive[-1])
+
+
+def f1(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Harmonic mean of precision and recall of class 1; 0 if there is neither a prediction nor a row of it."""
+    counts = _confusion(y, scores, weight, loss, 2)
+    return float(_f1_of_classes(counts)[1])
+
+
+def f1_macro(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Mean of the F1 scores of the classes that occur among the rows or the predictions."""
+    counts = _confusion(y, scores, weight, loss, _classes(loss))
+    occurs = _occurs(y, predicted_class(scores, loss), len(counts))
+    return exact_sum(_f1_of_classes(counts)[occurs]) / int(occurs.sum())
+
+
+def balanced_accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Mean of the recalls of the classes that occur."""
+    counts = _confusion(y, scores, weight, loss, _classes(loss))
+    total = counts.sum(axis=1)
+    recall = np.diag(counts)[total > 0.0] / total[total > 0.0]
+    return exact_sum(recall) / len(recall)
+
+
+def mcc(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Matthews' correlation coefficient of classes and predictions; 0 if one of them is constant."""
+    counts = _confusion(y, scores, weight, loss, _classes(loss))
+    true, predicted, total = counts.sum(axis=1), counts.sum(axis=0), counts.sum()
+    covariance = np.trace(counts) * total - true @ predicted
+    spread = (total * total - predicted @ predicted) * (total * total - true @ true)
+    return float(covariance / math.sqrt(spread)) if spread > 0.0 else 0.0
+
+
+def brier(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
+    """Mean squared difference of the probability of class 1 and y; over several classes, of the sum over classes."""
+    if loss.task != "multiclass":
+        zero_or_one(y, "brier")
+        return mean(np.square(probabilities(loss, scores) - y), weight)
+    p = loss.inverse_link(scores)  # (n, classes)
+    hit = np.arange(p.shape[1]) == y[:, None]
+    return mean(np.cumsum(np.square(p - hit), axis=1)[:, -1], weight)
+
+
+def top_k_accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss, *, k: int) -> float:
+    """Share of the weight of rows whose class is among the k of largest score; the later class leads among equals."""
+    own = np.take_along_axis(scores, y.astype(np.int64)[None, :], axis=0)
+    later = np.arange(len(scores))[:, None] > y
+    ahead = (scores > own) | ((scores == own) & later)
+    return mean((ahead.sum(axis=0) < k).astype(np.float64), weight)
+
+
+def auc_ovr(y: Array, scores: Array, weight: Array | None, loss: Loss, *, by_prevalence: bool) -> float:
+    """Mean over classes of the area under the ROC curve of one class against the rest, by its probability.
+
+    by_prevalence: weighted by the classes' shares of the rows' weight.
+    """
+    areas, shares = [], []
+    for number, probability in enumerate(loss.inverse_link(scores).T):
+        own = y == number
+        areas.append(area_under_roc(own, probability, weight))
+        if math.isnan(areas[-1]):
+            raise InputError(f"eval_metric: auc_ovr needs rows of every class; class {number} has none. Use mlogloss.")
+        shares.append(mean(own.astype(np.float64), weight))
+    return mean(np.array(areas), np.array(shares) if by_prevalence else None)
+
+
+def _classes(loss: Loss) -> int:
+    return loss.n_outputs if loss.task == "multiclass" else 2
+
+
+def _occurs(y: Array, predicted: Array, classes: int) -> NDArray[np.bool_]:
+    both = np.concatenate([y, predicted]).astype(np.int64)
+    return np.bincount(both, minlength=classes) > 0
+
+
+def _confusion(y: Array, scores: Array, weight: Array | None, loss: Loss, classes: int) -> NDArray[np.float64]:
+    """(classes, classes) weight of the rows by class and predicted class."""
+    if loss.task != "multiclass":
+        zero_or_one(y, "a metric of two classes")
+    cell = y.astype(np.int64) * classes + predicted_class(scores, loss).astype(np.int64)
+    if weight is None:
+        return np.bincount(cell, minlength=classes * classes).reshape(classes, classes).astype(np.float64)
+    sums = [exact_sum(weight[cell == number]) for number in range(classes * classes)]
+    return np.array(sums).reshape(classes, classes)
+
+
+def _f1_of_classes(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    twice, both = 2.0 * np.diag(counts), counts.sum(axis=0) + counts.sum(axis=1)
+    ratio: NDArray[np.float64] = np.divide(twice, both, out=np.zeros(len(both)), where=both > 0.0)
+    return ratio
