@@ -10,7 +10,9 @@ from gpuboost._version import __version__ as __version__
 from gpuboost.api import GradientBoostingClassifier as GradientBoostingClassifier
 from gpuboost.api import GradientBoostingRanker as GradientBoostingRanker
 from gpuboost.api import GradientBoostingRegressor as GradientBoostingRegressor
+from gpuboost.api import dumps as dumps
 from gpuboost.api import load_model as load_model
+from gpuboost.api import loads as loads
 from gpuboost.api.memory import estimate_memory as estimate_memory
 from gpuboost.backends.devices import devices as devices
 from gpuboost.data.dataset import Dataset as Dataset

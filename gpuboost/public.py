@@ -58,9 +58,11 @@ PUBLIC = POLICIES | {
     "chains": "gpuboost.model_selection.chains",
     "cv": "gpuboost.model_selection.cv",
     "devices": "gpuboost.backends.devices",
+    "dumps": "gpuboost.api",
     "estimate_memory": "gpuboost.api.memory",
     "fit_posterior": "gpuboost.model_selection.posterior_fit",
     "load_model": "gpuboost.api",
+    "loads": "gpuboost.api",
     "smart_first_order": "gpuboost.sampling.presets",
     "smart_second_order": "gpuboost.sampling.presets",
 }
@@ -118,6 +120,7 @@ EXPORTS = {
     "to_table": "gpuboost.export.table",
     "to_treelite": "gpuboost.export.treelite",
     "to_xgboost": "gpuboost.export.xgboost",
+    "trees_to_table": "gpuboost.export.trees",
 }
 """Function -> module, of what ``gpuboost.export`` exports."""
 

@@ -1,8 +1,15 @@
 """The scikit-learn surface."""
 
 from gpuboost.api.classifier import GradientBoostingClassifier
-from gpuboost.api.loading import load_model
+from gpuboost.api.loading import dumps, load_model, loads
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 
-__all__ = ["GradientBoostingClassifier", "GradientBoostingRanker", "GradientBoostingRegressor", "load_model"]
+__all__ = [
+    "GradientBoostingClassifier",
+    "GradientBoostingRanker",
+    "GradientBoostingRegressor",
+    "dumps",
+    "load_model",
+    "loads",
+]

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpuboost.api.html import summary
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.posterior import PosteriorMixin
+from gpuboost.api.rounds import RoundsMixin
 from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.protocol import Backend
@@ -72,7 +73,7 @@ FITTED = (
 """Attributes that ``fit`` sets; everything else on an estimator is a parameter."""
 
 
-class GradientBoosting(PosteriorMixin, BaseEstimator):
+class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
     """Abstract: ``GradientBoostingRegressor``, ``...Classifier`` and ``...Ranker`` are final."""
 
     _record: FitRecord

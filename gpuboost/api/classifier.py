@@ -134,6 +134,11 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         answer: NDArray[np.float64] = self._answer(X, self._probabilities)
         return answer
 
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """(n, K) float64 logarithms of ``predict_proba``; -inf where a probability is 0."""
+        answer: NDArray[np.float64] = self._answer(X, self._log_probabilities)
+        return answer
+
     def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """``predict_proba`` after each round."""
         return self._staged_answers(X, self._probabilities)
@@ -161,6 +166,10 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
             )
         p = np.asarray(self.loss_.inverse_link(scores))
         return p if p.ndim == 2 else np.column_stack([1.0 - p, p])
+
+    def _log_probabilities(self, scores: Array) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):
+            return np.log(self._probabilities(scores))
 
     def _labels(self, scores: Array) -> NDArray[Any]:
         labels: NDArray[Any] = self.classes_[

@@ -7,6 +7,8 @@ import os
 import warnings
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
@@ -37,24 +39,58 @@ def load_model(
     OSError
         If it cannot be read.
     """
-    saved = files.read(path)
+    return _estimator(files.read(path), f"model file {os.fspath(path)!r}")
+
+
+def dumps(model: Any) -> str:
+    """The text of the model file of a fitted estimator; ``gb.loads`` reads it, ``json.loads`` makes a dictionary of it.
+
+    Raises
+    ------
+    InputError
+        If a class label or the loss cannot be written.
+    """
+    check_is_fitted(model)
+    return files.text(model._saved())
+
+
+def loads(
+    text: str | bytes,
+) -> GradientBoostingClassifier | GradientBoostingRegressor | GradientBoostingRanker:
+    """The estimator of a text that ``gb.dumps`` wrote, or of the content of a model file.
+
+    Raises
+    ------
+    TypeError
+        If it is neither text nor bytes.
+    InputError
+        As ``gb.load_model``.
+    """
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"text: the content of a model file, str or bytes, is needed; got {type(text).__name__}.")
+    return _estimator(files.read_text(text), "model file")
+
+
+def _estimator(
+    saved: files.Saved, name: str
+) -> GradientBoostingClassifier | GradientBoostingRegressor | GradientBoostingRanker:
+    """The fitted estimator of a saved model; name: of the file, for messages."""
     kind = KINDS[files.kind_of(saved)]
     known = inspect.signature(kind).parameters
     unknown = [name for name in saved.params if name not in known or name in files.NOT_WRITTEN]
     if unknown:
-        name = f"model file {os.fspath(path)!r}"
         raise InputError(f"{name}: parameters: {unknown[0]!r} is unknown; it may come from a newer gpuboost.")
     model: GradientBoostingClassifier | GradientBoostingRegressor | GradientBoostingRanker = kind(**saved.params)
-    _check_parameters(model.get_params(deep=False), saved, path)
+    _check_parameters(model.get_params(deep=False), saved, name)
     model._restore(saved)
     return model
 
 
-def _check_parameters(params: dict[str, Any], saved: files.Saved, path: str | os.PathLike[str]) -> None:
+def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> None:
     """Refuse parameters that no estimator accepts: a model that loads can be shown, cloned and fitted again."""
     try:
         with warnings.catch_warnings(action="ignore"):
             parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
             check_max_bins(params["max_bins"])
     except (RecipeError, InputError) as error:
-        raise InputError(f"model file {os.fspath(path)!r}: parameters: {error}") from None
+        raise InputError(f"{name}: parameters: {error}") from None

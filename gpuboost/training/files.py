@@ -60,7 +60,12 @@ class Saved:
 
 
 def write(saved: Saved, path: str | os.PathLike[str]) -> None:
-    """Write the file atomically.
+    """Write the file atomically. Raises InputError as ``text``."""
+    file.save(path, text(saved))
+
+
+def text(saved: Saved) -> str:
+    """The text of a model file.
 
     Raises
     ------
@@ -77,8 +82,7 @@ def write(saved: Saved, path: str | os.PathLike[str]) -> None:
     if saved.run is not None:
         extra["run"] = saved.run
     params = written(saved.params)
-    text = file.to_json(saved.ensemble, losses.to_json(saved.loss), saved.columns.to_json(), params, extra)
-    file.save(path, text)
+    return file.to_json(saved.ensemble, losses.to_json(saved.loss), saved.columns.to_json(), params, extra)
 
 
 def written(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,14 +105,18 @@ def read(path: str | os.PathLike[str]) -> Saved:
     """
     checked_path(path)
     try:
-        return _read(path)
+        return _read(file.load(path))
     except InputError as error:
-        text = str(error).removeprefix("model file: ")
-        raise InputError(f"model file {os.fspath(path)!r}: {text}") from None
+        why = str(error).removeprefix("model file: ")
+        raise InputError(f"model file {os.fspath(path)!r}: {why}") from None
 
 
-def _read(path: str | os.PathLike[str]) -> Saved:
-    record = file.load(path)
+def read_text(content: str | bytes) -> Saved:
+    """The model that ``text`` wrote. Raises InputError as ``read``."""
+    return _read(file.from_json(content))
+
+
+def _read(record: file.ModelRecord) -> Saved:
     extra = record.extra
     if set(extra) - MAY_LACK != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
