@@ -13,6 +13,7 @@ from gpuboost.api import GradientBoostingRegressor as GradientBoostingRegressor
 from gpuboost.api import dumps as dumps
 from gpuboost.api import load_model as load_model
 from gpuboost.api import loads as loads
+from gpuboost.api import warm_up as warm_up
 from gpuboost.api.memory import estimate_memory as estimate_memory
 from gpuboost.backends.devices import devices as devices
 from gpuboost.data.dataset import Dataset as Dataset

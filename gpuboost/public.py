@@ -65,6 +65,7 @@ PUBLIC = POLICIES | {
     "loads": "gpuboost.api",
     "smart_first_order": "gpuboost.sampling.presets",
     "smart_second_order": "gpuboost.sampling.presets",
+    "warm_up": "gpuboost.api",
 }
 """Name -> module that defines it, of what ``gpuboost`` exports."""
 

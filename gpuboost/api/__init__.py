@@ -4,6 +4,7 @@ from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.loading import dumps, load_model, loads
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
+from gpuboost.api.warm_up import warm_up
 
 __all__ = [
     "GradientBoostingClassifier",
@@ -12,4 +13,5 @@ __all__ = [
     "dumps",
     "load_model",
     "loads",
+    "warm_up",
 ]

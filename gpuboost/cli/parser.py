@@ -122,11 +122,16 @@ def _bench(command: argparse.ArgumentParser) -> None:
     command.add_argument("--plot", metavar="FILE", help="write a picture: .png, .svg or .pdf")
 
 
+def _warmup(command: argparse.ArgumentParser) -> None:
+    command.add_argument("kinds", nargs="*", metavar="KIND", help="kinds of fits, such as regression; all without one")
+
+
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "train": ("fit a model to a table, score it on held-out rows, save it", _train),
     "predict": ("predict the rows of a table with a saved model", _predict),
     "info": ("versions, devices and why one is not usable", _info),
     "demo": ("train, score, save and reload models on data that comes with scikit-learn", _demo),
+    "warmup": ("compile the CPU's kernels before they are needed, for images and CI", _warmup),
     "bench": ("run a benchmark suite, alone or beside other libraries", _bench),
 }
 

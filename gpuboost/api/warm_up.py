@@ -1,0 +1,130 @@
+"""``gb.warm_up``: compile kernels before they are needed, in images and in CI."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.api.classifier import GradientBoostingClassifier
+from gpuboost.api.ranker import GradientBoostingRanker
+from gpuboost.api.regressor import GradientBoostingRegressor
+from gpuboost.backends.cpu.histograms import NARROW_ROWS
+from gpuboost.data.columns import FROM_DTYPE
+from gpuboost.errors import InputError
+from gpuboost.langevin import Langevin
+from gpuboost.sampling import UniformSampling
+from gpuboost.sampling.presets import MVS
+
+ROWS = 2_000, NARROW_ROWS + 1
+"""Numbers of rows: kernels for small and for large data differ."""
+
+DTYPES = np.float64, np.float32
+
+
+def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) -> dict[str, float]:
+    """Compile the CPU's kernels, so that later processes find them in the cache of compiled kernels.
+
+    Small models are fitted, and predict. A container image or a CI job calls it once, with GPUBOOST_CACHE_DIR set to a
+    folder of the image; ``gpuboost warmup`` is the same as a command.
+
+    Parameters
+    ----------
+    kinds : sequence of str or None
+        Kinds of fits to prepare for: "regression", "classification", "multiclass", "ranking", "categories", "sparse",
+        "leafwise", "oblivious", "sampling", "langevin", "contributions". None: all of them.
+    n_jobs : int or None
+        Threads of the fits, as of the estimators.
+
+    Returns
+    -------
+    dict of str to float
+        Seconds that each kind took; a second call, or one in a later process, takes a fraction of the first.
+
+    Raises
+    ------
+    InputError
+        If a kind is unknown.
+    """
+    chosen = list(KINDS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
+    unknown = [kind for kind in chosen if kind not in KINDS]
+    if unknown:
+        raise InputError(f"kinds: unknown: {unknown[0]!r}. Kinds: {', '.join(KINDS)}.")
+    seconds = {}
+    for kind in chosen:
+        begin = time.perf_counter()
+        for rows in ROWS:
+            for dtype in DTYPES:
+                KINDS[kind](_data(rows, dtype), n_jobs)
+        seconds[kind] = time.perf_counter() - begin
+    return seconds
+
+
+def _data(rows: int, dtype: type[Any]) -> NDArray[Any]:
+    """(rows, 3) with a missing value; the last column has whole numbers from 0 to 9."""
+    x = np.random.default_rng(0).normal(size=(rows, 3)).astype(dtype)
+    x[:, 2] = np.arange(rows) % 10
+    x[0, 0] = np.nan
+    return x
+
+
+def _regression(x: NDArray[Any], n_jobs: int | None, **more: Any) -> None:
+    model = GradientBoostingRegressor(n_estimators=2, max_depth=4, n_jobs=n_jobs, random_state=0, **more)
+    whole = model.fit(x, x[:, 1], sample_weight=1.0 + x[:, 2])  # weights and scores of more than one round
+    whole.predict(x)
+    whole.predict(x[:1])
+
+
+def _classification(x: NDArray[Any], n_jobs: int | None, classes: int = 2) -> None:
+    y = x[:, 2].astype(int) % classes
+    model = GradientBoostingClassifier(n_estimators=2, max_depth=4, n_jobs=n_jobs, random_state=0)
+    model.fit(x, y, eval_set=[(x[:100], y[:100])]).predict_proba(x)
+
+
+def _ranking(x: NDArray[Any], n_jobs: int | None) -> None:
+    queries = np.full(len(x) // 10, 10)
+    x = x[: 10 * len(queries)]
+    model = GradientBoostingRanker(n_estimators=2, max_depth=4, n_jobs=n_jobs, random_state=0)
+    model.fit(x, x[:, 2] % 3, group=queries).predict(x)
+
+
+def _sparse(x: NDArray[Any], n_jobs: int | None) -> None:
+    from scipy.sparse import csr_matrix
+
+    entries = np.where(np.abs(x) > 1.0, x, 0.0)
+    model = GradientBoostingRegressor(n_estimators=2, max_depth=4, n_jobs=n_jobs, random_state=0)
+    sparse = csr_matrix(np.nan_to_num(entries))
+    model.fit(sparse, x[:, 1]).predict(sparse)
+
+
+def _sampling(x: NDArray[Any], n_jobs: int | None) -> None:
+    for sampling in (UniformSampling(0.5), MVS(0.5)):
+        _regression(x, n_jobs, sampling=sampling, learners=0.7)
+
+
+def _contributions(x: NDArray[Any], n_jobs: int | None) -> None:
+    model = GradientBoostingRegressor(n_estimators=2, max_depth=4, n_jobs=n_jobs, random_state=0).fit(x, x[:, 1])
+    model.predict_contributions(x[:100])
+    model.apply(x[:100])
+
+
+def _with(**more: Any) -> Callable[[NDArray[Any], int | None], None]:
+    return lambda x, n_jobs: _regression(x, n_jobs, **more)
+
+
+KINDS: dict[str, Callable[[NDArray[Any], int | None], None]] = {
+    "regression": _with(categorical_features=FROM_DTYPE),
+    "classification": _classification,
+    "multiclass": lambda x, n_jobs: _classification(x, n_jobs, classes=3),
+    "ranking": _ranking,
+    "categories": _with(categorical_features=[2]),
+    "sparse": _sparse,
+    "leafwise": _with(growth="leafwise", max_leaves=9),
+    "oblivious": _with(growth="oblivious"),
+    "sampling": _sampling,
+    "langevin": _with(langevin=Langevin()),
+    "contributions": _contributions,
+}
