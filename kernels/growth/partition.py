@@ -142,24 +142,22 @@ def _sort_stretch(codes, drawn, begin, end, rows, front, back, cut, missing, mis
 
 
 @kernel
-def _column(columns, default, column_start, row, column_bin, buffer, f):
-    """The bins of one feature; a sparse column is laid out in ``buffer``."""
-    if columns.shape[0] > 0:
-        return columns[f]
-    buffer[:] = default[f]
-    for e in range(column_start[f], column_start[f + 1]):
-        buffer[row[e]] = column_bin[e]
+def _column(columns, f):
+    """The bins of one feature; a sparse column is laid out in ``buffer``. columns: ColumnArrays."""
+    if columns.columns.shape[0] > 0:
+        return columns.columns[f]
+    buffer = columns.buffer
+    buffer[:] = columns.default[f]
+    for e in range(columns.column_start[f], columns.column_start[f + 1]):
+        buffer[columns.row[e]] = columns.column_bin[e]
     return buffer
 
 
 @kernel
-def sort_stretches(columns, default, column_start, row, column_bin, buffer, drawn, chosen, node, left_set, n_bins,
-                   kinds, rows, scratch, first, last, counts):  # fmt: skip
+def sort_stretches(columns, rows, scratch, chosen, node, left_set, first, last, counts):
     """Rows [first, last) of the chosen nodes, laid end to end, into the scratch. counts (c,) int64: lefts of each.
 
-    Dense: columns (d, n) uint8; row k is line drawn[k] of them if ``drawn`` (m,) int32 is not empty. Sparse: columns
-    has no lines, ``buffer`` (n,) uint8 is room for one.
-    n_bins (d,) int32, kinds (d,) uint8 are of all features.
+    columns: ColumnArrays; rows, scratch (m,) int32; chosen (c,) int64; node and left_set: see ``NodeArrays``.
     """
     offset = 0
     for c in range(chosen.shape[0]):
@@ -171,10 +169,10 @@ def sort_stretches(columns, default, column_start, row, column_bin, buffer, draw
         if begin >= end:
             continue
         f = node[v, FEATURE]
-        codes = _column(columns, default, column_start, row, column_bin, buffer, f)
+        codes = _column(columns, f)
         counts[c] = _sort_stretch(
-            codes, drawn, node[v, BEGIN] + begin, node[v, BEGIN] + end, rows, scratch, scratch, node[v, BIN],
-            n_bins[f], node[v, MISSING_LEFT] == 1, left_set[v], kinds[f] == 1,
+            codes, columns.drawn, node[v, BEGIN] + begin, node[v, BEGIN] + end, rows, scratch, scratch, node[v, BIN],
+            columns.n_bins[f], node[v, MISSING_LEFT] == 1, left_set[v], columns.kinds[f] == 1,
         )  # fmt: skip
 
 
@@ -207,10 +205,10 @@ def copy_stretches(chosen, node, rows, scratch, bounds, part, counts):
 
 
 @kernel
-def add_children(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, new_pairs):
+def add_children(chosen, node, n_nodes, slots, counts, limits, new_pairs):
     """Make the children of the chosen nodes. Those of the last level keep no rows of their own: see ``settle_rows``.
 
-    new_pairs (c, 3) int64 gets the pairs to build: smaller, larger, parent.
+    limits: ChildLimits. new_pairs (c, 3) int64 gets the pairs to build: smaller, larger, parent.
 
     The larger child takes over its parent's histogram, the smaller one gets a free slot. A pair of which neither can be
     split needs none. slots: a stack of free slots, its height first. Returns the new number of nodes, and that of the
@@ -237,10 +235,10 @@ def add_children(chosen, node, n_nodes, slots, counts, max_depth, least_rows, le
             node[child, FEATURE], node[child, SLOT] = -1, -1
             rows = node[child, END] - node[child, BEGIN]
             can = (
-                node[child, DEPTH] < max_depth
-                and rows >= least_rows
+                node[child, DEPTH] < limits.max_depth
+                and rows >= limits.least_rows
                 and node[child, SUM_H] > 0
-                and node[child, SUM_H] * unit_h >= 2.0 * least_h
+                and node[child, SUM_H] * limits.unit_h >= 2.0 * limits.least_h
             )
             node[child, STATE] = FRESH if can else CLOSED
             some = some or can
@@ -258,24 +256,23 @@ def add_children(chosen, node, n_nodes, slots, counts, max_depth, least_rows, le
 
 
 @kernel
-def split_alone(columns, default, column_start, row, column_bin, buffer, drawn, chosen, node, left_set, n_bins, kinds,
-                rows, scratch, n_nodes, slots, max_depth, least_rows, least_h, unit_h, counts, new_pairs):  # fmt: skip
+def split_alone(columns, rows, scratch, chosen, node, left_set, n_nodes, slots, limits, counts, new_pairs):
     """The same as ``sort_stretches``, ``copy_stretches`` and ``add_children``, on one thread. counts (1, c) int64."""
     for c in range(chosen.shape[0]):
         v = chosen[c]
         counts[0, c] = 0
-        if node[v, DEPTH] + 1 >= max_depth:
+        if node[v, DEPTH] + 1 >= limits.max_depth:
             continue
         f, begin, end = node[v, FEATURE], node[v, BEGIN], node[v, END]
-        codes = _column(columns, default, column_start, row, column_bin, buffer, f)
+        codes = _column(columns, f)
         lefts = _sort_stretch(
-            codes, drawn, begin, end, rows, rows, scratch, node[v, BIN], n_bins[f], node[v, MISSING_LEFT] == 1,
-            left_set[v], kinds[f] == 1,
+            codes, columns.drawn, begin, end, rows, rows, scratch, node[v, BIN], columns.n_bins[f],
+            node[v, MISSING_LEFT] == 1, left_set[v], columns.kinds[f] == 1,
         )  # fmt: skip
         counts[0, c] = lefts
         for i in range(end - begin - lefts):
             rows[np.uint64(begin + lefts + i)] = scratch[np.uint64(end - 1 - i)]
-    return add_children(chosen, node, n_nodes, slots, counts, max_depth, least_rows, least_h, unit_h, new_pairs)
+    return add_children(chosen, node, n_nodes, slots, counts, limits, new_pairs)
 
 
 @kernel
@@ -335,12 +332,11 @@ def _settle_stretch(codes, drawn, begin, end, rows, cut, missing, missing_left, 
 
 
 @kernel
-def settle_rows(columns, default, column_start, row, column_bin, buffer, drawn, settled, node, left_set, n_bins,
-                kinds, rows, first, last, leaf_of_row, counts):  # fmt: skip
+def settle_rows(columns, rows, settled, node, left_set, first, last, leaf_of_row, counts):
     """leaf_of_row[row] = leaf, for rows [first, last) of the settled nodes laid end to end; or only counts, if (0,).
 
     settled (c,) int64: the leaves whose rows lie together, and the nodes whose children are leaves and whose rows
-    were never sorted; counts (c,) int64 gets the lefts of the latter. Columns as for ``sort_stretches``.
+    were never sorted; counts (c,) int64 gets the lefts of the latter. The rest as for ``sort_stretches``.
     """
     offset = 0
     for c in range(settled.shape[0]):
@@ -356,8 +352,8 @@ def settle_rows(columns, default, column_start, row, column_bin, buffer, drawn, 
                 leaf_of_row[np.uint64(rows[np.uint64(i)])] = v
             continue
         f = node[v, FEATURE]
-        codes = _column(columns, default, column_start, row, column_bin, buffer, f)
+        codes = _column(columns, f)
         counts[c] = _settle_stretch(
-            codes, drawn, begin, end, rows, node[v, BIN], n_bins[f], node[v, MISSING_LEFT] == 1, left_set[v],
-            kinds[f] == 1, node[v, LEFT], node[v, RIGHT], leaf_of_row,
+            codes, columns.drawn, begin, end, rows, node[v, BIN], columns.n_bins[f], node[v, MISSING_LEFT] == 1,
+            left_set[v], columns.kinds[f] == 1, node[v, LEFT], node[v, RIGHT], leaf_of_row,
         )  # fmt: skip

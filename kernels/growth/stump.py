@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.nodes import COLUMNS, END, SUM_G, SUM_H
+from gpuboost.kernels.common.records import Criterion, HistogramArrays
 from gpuboost.kernels.splits.split import search
 
 LEFT, RIGHT = 1, 2  # numbers of the two leaves
@@ -68,19 +69,27 @@ def as_root(rows, totals, units, limits, signed):
 
 
 @kernel
-def search_root(histogram, rows, totals, starts, n_bins, kinds, defaults, units, limits, signed, narrow_rows, first,
-                last, general, root, by_node, gains, found, left_sets):  # fmt: skip
+def search_root(
+    histogram, rows, totals, layout, kinds, units, limits, signed, narrow_rows, first, last, general, root, by_node,
+    results,
+):  # fmt: skip
     """Features [first, last) of the root. Returns the first of those that gain most, -1 if none gains.
 
     histogram (1, 2 * n_cells) int64; the rest as for ``as_root`` and ``split.search``.
     """
     node, new_pairs, value, rule = as_root(rows, totals, units, limits, signed)
-    no_counts, none = np.empty((1, 0), np.int32), np.empty((1, 0), np.int64)
     search(
-        histogram, no_counts, none, none, new_pairs, node, starts, n_bins, kinds, defaults, value, rule, narrow_rows,
-        first, last, general, root, by_node, gains, found, left_sets,
+        layout, kinds, new_pairs, np.empty((1, 0), np.int64), node, only_slot(histogram, narrow_rows),
+        Criterion(value, rule, root), first, last, general, by_node, results,
     )  # fmt: skip
-    return best_of(gains[0], first, last)
+    return best_of(results.gains[0], first, last)
+
+
+@kernel
+def only_slot(histogram, narrow_rows):
+    """The root's histogram, as a HistogramArrays record of one slot."""
+    none = np.empty((1, 0), np.int64)
+    return HistogramArrays(histogram, np.empty((1, 0), np.int32), none, none, np.empty(0, np.int64), narrow_rows)
 
 
 @kernel

@@ -63,20 +63,24 @@ def _subtract(parent, built, parent_narrow, built_narrow, narrow, begin, end):
 
 
 @kernel
-def complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, first, last):
-    """Features [first, last) of new pair i: the histograms of both its nodes, from what ``histogram.build`` left."""
+def complete(i, histograms, shared, new_pairs, node, layout, first, last):
+    """Features [first, last) of new pair i: the histograms of both its nodes, from what ``histogram.build`` left.
+
+    histograms: HistogramArrays; layout: HistogramLayout; the rest as for ``split.search``.
+    """
+    starts, defaults, narrow_rows = layout.starts, layout.defaults, histograms.narrow_rows
     begin, end = np.int64(starts[first]), np.int64(starts[last])
     built, sibling, parent = new_pairs[i, 0], new_pairs[i, 1], new_pairs[i, 2]
-    own = histograms[node[built, SLOT]]
+    own = histograms.of[node[built, SLOT]]
     own_narrow = node[built, END] - node[built, BEGIN] <= narrow_rows
     for p in range(shared.shape[1]):
         if shared[i, p] >= 0:
-            _join(own, spare[shared[i, p]], own_narrow, begin, end)
+            _join(own, histograms.spare[shared[i, p]], own_narrow, begin, end)
     if defaults[0] >= 0:
         _spread(own, own_narrow, starts, first, last, defaults, node[built, SUM_G], node[built, SUM_H])
     if sibling >= 0:
         _subtract(
-            histograms[node[sibling, SLOT]], own, node[parent, END] - node[parent, BEGIN] <= narrow_rows,
+            histograms.of[node[sibling, SLOT]], own, node[parent, END] - node[parent, BEGIN] <= narrow_rows,
             own_narrow, node[sibling, END] - node[sibling, BEGIN] <= narrow_rows, begin, end,
         )  # fmt: skip
 

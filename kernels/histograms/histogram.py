@@ -98,18 +98,15 @@ def _widen(narrow, wide, first):
 
 
 @kernel
-def build(bins, features, starts, row_start, cells, packed, rows, node, new_pairs, narrow_rows, first, last, scratch,
-          histograms, spare):  # fmt: skip
-    """Sum rows [first, last) of the built nodes of all new pairs, the nodes laid end to end.
+def build(rows, layout, node, new_pairs, histograms, part, first, last):
+    """Sum rows [first, last) of the built nodes of all new pairs, the nodes laid end to end, as thread ``part``.
 
-    A node whose first rows belong to another thread is summed into ``spare`` instead of its slot; the line of its
-    pair is returned, or -1. new_pairs (p, 3) int64: built node first. histograms (slots, 2 * n_cells) int64, spare
-    (2 * n_cells,), scratch (n_cells,) of zeros. narrow_rows: nodes of up to so many rows are narrow.
-
-    Dense: bins (m, d) uint8, starts (t + 1,) uint64. Sparse: row_start (m + 1,) int64 and cells (entries,) uint32,
-    and bins has no columns.
+    A node whose first rows belong to another thread is summed into the thread's line of ``spare`` instead of its slot;
+    the line of its pair is returned, or -1. rows: RowArrays; layout: HistogramLayout; histograms: HistogramArrays;
+    new_pairs (p, 3) int64: built node first.
     """
     shared, offset = -1, 0
+    of, scratch = histograms.of, histograms.scratch[part]
     n_cells = scratch.shape[0]
     for i in range(new_pairs.shape[0]):
         v = new_pairs[i, 0]
@@ -117,24 +114,24 @@ def build(bins, features, starts, row_start, cells, packed, rows, node, new_pair
         begin, end = max(first - offset, 0), min(last - offset, size)
         offset += size
         if size == 0 and first == 0:  # the empty side of a split that several nodes share
-            histograms[node[v, SLOT], :n_cells] = 0
+            of[node[v, SLOT], :n_cells] = 0
         if begin >= end:
             continue
-        out = histograms[node[v, SLOT]]
+        out = of[node[v, SLOT]]
         if begin > 0:
-            shared, out = i, spare
+            shared, out = i, histograms.spare[part]
         begin, end = node[v, BEGIN] + begin, node[v, BEGIN] + end
-        narrow = size <= narrow_rows
+        narrow = size <= histograms.narrow_rows
         target = out[:n_cells] if narrow else scratch
         if narrow:
             target[:] = 0
         new_tile = True
         while begin < end:
             stop = end if narrow else min(begin + TILE, end)
-            if bins.shape[1] > 0:
-                _add_dense(bins, features, starts, packed, rows, begin, stop, target)
+            if rows.bins.shape[1] > 0:
+                _add_dense(rows.bins, layout.features, layout.starts, rows.packed, rows.rows, begin, stop, target)
             else:
-                _add_sparse(row_start, cells, packed, rows, begin, stop, target)
+                _add_sparse(rows.row_start, rows.cells, rows.packed, rows.rows, begin, stop, target)
             if not narrow:
                 _widen(scratch, out, new_tile)
             new_tile = False
@@ -143,7 +140,7 @@ def build(bins, features, starts, row_start, cells, packed, rows, node, new_pair
 
 
 @kernel
-def count(bins, features, starts, rows, node, new_pairs, first, last, counts):
+def count(rows, layout, node, new_pairs, first, last, counts):
     """Rows per cell for features [first, last): the built node of every new pair, and its sibling by subtraction.
 
     counts (slots, n_cells) int32. Needed only where a leaf must hold more than one row.
@@ -152,11 +149,11 @@ def count(bins, features, starts, rows, node, new_pairs, first, last, counts):
         built, sibling = new_pairs[i, 0], new_pairs[i, 1]
         own = counts[node[built, SLOT]]
         for j in range(first, last):
-            begin, end = np.int64(starts[j]), np.int64(starts[j + 1])
+            begin, end = np.int64(layout.starts[j]), np.int64(layout.starts[j + 1])
             own[begin:end] = 0
-            f = features[j]
+            f = layout.features[j]
             for k in range(node[built, BEGIN], node[built, END]):
-                own[begin + np.int64(bins[rows[k], f])] += 1
+                own[begin + np.int64(rows.bins[rows.rows[k], f])] += 1
             if sibling >= 0:
                 other = counts[node[sibling, SLOT]]
                 for c in range(begin, end):
@@ -164,18 +161,19 @@ def count(bins, features, starts, rows, node, new_pairs, first, last, counts):
 
 
 @kernel
-def count_sparse(row_start, cells, starts, defaults, rows, node, new_pairs, counts):
+def count_sparse(rows, layout, node, new_pairs, counts):
     """The same for sparse bins, all features at once."""
     for i in range(new_pairs.shape[0]):
         built, sibling = new_pairs[i, 0], new_pairs[i, 1]
         own = counts[node[built, SLOT]]
         own[:] = 0
         for k in range(node[built, BEGIN], node[built, END]):
-            for e in range(row_start[rows[k]], row_start[rows[k] + 1]):
-                own[cells[e]] += 1
-        for j in range(defaults.shape[0]):
-            begin, end = np.int64(starts[j]), np.int64(starts[j + 1])
-            own[begin + defaults[j]] += node[built, END] - node[built, BEGIN] - own[begin:end].sum()
+            row = rows.rows[k]
+            for e in range(rows.row_start[row], rows.row_start[row + 1]):
+                own[rows.cells[e]] += 1
+        for j in range(layout.defaults.shape[0]):
+            begin, end = np.int64(layout.starts[j]), np.int64(layout.starts[j + 1])
+            own[begin + layout.defaults[j]] += node[built, END] - node[built, BEGIN] - own[begin:end].sum()
         if sibling >= 0:
             counts[node[sibling, SLOT]] -= own
 

@@ -52,22 +52,21 @@ def _spill(packed, leaf_node, sums):
 
 
 @kernel
-def route(columns, start, stop, features, codes, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf,
-          places, leaf_node, out, g, h, multiplicity, scale_g, scale_h, sums):  # fmt: skip
+def route(columns, features, codes, trees, scratch, start, stop, out, g, h, multiplicity, scale_g, scale_h, sums):
     """out[start:stop] = leaf of each row of dense columns; sums[leaf] += integers of its rows.
 
-    columns (d, n) uint8; codes (1, s, width) uint8: room; from ``starts`` to ``leaf_node``: one tree, as
-    ``predict.find_leaves`` has it; out (n,) int32; g, h, multiplicity, scales: see ``fixed_point.pack``; sums (v, 2)
-    int64, or (0, 2) if they are not wanted, and then g and h are not read.
+    columns (d, n) uint8; features (s,) int32: those of the tree; codes (1, s, width) uint8: scratch memory; trees:
+    FlatTrees, of one tree; scratch: TreeScratch; out (n,) int32; g, h, multiplicity, scales: see ``fixed_point.pack``;
+    sums (v, 2) int64, or (0, 2) if they are not wanted, and then g and h are not read.
     """
-    width, wanted = codes.shape[2], sums.shape[0] > 0
+    width, wanted, leaf, leaf_node = codes.shape[2], sums.shape[0] > 0, scratch.leaf, trees.leaf_node
     even, odd = np.zeros(leaf_node.size, np.int64), np.zeros(leaf_node.size, np.int64)
     pairs, totals, unspilled = np.empty(width, np.int64), np.zeros(2, np.int64), 0
     for first in range(start, stop, width):
         rows = min(width, stop - first)
         last = first + rows
         _take(columns, features, first, codes[0], rows)
-        quick = find(codes[0], rows, 0, starts, ops, sets, set_slot, nodes, leaf_of, found, looked_up, leaf, places)
+        quick = find(codes[0], rows, 0, trees, scratch)
         if wanted:
             if unspilled + rows > MOST:
                 _spill(even, leaf_node, sums)
@@ -77,7 +76,7 @@ def route(columns, start, stop, features, codes, starts, ops, sets, set_slot, no
             pack(g[first:last], h[first:last], times, scale_g, scale_h, 0, rows, pairs, totals)
             unspilled += rows
         if quick:
-            numbers = found[CONSTANTS : CONSTANTS + rows]
+            numbers = scratch.results[CONSTANTS : CONSTANTS + rows]
             _write(numbers, leaf_node, out[first:last])
             if wanted:
                 _add(numbers, pairs, even, odd)

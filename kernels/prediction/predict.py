@@ -5,6 +5,8 @@ the first-level cache while tree after tree is asked. Few rows, and those asked 
 from the root, eight side by side.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
@@ -21,6 +23,27 @@ SLOT, RULE, CHILD = 0, 1, 2  # of a node to walk: rule = shift + 256 * last, or 
 LEAD_LEFT = 255 << 8  # rule of a leaf, both children of which are itself
 
 CONSTANTS = 256 * LANES  # bytes of scratch that hold 64 times 0, 64 times 1, ...
+
+
+class FlatTrees(NamedTuple):
+    """Trees without values, one after the other: see ``flatten``."""
+
+    starts: Any  # (4, trees + 1) int64: first operation, set, leaf and node of each tree
+    ops: Any  # (operations, 14) int32
+    sets: Any  # (sets, 4) uint64: which codes go left
+    set_slot: Any  # (sets, 2) int32: slot of the codes, and the highest of them
+    nodes: Any  # (v, 4) int32, to walk
+    leaf_of: Any  # (v,) int32: number of a leaf within its tree
+    leaf_node: Any  # (leaves,) int32: node of each leaf
+
+
+class TreeScratch(NamedTuple):
+    """Scratch memory for one block of rows, of ``width``."""
+
+    results: Any  # uint8: CONSTANTS bytes, then a line of ``width`` for each result of an operation
+    looked_up: Any  # (sets of a tree, width) uint8
+    leaf: Any  # (width,) int32
+    places: Any  # (8,) uint64
 
 
 @kernel
@@ -195,14 +218,19 @@ def _execute(codes, ops, begin, end, result_codes, looked_up):
 
 
 @kernel
-def find(codes, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places):
-    """The leaf of tree t for each row of a block: in results, after the constants, if True; in leaf otherwise."""
+def find(codes, rows, t, trees, scratch):
+    """The leaf of tree t for each row of a block: in results, after the constants, if True; in leaf otherwise.
+
+    trees: FlatTrees; scratch: TreeScratch.
+    """
+    starts, sets, set_slot, looked_up = trees.starts, trees.sets, trees.set_slot, scratch.looked_up
     if rows < FEW or starts[0, t] == starts[0, t + 1]:
-        _walk(codes, rows, nodes, leaf_of, starts[3, t], starts[1, t] < starts[1, t + 1], sets, leaf, places)
+        has_sets = starts[1, t] < starts[1, t + 1]
+        _walk(codes, rows, trees.nodes, trees.leaf_of, starts[3, t], has_sets, sets, scratch.leaf, scratch.places)
         return False
     for j in range(starts[1, t], starts[1, t + 1]):
         _look_up(codes[set_slot[j, 0]], set_slot[j, 1], sets[j], looked_up[j - starts[1, t]])
-    _execute(codes, ops, starts[0, t], starts[0, t + 1], results, looked_up)
+    _execute(codes, trees.ops, starts[0, t], starts[0, t + 1], scratch.results, looked_up)
     return True
 
 
@@ -223,32 +251,29 @@ def _write(leaf, skip, leaf_node, first, out, first_row, column, rows):
 
 
 @kernel
-def add_trees(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places,
-              values, output, scores, first_row):  # fmt: skip
+def add_trees(codes, n, first, last, trees, scratch, values, output, scores, first_row):
     """scores[output[t], at + r] += value of the leaf of tree t, for trees first .. last in turn and n coded rows.
 
-    Room to work in: found, for results after 256 * 64 constants; looked_up (sets of a tree, width); leaf (width,);
-    places (8,).
+    trees: FlatTrees; scratch: TreeScratch.
     """
-    width = codes.shape[2]
+    width, starts = codes.shape[2], trees.starts
     for block in range((n + width - 1) // width):
         rows, row, coded = min(width, n - block * width), first_row + block * width, codes[block]
         for t in range(first, last):
-            if find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places):
-                _add(results, CONSTANTS, values, starts[2, t], scores, output[t], row, rows)
+            if find(coded, rows, t, trees, scratch):
+                _add(scratch.results, CONSTANTS, values, starts[2, t], scores, output[t], row, rows)
             else:
-                _add(leaf, 0, values, starts[2, t], scores, output[t], row, rows)
+                _add(scratch.leaf, 0, values, starts[2, t], scores, output[t], row, rows)
 
 
 @kernel
-def find_leaves(codes, n, first, last, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places,
-                leaf_node, out, first_row):  # fmt: skip
+def find_leaves(codes, n, first, last, trees, scratch, out, first_row):
     """out[first_row + r, t - first] = leaf of row r in tree t."""
-    width = codes.shape[2]
+    width, starts = codes.shape[2], trees.starts
     for block in range((n + width - 1) // width):
         rows, row, coded = min(width, n - block * width), first_row + block * width, codes[block]
         for t in range(first, last):
-            if find(coded, rows, t, starts, ops, sets, set_slot, nodes, leaf_of, results, looked_up, leaf, places):
-                _write(results, CONSTANTS, leaf_node, starts[2, t], out, row, t - first, rows)
+            if find(coded, rows, t, trees, scratch):
+                _write(scratch.results, CONSTANTS, trees.leaf_node, starts[2, t], out, row, t - first, rows)
             else:
-                _write(leaf, 0, leaf_node, starts[2, t], out, row, t - first, rows)
+                _write(scratch.leaf, 0, trees.leaf_node, starts[2, t], out, row, t - first, rows)

@@ -5,12 +5,29 @@ normal equations have a band of w, held as upper band: ``a[i, j]`` is the entry 
 has the definitions in ``gpuboost.backends.reference.smoothing``: same sums, same order.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 
 TILE = 65_535  # rows whose packed sums fit, whatever the scale (fixed_point.py)
 TINY = 1e-12  # a pivot below this share of its diagonal is rounding: the basis functions are dependent
+
+
+class Spaces(NamedTuple):
+    """Spaces of basis functions, side by side; q functions and c cells each, s of them."""
+
+    grid: Any  # (s,) int32: grid of each space
+    cell_start: Any  # (grids + 1,) int64
+    q_start: Any  # (s + 1,) int64
+    width: Any  # (s,) int64: functions that overlap
+    basis_start: Any  # (s + 1,) int64
+    first: Any  # (s, most cells) int32: first function of each cell
+    basis: Any  # float64: (c, w) of each space
+    band_start: Any  # (s + 1,) int64
+    penalty: Any  # float64: (q, w) of each space
+    ridge: Any  # (s,) float64
 
 
 @kernel
@@ -181,31 +198,31 @@ def fit(g, h, first, basis, penalty, ridge, known, kept, coef, work):
 
 
 @kernel
-def fit_all(chosen, begin, end, grid, cell_start, sums, unit_g, unit_h, q_start, width, basis_start, first, basis,
-            band_start, penalty, ridge, kept_h, kept, coef, found):  # fmt: skip
-    """``fit`` of the spaces chosen[begin:end]: found (t, 3); coef is written at each space's place.
+def fit_all(chosen, begin, end, spaces, sums, unit_g, unit_h, kept_h, kept, coef, results):
+    """``fit`` of the spaces chosen[begin:end]: results (t, 3); coef is written at each space's place.
 
-    sums (cells, 2) int64, grid by grid, the last cell of each being that of unseen values; first (s, most cells);
-    basis, penalty and kept of the spaces lie side by side. kept_h (s, most cells) holds the h that ``kept`` was made
-    of, and NaN at first.
+    spaces: Spaces; sums (cells, 2) int64, grid by grid, the last cell of each being that of unseen values; kept of the
+    spaces lie side by side. kept_h (s, most cells) holds the h that ``kept`` was made of, and NaN at first.
     """
+    cell_start, q_start, width, basis_start = spaces.cell_start, spaces.q_start, spaces.width, spaces.basis_start
+    basis, penalty, band_start = spaces.basis, spaces.penalty, spaces.band_start
     for t in range(begin, end):
         s = chosen[t]
-        lo = cell_start[grid[s]]
-        c, w, q = cell_start[grid[s] + 1] - lo - 1, width[s], q_start[s + 1] - q_start[s]
+        lo = cell_start[spaces.grid[s]]
+        c, w, q = cell_start[spaces.grid[s] + 1] - lo - 1, width[s], q_start[s + 1] - q_start[s]
         g, h = np.empty(c, np.float64), np.empty(c, np.float64)
         known = True
         for i in range(c):
             g[i], h[i] = sums[lo + i, 0] * unit_g, sums[lo + i, 1] * unit_h
             known &= kept_h[s, i] == h[i]
         bands = band_start[s], band_start[s + 1]
-        found[t, 0], found[t, 1], found[t, 2] = fit(
+        results[t, 0], results[t, 1], results[t, 2] = fit(
             g,
             h,
-            first[s, :c],
+            spaces.first[s, :c],
             basis[basis_start[s] : basis_start[s] + c * w].reshape(c, w),
             penalty[bands[0] : bands[1]].reshape(q, w),
-            ridge[s],
+            spaces.ridge[s],
             known,
             kept[2 * bands[0] : 2 * bands[1]].reshape(2, q, w),
             coef[q_start[s] : q_start[s + 1]],

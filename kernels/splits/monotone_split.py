@@ -20,6 +20,7 @@ from gpuboost.kernels.common.nodes import (
     SUM_G,
     SUM_H,
 )
+from gpuboost.kernels.common.records import NodeSums
 from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running, seen
 from gpuboost.kernels.splits.categories import (
     MOST_CATEGORIES,
@@ -152,39 +153,44 @@ def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set)
 
 @kernel
 def search(
-    bounds, directions, histograms, counts, spare, shared, new_pairs, node, starts, n_bins, kinds, defaults, units,
-    rule, narrow_rows, first, last, general, root, by_node, gains, found, left_sets,
+    bounds, directions, layout, kinds, new_pairs, shared, node, histograms, criterion, first, last, general, by_node,
+    results,
 ):  # fmt: skip
     """``split.search``, with bounds (v, 2) of all nodes and directions (t,) of the features that compete."""
+    of, counts, starts, root = histograms.of, histograms.counts, layout.starts, criterion.root
     n = np.empty(257 if counts.shape[1] > 0 else 0, np.int64)
-    room = np.empty(257, np.int64), np.empty(257, np.int64), n
+    scratch = np.empty(257, np.int64), np.empty(257, np.int64), n
     for i in range(new_pairs.shape[0]):
         begin = first
         while begin < last:
             end = begin + 1
             while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
                 end += 1
-            complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, begin, end)
+            complete(i, histograms, shared, new_pairs, node, layout, begin, end)
             for side in range(2):
-                at = new_pairs[i, side]
-                if at >= 0 and node[at, STATE] == FRESH:
-                    slot, rows = node[at, SLOT], node[at, END] - node[at, BEGIN]
-                    line, count = 2 * i + side, counts[slot] if counts.shape[1] > 0 else counts[0]
+                v, line = new_pairs[i, side], 2 * i + side
+                if v >= 0 and node[v, STATE] == FRESH:
+                    slot, rows = node[v, SLOT], node[v, END] - node[v, BEGIN]
+                    sums = NodeSums(rows, rows <= histograms.narrow_rows, node[v, SUM_G], node[v, SUM_H])
                     _search_node(
-                        bounds[at, 0], bounds[at, 1], directions, histograms[slot], rows <= narrow_rows, count, rows,
-                        node[at, SUM_G], node[at, SUM_H], starts, n_bins, kinds, units, rule, begin, end, room,
-                        root if at == 0 else root[:0],
-                        by_node[line if by_node.shape[0] > 0 else 0 : line + 1], gains[line], found[line],
-                        left_sets[line],
+                        (bounds[v, 0], bounds[v, 1]), directions, of[slot],
+                        counts[slot] if counts.shape[1] > 0 else counts[0], sums, layout, kinds, criterion, begin, end,
+                        scratch, root if v == 0 else root[:0],
+                        by_node[line if by_node.shape[0] > 0 else 0 : line + 1], results, line,
                     )  # fmt: skip
             begin = end
 
 
 @kernel
-def _search_node(low, high, directions, cells, narrow, counts, rows, total_g, total_h, starts, n_bins, kinds, units,
-                 rule, first, last, room, bits, may, gains, found, left_sets):  # fmt: skip
+def _search_node(
+    bounds, directions, cells, counts, sums, layout, kinds, criterion, first, last, scratch, bits, may, results, line
+):
     """Features [first, last) of one node. bits (t, 8), (0, 8) for all cuts; may (1, t), (0, t) for all features."""
-    g, h, n = room
+    low, high = bounds
+    g, h, n = scratch
+    starts, n_bins, units, rule = layout.starts, layout.n_bins, criterion.units, criterion.rule
+    rows, narrow, total_g, total_h = sums.rows, sums.narrow, sums.g, sums.h
+    gains, splits, left_sets = results.gains[line], results.splits[line], results.left_sets[line]
     restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
     for j in range(first, last):
         gains[j] = 0.0
@@ -201,11 +207,11 @@ def _search_node(low, high, directions, cells, narrow, counts, rows, total_g, to
         if kinds is not None and is_categorical:
             read(cells, narrow, begin, size, g, h)
             gains[j] = _categorical(
-                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, low, high, found[j], left_sets[j]
+                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, low, high, splits[j], left_sets[j]
             )  # fmt: skip
         else:
             read_running(cells, narrow, begin, size - 1, g, h)
             gains[j] = _numeric(
                 g, h, n, n_bins[j], total_g, total_h, rows, units, rule, low, high, directions[j], restricted,
-                bits[j] if restricted else every, found[j],
+                bits[j] if restricted else every, splits[j],
             )  # fmt: skip

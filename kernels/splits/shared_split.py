@@ -255,17 +255,16 @@ def _categorical(
 
 
 @kernel
-def search(
-    histograms, counts, spare, shared, new_pairs, level, node, starts, n_bins, kinds, defaults, units, rule,
-    narrow_rows, first, last, gains, splits, left_sets,
-):  # fmt: skip
+def search(layout, kinds, new_pairs, shared, level, node, histograms, criterion, first, last, gains, splits, left_sets):
     """Features [first, last): complete the histograms of every new pair, then look for the best shared splits.
 
     level (c,) int64: see ``level_of``. gains (t,) float64, splits (t, 3) int64, left_sets (t, 8) uint32: what
     ``_numeric`` and ``_categorical`` say of each feature. The rest as for ``split.search``.
     """
     for i in range(new_pairs.shape[0]):
-        complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, first, last)
+        complete(i, histograms, shared, new_pairs, node, layout, first, last)
+    of, counts, narrow_rows = histograms.of, histograms.counts, histograms.narrow_rows
+    starts, n_bins, units, rule = layout.starts, layout.n_bins, criterion.units, criterion.rule
     counted = 257 if counts.shape[1] > 0 else 0
     scratch = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
     sums = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
@@ -276,12 +275,12 @@ def search(
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:
             gains[j] = _categorical(
-                level, node, histograms, counts, narrow_rows, begin, n_bins[j], units, rule, scratch, sums, splits[j],
+                level, node, of, counts, narrow_rows, begin, n_bins[j], units, rule, scratch, sums, splits[j],
                 left_sets[j],
             )  # fmt: skip
         else:
             gains[j] = _numeric(
-                level, node, histograms, counts, narrow_rows, begin, n_bins[j], units, rule, scratch, sums, cut_room,
+                level, node, of, counts, narrow_rows, begin, n_bins[j], units, rule, scratch, sums, cut_room,
                 splits[j],
             )  # fmt: skip
 

@@ -23,6 +23,7 @@ from gpuboost.kernels.common.nodes import (
     SUM_G,
     SUM_H,
 )
+from gpuboost.kernels.common.records import NodeSums, SearchScratch
 from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running
 from gpuboost.kernels.splits.categories import best_set
 from gpuboost.kernels.splits.cuts import general_cut, no_bit, only_cut
@@ -33,59 +34,55 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 
 @kernel
-def search(
-    histograms, counts, spare, shared, new_pairs, node, starts, n_bins, kinds, defaults, units, rule, narrow_rows,
-    first, last, general, root, by_node, gains, splits, left_sets,
-):  # fmt: skip
+def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first, last, general, by_node, results):
     """Features [first, last) of every new pair: complete both histograms, then look for the best splits.
 
-    new_pairs (p, 3) int64: built node, its sibling or -1, and their parent. shared (p, threads) int64: lines of
-    ``spare`` that hold a part of the built node, or -1. kinds (t,) uint8: 1 if categorical; None if none is. defaults
-    (t,) int64: bin of an absent entry, -1 if dense. counts (slots, n_cells) int32, or (1, 0) if a leaf may be one row.
+    layout: HistogramLayout; histograms: HistogramArrays; criterion: Criterion; results: Splits, what ``general_cut``
+    and ``best_set`` say. kinds (t,) uint8: those of the layout; None if no feature is categorical. new_pairs (p, 3)
+    int64 and shared (p, threads) int64: see ``Level``; node (v, COLUMNS) int64.
     general: None where ``best_cut`` will do for every numeric feature: nodes are narrow, rows do not count, all cuts
     compete, a leaf has its own value, and reg_lambda is below MOST_RIDGE units; else True.
-    root (t, 8) uint32: the cuts by which the root may be split, (0, 8) for all. by_node (2p, t) bool: the features by
-    which each node may be, (0, 0) for all.
-    gains (2p, t) float64, splits (2p, t, 4) int64, left_sets (2p, t, 8) uint32: what ``general_cut`` and
-    ``best_set`` say, lines 2i and 2i + 1 for the built node and the sibling of pair i.
+    by_node (2p, t) bool: the features by which each node may be split, (0, 0) for all.
     """
-    n = np.empty(257 if counts.shape[1] > 0 else 0, np.int64)
-    scratch = np.empty(257, np.int64), np.empty(257, np.int64), n, np.empty(257, np.float64)
-    narrow_room = np.empty(ROOM, np.int64), np.empty(ROOM, np.float32)
-    least = least_units(units[1], rule[1])
+    of, counts, starts, root = histograms.of, histograms.counts, layout.starts, criterion.root
+    scratch = SearchScratch(
+        np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counts.shape[1] > 0 else 0, np.int64),
+        np.empty(257, np.float64), np.empty(ROOM, np.int64), np.empty(ROOM, np.float32),
+    )  # fmt: skip
+    least = least_units(criterion.units[1], criterion.rule[1])
     for i in range(new_pairs.shape[0]):
         begin = first
         while begin < last:  # so many features at a time as have their cells, of three nodes, in the nearest cache
             end = begin + 1
             while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
                 end += 1
-            complete(i, histograms, spare, shared, new_pairs, node, starts, defaults, narrow_rows, begin, end)
+            complete(i, histograms, shared, new_pairs, node, layout, begin, end)
             for side in range(2):
-                v = new_pairs[i, side]
+                v, line = new_pairs[i, side], 2 * i + side
                 if v >= 0 and node[v, STATE] == FRESH:
                     slot, rows = node[v, SLOT], node[v, END] - node[v, BEGIN]
-                    count = counts[slot] if counts.shape[1] > 0 else counts[0]
+                    sums = NodeSums(rows, rows <= histograms.narrow_rows, node[v, SUM_G], node[v, SUM_H])
                     _search_node(
-                        histograms[slot], rows <= narrow_rows, count, rows, node[v, SUM_G], node[v, SUM_H], starts,
-                        n_bins, kinds, units, rule, least, begin, end, scratch, narrow_room, general,
-                        root if v == 0 else root[:0],
-                        by_node[2 * i + side if by_node.shape[0] > 0 else 0 : 2 * i + side + 1], gains[2 * i + side],
-                        splits[2 * i + side], left_sets[2 * i + side],
+                        of[slot], counts[slot] if counts.shape[1] > 0 else counts[0], sums, layout, kinds, criterion,
+                        least, begin, end, scratch, general, root if v == 0 else root[:0],
+                        by_node[line if by_node.shape[0] > 0 else 0 : line + 1], results, line,
                     )  # fmt: skip
             begin = end
 
 
 @kernel
-def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, kinds, units, rule, least, first, last,
-                 scratch, narrow_room, general, bits, may, gains, splits, left_sets):  # fmt: skip
-    """Features [first, last) of one node whose histogram is complete there.
+def _search_node(
+    cells, counts, sums, layout, kinds, criterion, least, first, last, scratch, general, bits, may, results, line
+):
+    """Features [first, last) of one node whose histogram is complete there, into one line of the results.
 
-    room, narrow_room: scratch arrays, for g, h, rows and gains, and for ``best_cut``; least: see ``least_units``.
-
-    bits (t, 8) uint32: the cuts that compete, (0, 8) for all. may (1, t) bool: the features that do, (0, t) for all.
+    sums: NodeSums; scratch: SearchScratch; least: see ``least_units``; bits (t, 8) uint32: the cuts that compete,
+    (0, 8) for all; may (1, t) bool: the features that do, (0, t) for all.
     """
-    g, h, n, cut_gains = scratch
-    running, about = narrow_room
+    g, h, n, starts, n_bins = scratch.g, scratch.h, scratch.n, layout.starts, layout.n_bins
+    rows, narrow, total_g, total_h = sums.rows, sums.narrow, sums.g, sums.h
+    gains, splits, left_sets = results.gains[line], results.splits[line], results.left_sets[line]
+    units, rule = criterion.units, criterion.rule
     unit_g, unit_h, ridge, least_h, least_gain = units[0], units[1], rule[0], rule[1], rule[2]
     restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
     quick = True
@@ -108,7 +105,10 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
             splits[j, 0], splits[j, 1], splits[j, 2], splits[j, 3] = 0, 1 if lh > total_h - lh else 0, lg, lh
             continue
         if quick and not is_categorical:
-            gains[j] = best_cut(cells, begin, size - 1, total, parent, least, units, rule, running, about, splits[j])
+            gains[j] = best_cut(
+                cells, begin, size - 1, total, parent, least, units, rule, scratch.running,
+                scratch.about, splits[j],
+            )  # fmt: skip
             continue
         for c in range(size if n.shape[0] > 0 else 0):  # a slice would bring numba's text of its error: 2 s to compile
             n[c] = counts[begin + c]
@@ -119,16 +119,19 @@ def _search_node(cells, narrow, counts, rows, total_g, total_h, starts, n_bins, 
             read_running(cells, narrow, begin, size - 1, g, h)
             gains[j] = general_cut(
                 g, h, n, n_bins[j], total_g, total_h, rows, units, rule, restricted, bits[j] if restricted else every,
-                cut_gains, splits[j],
+                scratch.gains, splits[j],
             )  # fmt: skip
 
 
 @kernel
-def pick(new_pairs, node, gain, left_set, features, kinds, gains, splits, left_sets, slots):
+def pick(new_pairs, nodes, layout, results, slots):
     """Over the features: the first of the largest gains becomes the node's split, or the node is closed.
 
-    slots: a stack of free slots, its height first; a node that cannot be split gives its own back.
+    nodes: NodeArrays; layout: HistogramLayout; results: Splits. slots: a stack of free slots, its height first; a node
+    that cannot be split gives its own back.
     """
+    node, gain, left_set = nodes.node, nodes.gain, nodes.left_set
+    gains, splits, left_sets = results.gains, results.splits, results.left_sets
     for i in range(new_pairs.shape[0]):
         for side in range(2):
             v = new_pairs[i, side]
@@ -136,7 +139,7 @@ def pick(new_pairs, node, gain, left_set, features, kinds, gains, splits, left_s
                 continue
             line, best = 2 * i + side, -1
             if node[v, STATE] == FRESH:
-                for j in range(features.shape[0]):
+                for j in range(layout.features.shape[0]):
                     if gains[line, j] > gain[v]:
                         gain[v] = gains[line, j]
                         best = j
@@ -146,9 +149,9 @@ def pick(new_pairs, node, gain, left_set, features, kinds, gains, splits, left_s
                 slots[slots[0]] = node[v, SLOT]
                 continue
             node[v, STATE] = OPEN
-            node[v, FEATURE] = features[best]
+            node[v, FEATURE] = layout.features[best]
             node[v, BIN], node[v, MISSING_LEFT] = splits[line, best, 0], splits[line, best, 1]
             node[v, LEFT_G], node[v, LEFT_H] = splits[line, best, 2], splits[line, best, 3]
-            if kinds[best] == 1:
+            if layout.kinds[best] == 1:
                 for word in range(8):
                     left_set[v, word] = left_sets[line, best, word]

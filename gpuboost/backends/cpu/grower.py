@@ -20,6 +20,7 @@ from gpuboost.backends.cpu.small_trees import Levels
 from gpuboost.backends.cpu.split_search import Search
 from gpuboost.backends.cpu.warm_up import HELPER
 from gpuboost.backends.host.workspace import Workspace
+from gpuboost.kernels.common.records import ChildLimits
 from gpuboost.kernels.growth import partition
 from gpuboost.types import Candidates, Cuts, Limits, Structure, Target
 
@@ -121,8 +122,7 @@ class TreeGrower:
         n_deeper = partition.count_above(tree.node, chosen, limits.max_depth - 1)
         slots = self._slots_for(n_deeper)
         tree.lengthen(tree.size + 2 * len(chosen))
-        rule = child_rule(limits, self._units[1])
-        self._new_pairs = self._rows.split(tree, chosen, n_deeper, slots, rule)
+        self._new_pairs = self._rows.split(tree, chosen, n_deeper, slots, child_limits(limits, self._units[1]))
 
     def _slots_for(self, pairs: int) -> NDArray[np.int64]:
         """The stack of free slots, with at least ``pairs`` of them."""
@@ -143,9 +143,9 @@ def can_split_root(limits: Limits, n_rows: int, h: int, unit_h: float) -> bool:
     return limits.max_depth > 0 and n_rows >= least_rows(limits) and heavy
 
 
-def child_rule(limits: Limits, unit_h: float) -> tuple[int, int, float, float]:
+def child_limits(limits: Limits, unit_h: float) -> ChildLimits:
     """Conditions for a child to be split: see ``partition.add_children``."""
-    return limits.max_depth, least_rows(limits), limits.min_child_weight, unit_h
+    return ChildLimits(limits.max_depth, least_rows(limits), limits.min_child_weight, unit_h)
 
 
 def chosen_splits(tree: NodeTable, limits: Limits, most: int) -> NDArray[np.int64]:

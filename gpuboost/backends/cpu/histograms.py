@@ -12,6 +12,7 @@ from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.host.threads import share
 from gpuboost.backends.host.workspace import Workspace
+from gpuboost.kernels.common.records import HistogramArrays, RowArrays
 from gpuboost.kernels.histograms import histogram
 from gpuboost.types import Limits
 
@@ -40,6 +41,8 @@ class Histograms:
         self.packed, self.narrow_rows = packed, narrow_rows
         self._rows, self._limits, self._workspace = rows, limits, workspace
         self._layout, self._team = rows.layout, rows.team
+        layout = rows.layout
+        self.rows = RowArrays(layout.rows, layout.row_start, layout.cells, packed, rows.rows, rows.scratch)
         self.shared = np.full((1, self._team.size), -1, np.int64)
         self.lines_of_eight = (self._layout.entries_per_row + 7) // 8
         wanted = max(FIRST_SLOTS, workspace.room("histograms") // max(2 * self._layout.n_cells, 1))
@@ -53,6 +56,7 @@ class Histograms:
         self.scratch = np.zeros((threads, cells), np.int64)
         self.spare = np.empty((threads, 2 * cells if threads > 1 else 0), np.int64)
         self.slots = free_slots(1, n_slots)  # the root has slot 0
+        self._set_arrays()
 
     def make_more_room(self, wanted: int) -> None:
         """Make at least ``wanted`` slots free."""
@@ -67,6 +71,11 @@ class Histograms:
             self.counts = np.concatenate([self.counts, np.empty((new - old, self.counts.shape[1]), np.int32)])
         more = free_slots(old, new)
         self.slots = np.concatenate([[free + new - old], self.slots[1 : free + 1], more[1:]])
+        self._set_arrays()
+
+    def _set_arrays(self) -> None:
+        """``arrays``: the histograms as the kernels read them."""
+        self.arrays = HistogramArrays(self.of, self.counts, self.scratch, self.spare, self.slots, self.narrow_rows)
 
     def summers(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> tuple[int, int]:
         """Number of rows to sum for the new pairs, and number of threads to sum them."""
@@ -75,43 +84,28 @@ class Histograms:
 
     def build(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> None:
         """Sum the smaller node of every new pair."""
-        layout, node, rows = self._layout, tree.node, self._rows.rows
-        total, parts = self.summers(tree, new_pairs)
+        layout, (total, parts) = self._layout.arrays, self.summers(tree, new_pairs)
         self.shared = shared = np.empty((len(new_pairs), parts if parts > 1 else 0), np.int64)
         shared[:] = -1
 
         def sum_rows(part: int) -> None:
-            at = histogram.build(
-                layout.rows, layout.features, layout.starts, layout.row_start, layout.cells, self.packed, rows, node,
-                new_pairs, self.narrow_rows, *share(total, part, parts), self.scratch[part], self.of, self.spare[part],
-            )  # fmt: skip
-            if at >= 0:
-                shared[at, part] = part
+            stretch = share(total, part, parts)
+            line = histogram.build(self.rows, layout, tree.node, new_pairs, self.arrays, part, *stretch)
+            if line >= 0:
+                shared[line, part] = part
 
         self._team.run_parts(parts, sum_rows)
         if self._limits.min_samples_leaf > 1:
             self._count(tree, new_pairs)
 
     def _count(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> None:
-        layout, rows = self._layout, self._rows.rows
-        if layout.rows.shape[1] == 0:
-            histogram.count_sparse(
-                layout.row_start, layout.cells, layout.starts, layout.defaults, rows, tree.node, new_pairs, self.counts
-            )
+        layout, t = self._layout.arrays, len(self._layout.features)
+        if self._layout.rows.shape[1] == 0:
+            histogram.count_sparse(self.rows, layout, tree.node, new_pairs, self.counts)
             return
-        t = len(layout.features)
-        parts = min(self._team.worth(len(rows), ROWS_PER_THREAD), t)
+        parts = min(self._team.worth(len(self._rows), ROWS_PER_THREAD), t)
 
         def count(part: int) -> None:
-            histogram.count(
-                layout.rows,
-                layout.features,
-                layout.starts,
-                rows,
-                tree.node,
-                new_pairs,
-                *share(t, part, parts),
-                self.counts,
-            )
+            histogram.count(self.rows, layout, tree.node, new_pairs, *share(t, part, parts), self.counts)
 
         self._team.run_parts(parts, count)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.host.threads import ThreadPool, share
+from gpuboost.kernels.common.records import HistogramLayout
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import columns
 from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, SparseBins
@@ -38,10 +39,20 @@ class Layout:
     rows: Array  # (m, d) uint8, (0, 0) if sparse
     row_start: Array  # (m + 1,) int64 and
     cells: Array  # (entries,) uint32, both empty if dense or searched by column
+    arrays: HistogramLayout = field(init=False)  # the same as the kernels read it
+
+    def __post_init__(self) -> None:
+        arrays = HistogramLayout(self.features, self.starts, self.n_bins, self.kinds, self.defaults)
+        object.__setattr__(self, "arrays", arrays)
 
     @property
     def n_cells(self) -> int:
         return int(self.starts[-1])
+
+    @property
+    def kinds_if_any(self) -> Array | None:
+        """``kinds`` as the search takes them: None if no candidate is categorical."""
+        return self.kinds if self.some_categorical else None
 
     @property
     def entries_per_row(self) -> int:

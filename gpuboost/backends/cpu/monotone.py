@@ -23,7 +23,7 @@ class Bounds:
         self._bounds = np.array([FREE])
 
     def search_below(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> Callable[..., None]:
-        """The function to call in place of ``split.search`` for these pairs."""
+        """The function to call in place of ``split.search`` for these pairs, with the same arguments."""
         more = len(node) - len(self._bounds)
         if more > 0:
             self._bounds = np.concatenate([self._bounds, np.empty((more, 2))])

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.layout import Layout
 from gpuboost.kernels.common import nodes as table
+from gpuboost.kernels.common.records import NodeArrays
 from gpuboost.kernels.growth.finished import take_apart
 from gpuboost.types import Limits, Nodes
 
@@ -24,6 +25,11 @@ class NodeTable:
         self.left_set = np.zeros((most, 8), np.uint32)
         self.chosen = np.empty(most, np.int64)
         self.size = 1
+
+    @property
+    def arrays(self) -> NodeArrays:
+        """The table as the kernels read it."""
+        return NodeArrays(self.node, self.gain, self.left_set, self.chosen)
 
     def sow(self, n_rows: int, totals: tuple[int, int], *, can_split: bool) -> NDArray[np.int64]:
         """Add the root; return the new pairs: see ``split.search``."""

@@ -12,6 +12,7 @@ from gpuboost.backends.cpu.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, L
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace, count_up
+from gpuboost.kernels.common.records import ChildLimits, ColumnArrays
 from gpuboost.kernels.growth import partition
 from gpuboost.kernels.sampling import gather
 from gpuboost.types import Array, Bins, DenseBins, Target, TrainingSet
@@ -38,20 +39,26 @@ class RowsByNode:
         scratch = NO_INTS if workspace is None else workspace.array("scratch rows", rows.shape, rows.dtype)
         self.bins, self.rows, self.scratch = bins, rows, scratch
         self.layout, self.team, self._laid_out, self._drawn = layout, pool, laid_out, drawn
-        self._of_all = layout.n_bins_of_all, layout.kinds_of_all
+        self._columns = self._columns_with(NO_BYTES)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def columns(self) -> tuple[Array, ...]:
-        """Arguments of ``sort_stretches``: the arrays that hold the split features' bins."""
-        bins = self.bins
+    def columns(self) -> ColumnArrays:
+        """The arrays that hold the split features' bins, as the kernels read them; for one thread."""
+        if len(self._columns.columns) or isinstance(self.bins, DenseBins):
+            return self._columns
+        return self._columns_with(np.empty(self.bins.shape[0], np.uint8))
+
+    def _columns_with(self, buffer: NDArray[np.uint8]) -> ColumnArrays:
+        """The same with that scratch memory for a sparse column."""
+        bins, of_all = self.bins, (self.layout.n_bins_of_all, self.layout.kinds_of_all)
         if isinstance(bins, DenseBins):
-            return bins.columns, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, NO_BYTES, self._drawn
+            return ColumnArrays(bins.columns, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, buffer, self._drawn, *of_all)
         if self._laid_out is not None:
-            return self._laid_out, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, NO_BYTES, NO_INTS
-        buffer = np.empty(bins.shape[0], np.uint8)
-        return NO_ROWS, bins.default, bins.column_start, bins.row, bins.column_bin, buffer, NO_INTS
+            return ColumnArrays(self._laid_out, NO_BYTES, NO_LONGS, NO_INTS, NO_BYTES, buffer, NO_INTS, *of_all)
+        entries = bins.default, bins.column_start, bins.row, bins.column_bin
+        return ColumnArrays(NO_ROWS, *entries, buffer, NO_INTS, *of_all)
 
     def held_by(self, tree: NodeTable, some: NDArray[np.int64]) -> int:
         """Number of rows of these nodes; ``EVERY_ROW``, an upper bound, if there is only one thread."""
@@ -59,22 +66,22 @@ class RowsByNode:
 
     def split(
         self, tree: NodeTable, chosen: NDArray[np.int64], n_deeper: int, slots: NDArray[np.int64],
-        rule: tuple[int, int, float, float],
+        limits: ChildLimits,
     ) -> NDArray[np.int64]:  # fmt: skip
         """Sort the rows of these nodes and make their children; return the new pairs.
 
-        n_deeper: number of these nodes above the last level; slots, rule: see ``partition.add_children``.
+        n_deeper: number of these nodes above the last level; slots, limits: see ``partition.add_children``.
         """
         new_pairs = np.empty((len(chosen), 3), np.int64)
         parts = self.team.worth(self.held_by(tree, chosen), SORTED_PER_THREAD)
         if parts == 1 or n_deeper == 0:
             tree.size, pairs = partition.split_alone(
-                *self.columns(), chosen, tree.node, tree.left_set, *self._of_all, self.rows, self.scratch, tree.size,
-                slots, *rule, np.empty((1, len(chosen)), np.int64), new_pairs,
+                self.columns(), self.rows, self.scratch, chosen, tree.node, tree.left_set, tree.size, slots, limits,
+                np.empty((1, len(chosen)), np.int64), new_pairs,
             )  # fmt: skip
         else:
             counts = self.sort(tree, chosen)
-            tree.size, pairs = partition.add_children(chosen, tree.node, tree.size, slots, counts, *rule, new_pairs)
+            tree.size, pairs = partition.add_children(chosen, tree.node, tree.size, slots, counts, limits, new_pairs)
         return new_pairs[:pairs]
 
     def sort(self, tree: NodeTable, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -86,8 +93,8 @@ class RowsByNode:
 
         def sort(part: int) -> None:
             partition.sort_stretches(
-                *self.columns(), chosen, node, tree.left_set, *self._of_all, self.rows, self.scratch, bounds[part],
-                bounds[part + 1], counts[part],
+                self.columns(), self.rows, self.scratch, chosen, node, tree.left_set, bounds[part], bounds[part + 1],
+                counts[part],
             )  # fmt: skip
 
         def copy(part: int) -> None:
@@ -112,8 +119,7 @@ class RowsByNode:
 
         def settle(part: int) -> None:
             partition.settle_rows(
-                *self.columns(), settled, node, tree.left_set, *self._of_all, self.rows, *share(total, part, parts),
-                out, counts[part],
+                self.columns(), self.rows, settled, node, tree.left_set, *share(total, part, parts), out, counts[part]
             )  # fmt: skip
 
         self.team.run_parts(parts, settle)

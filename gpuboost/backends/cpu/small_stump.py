@@ -20,7 +20,6 @@ from gpuboost.kernels.growth import stump
 from gpuboost.types import Array, Candidates, Cuts, DenseBins, Limits, Nodes, Structure, Target, TrainingSet
 
 NO_COLUMNS = np.empty((0, 0), np.uint8)
-DENSE = (None,) * 7
 
 
 class SmallStumps:
@@ -59,7 +58,7 @@ def grow_small_stump(
 
     ``scales``: memo of the scales of h of earlier outputs and rounds; see ``StumpGrower`` for the other arguments.
     """
-    n, gradients, (columns, *sparse, room) = data.n_rows, target.gradients, _bins(data, marks, laid_out, workspace)
+    n, gradients, (columns, sparse, packed) = data.n_rows, target.gradients, _bins(data, marks, laid_out, workspace)
     m, weight, known = scales.remembered(gradients)
     leaf_of_row, missing_left = np.empty(n, np.int32), np.zeros(3, np.bool_)
     words, numbers, counts = np.zeros((4, 3), np.int32), np.zeros((4, 3)), np.zeros(3, np.int64)
@@ -70,8 +69,8 @@ def grow_small_stump(
         limits.of_stump,
         limits.signed,
     )
-    given = *rows, candidates.features, data.cuts.n_bins, columns, *sparse, room, rule, signed
-    out = root, leaf_of_row, words, missing_left, numbers, counts
+    given = *rows, candidates.features, data.cuts.n_bins, columns, sparse, packed, rule, signed
+    out = root, kernel.StumpArrays(leaf_of_row, words, missing_left, numbers, counts)
     size, _, scale_h = kernel.grow(*given, None if candidates.root is None and not signed else True, *out)
     if size == kernel.NOT_PLAIN:
         size, _, scale_h = kernel.grow(*given, True, *out)
@@ -88,11 +87,12 @@ def grow_small_stump(
 def _bins(
     data: TrainingSet, marks: IndicatorBitmaps | None, laid_out: Array | None, workspace: Workspace
 ) -> tuple[Any, ...]:
-    """Dense columns, the seven arrays of sparse columns (None if dense), and scratch memory for packed gradients."""
+    """Dense columns or sparse ones, the other being None, and scratch memory for packed gradients."""
     bins, n = data.bins, data.n_rows
     if isinstance(bins, DenseBins):
-        return bins.columns, *DENSE, workspace.array("packed", (n,), np.int64)
+        return bins.columns, None, workspace.array("packed", (n,), np.int64)
     assert marks is not None, "sparse bins have marks"
     packed = workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
     columns = NO_COLUMNS if laid_out is None else laid_out
-    return None, columns, bins.default, bins.column_start, bins.row, bins.column_bin, marks.words, marks.of, packed
+    entries = bins.default, bins.column_start, bins.row, bins.column_bin
+    return None, kernel.SparseColumns(columns, *entries, marks.words, marks.of), packed

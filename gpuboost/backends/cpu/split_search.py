@@ -17,6 +17,7 @@ from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.feature_subsets import subset
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
+from gpuboost.kernels.common.records import Criterion, Splits
 from gpuboost.kernels.splits import columns, shared_split, split
 from gpuboost.kernels.splits import random_strength as contest
 from gpuboost.kernels.splits.gain import NOISE
@@ -26,6 +27,13 @@ from gpuboost.types import Array, Candidates, Cuts, Limits
 CELLS_PER_THREAD = 32_768  # below so many cells to search a thread is not worth waking
 NO_WORDS = np.empty(0, np.uint32)
 NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
+
+
+def no_splits(layout: Layout, pairs: int) -> Splits:
+    """Memory for the splits of both nodes of so many pairs: no gains yet."""
+    t = len(layout.features)
+    left_sets = np.empty((2 * pairs, t if layout.some_categorical else 0, 8), np.uint32)
+    return Splits(np.zeros((2 * pairs, t)), np.empty((2 * pairs, t, 4), np.int64), left_sets)
 
 
 class Search:
@@ -50,7 +58,8 @@ class Search:
         if limits.directions is not None:
             self._bounds = Bounds(limits.directions, cuts, layout.features, limits, units)
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
-        self.rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories], np.float64)
+        rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories], np.float64)
+        self.criterion = Criterion(units, rule, self.root)
         quick = all_narrow and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
 
@@ -72,26 +81,21 @@ class Search:
         """Find the split of each new node by itself."""
         layout, t, parts = self._layout, len(self._layout.features), self.searchers(len(new_pairs))
         by_node = NO_FEATURES if self.by_node is None else self._drawn_for(new_pairs[:, :2].ravel())
-        gains, found = np.zeros((2 * len(new_pairs), t)), np.empty((2 * len(new_pairs), t, 4), np.int64)
-        kinds, general = layout.kinds if layout.some_categorical else None, None if self.plain else True
-        left_sets = np.empty((2 * len(new_pairs), 0 if kinds is None else t, 8), np.uint32)
+        kinds, general = layout.kinds_if_any, None if self.plain else True
+        results = no_splits(layout, len(new_pairs))
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
         search_features = split.search if self._bounds is None else self._bounds.search_below(new_pairs, tree.node)
 
         def search(part: int) -> None:
             search_features(
-                histograms.of, histograms.counts, histograms.spare, histograms.shared, new_pairs, tree.node,
-                layout.starts, layout.n_bins, kinds, layout.defaults, self.units, self.rule, histograms.narrow_rows,
-                bounds[part], bounds[part + 1], general, self.root, by_node, gains, found, left_sets,
+                layout.arrays, kinds, new_pairs, histograms.shared, tree.node, histograms.arrays, self.criterion,
+                bounds[part], bounds[part + 1], general, by_node, results,
             )  # fmt: skip
 
         self._team.run_parts(parts, search)
         if self.lots is not None:
-            self._draw_lots(gains, tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
-        split.pick(
-            new_pairs, tree.node, tree.gain, tree.left_set, layout.features, layout.kinds, gains, found, left_sets,
-            histograms.slots,
-        )  # fmt: skip
+            self._draw_lots(results.gains, tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
+        split.pick(new_pairs, tree.arrays, layout.arrays, results, histograms.slots)
 
     def shared(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
         """Find the one split that all new nodes share."""
@@ -99,15 +103,14 @@ class Search:
         level = np.empty(2 * len(new_pairs), np.int64)
         level = level[: shared_split.level_of(new_pairs, tree.node, histograms.slots, level)]
         gains, found = np.zeros(t), np.empty((t, 3), np.int64)
-        kinds = layout.kinds if layout.some_categorical else None
+        kinds = layout.kinds_if_any
         left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
         parts = self.searchers(len(new_pairs))
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
 
         def search(part: int) -> None:
             shared_split.search(
-                histograms.of, histograms.counts, histograms.spare, histograms.shared, new_pairs, level, tree.node,
-                layout.starts, layout.n_bins, kinds, layout.defaults, self.units, self.rule, histograms.narrow_rows,
+                layout.arrays, kinds, new_pairs, histograms.shared, level, tree.node, histograms.arrays, self.criterion,
                 bounds[part], bounds[part + 1], gains, found, left_sets,
             )  # fmt: skip
 
@@ -119,7 +122,7 @@ class Search:
             shared_split.share(
                 level, tree.node, tree.gain, tree.left_set, histograms.of, histograms.counts, histograms.narrow_rows,
                 int(layout.starts[best]), layout.n_bins[best], layout.features[best], found[best], self.units,
-                self.rule, left_sets[best] if layout.kinds[best] else NO_WORDS,
+                self.criterion.rule, left_sets[best] if layout.kinds[best] else NO_WORDS,
             )  # fmt: skip
         else:
             shared_split.close(level, tree.node)
@@ -149,7 +152,7 @@ class Search:
         def search(part: int) -> None:
             columns.search(
                 stored.start, stored.row, stored.bin, stored.default, layout.features, bounds[part], bounds[part + 1],
-                packed, line_of_row, totals, self.units, self.rule, by_node, gains[part], found[part],
+                packed, line_of_row, totals, self.units, self.criterion.rule, by_node, gains[part], found[part],
             )  # fmt: skip
 
         self._team.run(search)

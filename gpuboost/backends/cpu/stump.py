@@ -22,6 +22,7 @@ from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.feature_subsets import subset
 from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.common.normal_table import TABLE
+from gpuboost.kernels.common.records import HistogramLayout, Splits
 from gpuboost.kernels.growth import stump
 from gpuboost.kernels.histograms import column_sums
 from gpuboost.kernels.splits import random_strength as contest
@@ -158,34 +159,37 @@ class StumpGrower:
         heavy = self._totals[1] > 0 and self._totals[1] * self._units[1] >= 2.0 * limits.min_child_weight
         if not heavy or self._data.n_rows < 2:
             return
-        gains, found = np.zeros((1, t)), np.empty((1, t, 4), np.int64)
         left_sets = np.empty((1, t if self._some_sets else 0, 8), np.uint32)
-        asked = (
-            self._histogram, self._data.n_rows, (*self._totals, self._weight), self._starts, self._n_bins,
-            self._kinds if self._some_sets else None, self._defaults, self._units,
+        results = Splits(np.zeros((1, t)), np.empty((1, t, 4), np.int64), left_sets)
+        layout = HistogramLayout(candidates.features, self._starts, self._n_bins, self._kinds, self._defaults)
+        data = (
+            self._histogram, self._data.n_rows, (*self._totals, self._weight), layout,
+            self._kinds if self._some_sets else None, self._units,
             limits.of_stump, limits.signed,
             cpu_histograms.NARROW_ROWS,
         )  # fmt: skip
         root = cpu_search.NO_CUTS if candidates.root is None else candidates.root
-        to = None if self._is_plain() else True, root, self._drawn(), gains, found, left_sets
+        general, by_node = None if self._is_plain() else True, self._drawn()
         parts = min(self._team.worth(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(self._starts, parts).tolist()
         best = [-1] * parts
 
         def search(part: int) -> None:
-            best[part] = stump.search_root(*asked, bounds[part], bounds[part + 1], *to)
+            features = bounds[part], bounds[part + 1]
+            best[part] = stump.search_root(*data, *features, general, root, by_node, results)
 
         self._team.run_parts(parts, search)
         winner, lots = best[0], candidates.lots(self._output)
         if lots is not None:
             sums = np.array([self._totals])
-            contest.keep_winners(gains, sums, candidates.features, lots.deviation, TABLE, *lots.key.words)
+            contest.keep_winners(results.gains, sums, candidates.features, lots.deviation, TABLE, *lots.key.words)
         if lots is not None or parts > 1:
-            winner = stump.best_of(gains[0], 0, t)
+            winner = stump.best_of(results.gains[0], 0, t)
         if winner >= 0:
             left_set = left_sets[0, winner] if self._kinds[winner] else cpu_search.NO_WORDS
             feature = int(candidates.features[winner])
-            self._found = winner, feature, found[0, winner].tolist(), float(gains[0, winner]), left_set
+            gain, split = float(results.gains[0, winner]), results.splits[0, winner].tolist()
+            self._found = winner, feature, split, gain, left_set
 
     def _is_plain(self) -> bool:
         """True if ``best_cut`` suffices in ``split.search``."""

@@ -16,6 +16,7 @@ from gpuboost.backends.cpu.split_search import Search
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace, count_up
 from gpuboost.kernels.common.fixed_point import BLOCK
+from gpuboost.kernels.common.records import ChildLimits
 from gpuboost.kernels.growth import partition
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits
 
@@ -54,7 +55,7 @@ class DummyTree:
         max_nodes, packed = len(self._tree.node), np.ones(n, np.int64)
         self._histograms = Histograms(self._rows, packed, self._limits, max_nodes, NARROW_ROWS, self._workspace)
         self._histograms.of[:] = 0
-        self._rule = self._limits.max_depth, 0, self._limits.min_child_weight, units[1]
+        self._child_limits = ChildLimits(self._limits.max_depth, 0, self._limits.min_child_weight, units[1])
 
     def pack(self) -> None:
         """Gradients as integers."""
@@ -79,7 +80,7 @@ class DummyTree:
         partition.choose(tree.node, 0, tree.gain, 0, tree.chosen)
         partition.count_above(tree.node, none, 0)
         partition.rows_in(tree.node, none)
-        self._rows.split(tree, none, 0, self._histograms.slots, self._rule)
+        self._rows.split(tree, none, 0, self._histograms.slots, self._child_limits)
         if self._large:
             self._rows.sort(tree, none)
 

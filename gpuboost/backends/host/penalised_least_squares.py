@@ -57,10 +57,13 @@ class Penalised:
         """
         kept_h, kept, coef = _kept(plan, scratch)
         results = np.empty((len(chosen), 3))
-        what = plan.grid, plan.cell_start, sums, *units, plan.q_start, plan.width, plan.basis_start, plan.first
-        bands = plan.basis, plan.band_start, plan.penalty, plan.ridge, kept_h, kept, coef
+        spaces = kernels.Spaces(
+            plan.grid, plan.cell_start, plan.q_start, plan.width, plan.basis_start, plan.first, plan.basis,
+            plan.band_start, plan.penalty, plan.ridge,
+        )  # fmt: skip
+        data = spaces, sums, *units, kept_h, kept, coef, results
         cost = int(plan.band_start[-1]) * 64
-        self._shared(len(chosen), cost, lambda a, b: kernels.fit_all(chosen, a, b, *what, *bands, results))
+        self._shared(len(chosen), cost, lambda a, b: kernels.fit_all(chosen, a, b, *data))
         coefficients = [coef[plan.q_start[s] : plan.q_start[s + 1]].copy() for s in chosen.tolist()]
         return Fits(results[:, 0], results[:, 1], results[:, 2], coefficients)
 

@@ -98,22 +98,21 @@ class FlatForest:
         blocks = max(1, min(-(-n // width), _CODES // (width * s)))
         return np.empty((blocks, s, width), np.uint8)
 
-    def _arguments(self, codes: Array) -> tuple[Array, ...]:
+    def _arguments(self, codes: Array) -> tuple[kernels.FlatTrees, kernels.TreeScratch]:
         """Arguments of the kernels: the trees, and scratch memory."""
         width = codes.shape[2]
         results = np.empty(len(_CONSTANTS) + self.slots * width, np.uint8)
         results[: len(_CONSTANTS)] = _CONSTANTS
-        scratch = (
-            results,
-            np.empty((self.most_sets, width), np.uint8),
-            np.empty(width, np.int32),
-            np.empty(8, np.uint64),
+        looked_up, leaf = np.empty((self.most_sets, width), np.uint8), np.empty(width, np.int32)
+        scratch = kernels.TreeScratch(results, looked_up, leaf, np.empty(8, np.uint64))
+        trees = kernels.FlatTrees(
+            self.starts, self.ops, self.sets, self.set_slot, self.nodes, self.leaf_of, self.leaf_node
         )
-        return self.starts, self.ops, self.sets, self.set_slot, self.nodes, self.leaf_of, *scratch
+        return trees, scratch
 
     def find_leaves(self, codes: Array, n: int, out: Array, first_row: int) -> None:
         """out[first_row : first_row + n] (rows, trees) = leaf ids for n coded rows."""
-        kernels.find_leaves(codes, n, 0, self.n_trees, *self._arguments(codes), self.leaf_node, out, first_row)
+        kernels.find_leaves(codes, n, 0, self.n_trees, *self._arguments(codes), out, first_row)
 
     def add(
         self, codes: Array, n: int, trees: range, values: Array, output: Array, scores: Array, first_row: int
@@ -129,8 +128,8 @@ class FlatForest:
         """``route``, and sums[node] += the integers of each row in it. sums: (v, 2) int64; (0, 2) for no sums."""
         if isinstance(bins, DenseBins):
             codes = self.room(min(stop - start, WIDTH))
-            tree = self.features, codes, *self._arguments(codes), self.leaf_node
-            route.route(bins.columns, start, stop, *tree, out, *pairs, sums)
+            trees, scratch = self._arguments(codes)
+            route.route(bins.columns, self.features, codes, trees, scratch, start, stop, out, *pairs, sums)
             return
         codes, in_lines = self.room(stop - start), out.reshape(-1, 1)
         step, tree = codes.shape[0] * codes.shape[2], self._arguments(codes)
@@ -138,7 +137,7 @@ class FlatForest:
             n = min(step, stop - first)
             entries = bins.default, bins.column_start, bins.row, bins.column_bin
             kernels.take_sparse_columns(*entries, first, n, self.features, codes)
-            kernels.find_leaves(codes, n, 0, 1, *tree, self.leaf_node, in_lines, first)
+            kernels.find_leaves(codes, n, 0, 1, *tree, in_lines, first)
             if len(sums):
                 fixed_point.leaf_sums(*pairs, out, first, first + n, sums)  # while their leaves are in the cache
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.grower import can_split_root, child_rule, chosen_splits
+from gpuboost.backends.cpu.grower import can_split_root, child_limits, chosen_splits
 from gpuboost.backends.cpu.histograms import Histograms
 from gpuboost.backends.cpu.layout import Layout
 from gpuboost.backends.cpu.nodes import NodeTable
@@ -104,10 +104,8 @@ class ShardedGrower:
             )
         self._histograms.make_more_room(int(np.count_nonzero(deeper)))
         tree.lengthen(tree.size + 2 * count)
-        rule = child_rule(limits, self._units[1])
-        tree.size, pairs = partition.add_children(
-            chosen, tree.node, tree.size, self._histograms.slots, counts, *rule, new_pairs
-        )
+        slots, below = self._histograms.slots, child_limits(limits, self._units[1])
+        tree.size, pairs = partition.add_children(chosen, tree.node, tree.size, slots, counts, below, new_pairs)
         self._new_pairs = new_pairs[:pairs]
         children = tree.node[chosen][:, [table.LEFT, table.RIGHT]]
         self._calls.tell(Shard.apply_splits, self._number, chosen, children, *self._told(chosen))

@@ -1,0 +1,130 @@
+"""Records of arrays that go together, as arguments of the kernels that grow a tree.
+
+numba takes a named tuple apart, so a record costs no more inside a kernel than its fields. Each record is flat and has
+at most ten fields: nested or longer ones take long to compile and to dispatch. A field is never None, since numba
+leaves out branches on arguments that are None, but not on fields.
+
+t: features that compete for the tree; d: all features; m: rows of the tree; n: rows of the columns; v: nodes that there
+is room for; p: pairs of nodes.
+"""
+
+from typing import Any, NamedTuple
+
+
+class HistogramLayout(NamedTuple):
+    """Cells of a histogram, by the features that compete."""
+
+    features: Any  # (t,) int32
+    starts: Any  # (t + 1,) uint64: first cell of each; the last cell of a feature is for missing values
+    n_bins: Any  # (t,) int32
+    kinds: Any  # (t,) uint8: 1 if categorical
+    defaults: Any  # (t,) int64: bin of an absent entry, -1 if dense
+
+
+class RowArrays(NamedTuple):
+    """Rows of a tree and what is summed of them. Dense bins have ``bins``, sparse ones ``row_start`` and ``cells``."""
+
+    bins: Any  # (m, d) uint8, (0, 0) if sparse
+    row_start: Any  # (m + 1,) int64, (0,) if dense
+    cells: Any  # (entries,) uint32: cell of each stored entry, (0,) if dense
+    packed: Any  # (m,) int64: integers of g and h of each row in one
+    rows: Any  # (m,) int32: numbers of the rows, in the order of the nodes
+    scratch: Any  # (m,) int32
+
+
+class ColumnArrays(NamedTuple):
+    """Bins by feature, to send rows to children. Sparse bins have no lines in ``columns``, dense ones only these."""
+
+    columns: Any  # (d, n) uint8, (0, 0) if sparse
+    default: Any  # (d,) uint8: bin of an absent entry
+    column_start: Any  # (d + 1,) int64
+    row: Any  # (entries,) int32
+    column_bin: Any  # (entries,) uint8
+    buffer: Any  # (n,) uint8: scratch memory for one column, (0,) if dense
+    drawn: Any  # (m,) int32: row k of the tree is row drawn[k] of the columns; (0,) if they are the same
+    n_bins: Any  # (d,) int32
+    kinds: Any  # (d,) uint8: 1 if categorical
+
+
+class NodeArrays(NamedTuple):
+    """The nodes of a growing tree."""
+
+    node: Any  # (v, nodes.COLUMNS) int64
+    gain: Any  # (v,) float64
+    left_set: Any  # (v, 8) uint32: a bit for each bin that goes left, if the split is categorical
+    chosen: Any  # (v,) int64: scratch memory for a list of nodes
+
+
+class HistogramArrays(NamedTuple):
+    """Histograms of nodes, by slot."""
+
+    of: Any  # (slots, 2 * cells) int64
+    counts: Any  # (slots, cells) int32: numbers of rows; (1, 0) if a leaf may have one row
+    scratch: Any  # (threads, cells) int64: zeros
+    spare: Any  # (threads, 2 * cells) int64: parts of nodes that several threads sum
+    slots: Any  # (slots + 2,) int64: stack of free slots, its height first
+    narrow_rows: Any  # int: nodes of up to so many rows have narrow histograms
+
+
+class Criterion(NamedTuple):
+    """Rule that a split is chosen by."""
+
+    units: Any  # (2,) float64: value of one unit of g and of h
+    rule: Any  # (6,) float64: see ``cuts.general_cut``
+    root: Any  # (t, 8) uint32: bits of the cuts that the root may be split by, (0, 8) for all
+
+
+class Splits(NamedTuple):
+    """Best splits of a search, by node and feature: lines 2i and 2i + 1 for the nodes of pair i."""
+
+    gains: Any  # (2p, t) float64
+    splits: Any  # (2p, t, 4) int64: bin, missing_left, left g, left h
+    left_sets: Any  # (2p, t, 8) uint32, (2p, 0, 8) if no feature is categorical
+
+
+class Level(NamedTuple):
+    """Nodes that are new, and so not searched yet."""
+
+    n_nodes: Any  # int: nodes of the tree
+    new_pairs: Any  # (p, 3) int64: a node whose histogram is summed, its sibling or -1, and their parent
+    shared: Any  # (p, threads) int64: lines of ``spare`` that hold a part of the summed node, or -1
+    left: Any  # (v, 3) int64: output, the pairs that are left to search
+
+
+class GrowthLimits(NamedTuple):
+    """Limits of a tree, and sizes from which a step is divided among threads."""
+
+    max_leaves: Any  # int
+    max_depth: Any  # int
+    least_rows: Any  # int: rows that a node needs to be split
+    most_summed: Any  # int: rows
+    most_searched: Any  # int: nodes
+
+
+class ChildLimits(NamedTuple):
+    """Limits that decide whether a child may be split."""
+
+    max_depth: Any  # int
+    least_rows: Any  # int: rows that it needs
+    least_h: Any  # float: sum of h that each of its children needs
+    unit_h: Any  # float: value of one unit of h
+
+
+class NodeSums(NamedTuple):
+    """Rows and exact sums of a node."""
+
+    rows: Any  # int
+    narrow: Any  # bool: form of its histogram
+    g: Any  # int
+    h: Any  # int
+
+
+class SearchScratch(NamedTuple):
+    """Scratch memory to search one feature at a time."""
+
+    g: Any  # (257,) int64
+    h: Any  # (257,) int64
+    n: Any  # (257,) int64, (0,) if rows are not counted
+    gains: Any  # (257,) float64
+    running: Any  # (narrow_split.ROOM,) int64
+    about: Any  # (narrow_split.ROOM,) float32
