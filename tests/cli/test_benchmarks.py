@@ -285,6 +285,7 @@ def test_a_small_run_of_quality_says_what_a_difference_means(
     assert 0.0 < theirs["ours_less"]["standard_error"] < 0.1
 
 
+@pytest.mark.slow
 def test_a_small_run_from_end_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
