@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from support.examples import crossed
 
 import gpuboost as gb
 from gpuboost.errors import InputError, RecipeError
@@ -47,8 +48,9 @@ def test_one_worker_writes_the_same_file_as_none(tmp_path: Path) -> None:
     assert models[0].log_.mean_staleness == 0.0
 
 
-@pytest.mark.parametrize("execution", [gb.Asynchronous(3), SIMULATED], ids=repr)
-@pytest.mark.parametrize("kind", ["classifier", "regressor", "ranker"])
+@pytest.mark.parametrize(
+    ("kind", "execution"), crossed(["classifier", "regressor", "ranker"], [gb.Asynchronous(3), SIMULATED]), ids=str
+)
 def test_every_estimator_runs_it_reports_it_and_replays_it(execution: Any, kind: str, tmp_path: Path) -> None:
     params = {"n_estimators": 20, "random_state": 1, "learners": 0.7, "execution": execution}
     target, more = (LABEL, {}) if kind == "classifier" else (Y, {})

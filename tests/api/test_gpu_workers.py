@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from emulator import FakeCupy, emulated_gpu
 from sklearn.base import clone
+from support.examples import crossed
 
 import gpuboost as gb
 from gpuboost.backends.cuda.device.gpus import open_gpu
@@ -46,8 +47,9 @@ def test_one_worker_writes_the_cpus_file(device: str, tmp_path: Path) -> None:
     assert saved(one, tmp_path) == saved(regressor(device="cpu").fit(X, Y), tmp_path)
 
 
-@pytest.mark.parametrize("execution", [gb.Asynchronous(3), SIMULATED], ids=repr)
-@pytest.mark.parametrize("kind", ["classifier", "regressor", "ranker"])
+@pytest.mark.parametrize(
+    ("kind", "execution"), crossed(["classifier", "regressor", "ranker"], [gb.Asynchronous(3), SIMULATED]), ids=str
+)
 def test_either_machine_replays_it(execution: Any, kind: str, tmp_path: Path) -> None:
     params = {"n_estimators": 12, "random_state": 1, "learners": 0.7, "execution": execution, "device": "cuda"}
     target, more = (LABELS, {}) if kind == "classifier" else (Y, {})

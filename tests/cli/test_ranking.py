@@ -154,6 +154,7 @@ def test_real_lists_have_their_known_size(make: str, rows: int, queries: int, da
     assert set(np.unique(data.y)) == {0, 1, 2, 3, 4}
 
 
+@pytest.mark.slow
 def test_a_small_benchmark_from_end_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

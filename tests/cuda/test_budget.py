@@ -23,8 +23,8 @@ from gpuboost.growth import DepthWise
 from gpuboost.recipe import Recipe
 from gpuboost.types import Limits
 
-FEATURES, DEPTH, SHALLOW, ROUNDS = 28, 8, 3, 4
-FEW, MANY = 2_000, 6_000
+FEATURES, DEPTH, SHALLOW, ROUNDS = 28, 8, 3, 3
+FEW, MANY = 1_500, 4_500
 BYTES_PER_ROW = 353
 OF_NODES = {"partials", "sums", "candidates", "nodes"}  # parameters whose size is that of histograms, not of rows
 ONCE = {"start", "lay_rows"}  # kernels of a training, not of a round

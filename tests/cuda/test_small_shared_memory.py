@@ -10,6 +10,7 @@ from emulator import FakeCupy, require_compiler
 from support.builders import model_bytes, random_case
 from support.cuda_compiler import resources
 from support.cuda_modules import name_of
+from support.examples import crossed
 
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
@@ -54,8 +55,7 @@ def runtime() -> Noting:
     return Noting(CupyRuntime(FakeCupy(shared_memory=BLOCK), name="emulated"))
 
 
-@pytest.mark.parametrize("growth", GROWTHS)
-@pytest.mark.parametrize(("most_cuts", "passes"), [(254, 2), (100, 1)])
+@pytest.mark.parametrize(("growth", "most_cuts", "passes"), crossed([*GROWTHS], [(254, 2), (100, 1)]))
 def test_the_same_model(runtime: Noting, growth: str, most_cuts: int, passes: int) -> None:
     case = random_case(2, 700, 35, most_cuts=most_cuts, full=True, categorical=0.1 if passes == 2 else 0.0)
     recipe, backend = Recipe(SquaredError(), 3, 0.5, GROWTHS[growth]), Cuda(runtime)

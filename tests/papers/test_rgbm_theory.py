@@ -124,7 +124,7 @@ def pairs_of(found: Any) -> tuple[tuple[int, int], ...]:
     """The (feature, cut) pairs that were drawn."""
     bins, out = CUTS.n_bins, []
     for f, words in zip(found.features, found.root, strict=True):
-        bits = [c for c in range(256) if words[c >> 5] >> np.uint32(c & 31) & np.uint32(1)]
+        bits = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
         assert set(bits) <= set(range(bins[f]))
         assert (bins[f] - 1 in bits) == (bins[f] - 2 in bits), "the last cut asks for missing values too"
         out += [(int(f), c) for c in bits if c < bins[f] - 1]

@@ -1,6 +1,9 @@
-"""Rows drawn by their scores: Reference and Cpu agree to the last bit, and thresholds do what they are to do."""
+"""Rows drawn by their scores: every machine agrees to the last bit, and thresholds do what they are to do."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,15 +12,13 @@ from hypothesis import strategies as st
 from support.builders import (
     GRADIENT_KINDS,
     TEAMS,
-    Case,
-    eager_threads,
-    model_bytes,
     random_case,
     random_gradients,
-    sparse,
 )
-from support.examples import examples
+from support.drawing import cuda, device, drawn, host, several
+from support.examples import crossed, examples
 from support.rules import KAPPAS, KEY, PROBABILITY_RULES
+from support.training import MACHINES, assert_parity
 
 from gpuboost import losses
 from gpuboost.backends.cpu import sampling as cpu_sampling
@@ -26,10 +27,10 @@ from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.reference.sampling import counts_of, probabilities, scores_of
-from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.kernels.sampling import importance as sampling
+from gpuboost.learners import RandomGroups
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import (
@@ -41,14 +42,22 @@ from gpuboost.sampling import (
     smart_first_order,
     smart_second_order,
 )
-from gpuboost.types import Gradients, Limits, Sample
+from gpuboost.steps import GradientStep, QuantileStep
+from gpuboost.types import Gradients, Limits
 
 Array = np.ndarray
 RULES: list[Sampling] = [
     ImportanceSampling(0.3),
+    ImportanceSampling(0.3, score="gradient", floor=0.2),
+    ImportanceSampling(0.3, score="hessian", floor=0.0),
     ImportanceSampling(0.3, score="loss"),
     ImportanceSampling(0.3, score=5.0, variance_control="none"),
+    ImportanceSampling(1.0),
+    ImportanceSampling(rho=0.9, floor=0.05),
+    ImportanceSampling(0.3, variance_control="node"),
     ImportanceSampling(0.3, variance_control="node", lag=2, eta=0.5),
+    ImportanceSampling(0.3, variance_control="previous_leaf", lag=2, eta=0.7),
+    ImportanceSampling(1.0, variance_control="node"),
     smart_first_order(rho=0.8, paper=True),
     smart_second_order(0.3),
     smart_second_order(0.3, variance_control="previous_leaf"),
@@ -68,54 +77,79 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threshold_search, "SMALL", 16)
 
 
-def several(seed: int, n: int, k: int, kind: str, whole: bool = False) -> Gradients:
-    rng = np.random.default_rng(seed)
-    m = rng.integers(1, 5, n).astype(np.int32) if whole else None
-    parts = [random_gradients(rng, n, kind) for _ in range(k)]
-    return Gradients(np.concatenate([p.g for p in parts]), np.concatenate([p.h for p in parts]), m)
+def assert_same_rows(
+    machine: str,
+    gradients: Gradients,
+    kappa: float,
+    rule: ProbabilityRule,
+    prices: Array | None = None,
+    order: str = "forward",
+) -> None:
+    """The machine draws the rows of the definition, with its weights."""
+    given = gradients, kappa, rule, KEY, prices
+    expected = Reference().draw(*given)
+    if machine == "cuda":
+        assert drawn(cuda(order).draw(*given)) == drawn(expected)
+        return
+    for backend in TEAMS.values():
+        found = backend.draw(*given)
+        assert drawn(found) == drawn(expected)
+        assert found.n_excluded == expected.n_excluded
 
 
-def sample_bytes(sample: Sample) -> tuple[object, ...]:
-    rows, by = sample.rows, sample.inverse_probability
-    return rows.dtype, by.dtype, rows.tobytes(), by.tobytes(), sample.n_excluded
+EACH = pytest.mark.parametrize("machine", MACHINES)
 
 
+@EACH
 @settings(max_examples=examples(150))
 @given(
     st.integers(0, 2**32 - 1),
-    st.sampled_from([1, 2, 15, 16, 17, 255, 256, 257, 1000, 3000]),
+    st.sampled_from([1, 2, 15, 16, 17, 255, 256, 257, 511, 512, 513, 1000, 4095, 4097, 9000]),
     st.sampled_from([1, 1, 3]),
     st.sampled_from(GRADIENT_KINDS),
     st.booleans(),
     st.sampled_from(KAPPAS),
     st.sampled_from(PROBABILITY_RULES),
+    st.sampled_from(["forward", "random"]),
 )
 def test_the_same_rows_with_the_same_weights(
-    seed: int, n: int, k: int, kind: str, whole: bool, kappa: float, rule: ProbabilityRule
+    machine: str, seed: int, n: int, k: int, kind: str, whole: bool, kappa: float, rule: ProbabilityRule, order: str
 ) -> None:
-    gradients = several(seed, n, k, kind, whole)
-    expected = sample_bytes(Reference().draw(gradients, kappa, rule, KEY))
-    for backend in TEAMS.values():
-        assert sample_bytes(backend.draw(gradients, kappa, rule, KEY)) == expected
+    assert_same_rows(machine, several(seed, n, k, kind, whole), kappa, rule, order=order)
 
 
+@EACH
 @pytest.mark.parametrize("rule", PROBABILITY_RULES, ids=repr)
-def test_losses_in_place_of_gradients(rule: ProbabilityRule) -> None:
+def test_losses_in_place_of_gradients(rule: ProbabilityRule, machine: str) -> None:
     gradients, rng = several(1, 2000, 1, "plain", whole=True), np.random.default_rng(2)
     prices = rng.normal(size=2000) * 10.0 ** rng.integers(-50, 50, 2000)  # negative, denormal and infinite as float32
-    expected = sample_bytes(Reference().draw(gradients, 0.0, rule, KEY, prices))
-    for backend in TEAMS.values():
-        assert sample_bytes(backend.draw(gradients, 0.0, rule, KEY, prices)) == expected
+    assert_same_rows(machine, gradients, 0.0, rule, prices)
 
 
+@EACH
+@pytest.mark.parametrize(
+    "rule", [PROBABILITY_RULES[0], PROBABILITY_RULES[5], PROBABILITY_RULES[7], PROBABILITY_RULES[9]], ids=repr
+)
+def test_rows_without_a_score(rule: ProbabilityRule, machine: str) -> None:
+    zero = np.zeros((2, 777), np.float32)
+    assert_same_rows(machine, Gradients(zero, zero), 0.1, rule)
+    some = zero.copy()
+    some[0, ::100] = 1e-30
+    assert_same_rows(machine, Gradients(some, zero), 0.1, rule)
+
+
+@EACH
 @pytest.mark.parametrize("loss", [losses.Logistic(), losses.Softmax(3), losses.Tweedie()], ids=repr)
 @pytest.mark.parametrize("weights", ["none", "real", "whole"])
-def test_the_loss_of_each_row(loss: Loss, weights: str) -> None:
+def test_the_loss_of_each_row(loss: Loss, weights: str, machine: str) -> None:
     target = {"binary": "binary", "multiclass": "3", "regression": "positive"}[loss.task]
     data, rng = random_case(4, 300, 3, target=target, weights=weights).data, np.random.default_rng(0)
     scores = rng.normal(size=(loss.n_outputs, 300))
     expected = Reference().losses(loss, scores, data)
     assert expected.shape == (300,)
+    if machine == "cuda":
+        assert host(cuda().losses(loss, device().upload(scores), data)).tobytes() == expected.tobytes()
+        return
     for backend in TEAMS.values():
         assert backend.losses(loss, scores, data).tobytes() == expected.tobytes()
     mean = Reference().loss_value(loss, scores, data.y, data.weight)
@@ -123,28 +157,69 @@ def test_the_loss_of_each_row(loss: Loss, weights: str) -> None:
     assert expected.sum() / total == pytest.approx(mean, rel=1e-12)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
-@pytest.mark.parametrize(("loss", "target"), [(losses.Logistic(), "binary"), (losses.Softmax(3), "3")], ids=["1", "3"])
-def test_models_are_equal_whatever_the_rule(rule: Sampling, loss: Loss, target: str) -> None:
-    for weights in ("none", "real", "whole"):
-        case = random_case(11, 400, 4, target=target, weights=weights)
-        assert_same_models(Recipe(loss, 3, 0.5, DepthWise(Limits(12, 4)), rule), case)
+# models
 
 
+@EACH
 @pytest.mark.parametrize(
-    "growth", [LeafWise(Limits(9, 5)), Oblivious(Limits(8, 3)), DepthWise(Limits(16, 4, 4))], ids=repr
+    ("rule", "loss", "target", "weights"),
+    crossed(
+        RULES,
+        [
+            (losses.Logistic(), "binary", "none"),
+            (losses.Softmax(3), "3", "real"),
+            (losses.LogitBoost(), "binary", "whole"),
+            (losses.Logistic(), "binary", "whole"),
+        ],
+    ),
+    ids=lambda value: getattr(value, "name", str(value)),
 )
-def test_models_are_equal_whatever_the_growth(growth: object) -> None:
-    case = random_case(12, 500, 5, target="binary")
-    assert_same_models(Recipe(losses.Logistic(), 3, 0.5, growth, MVS(0.3)), case)
+def test_models_are_equal_whatever_the_rule(
+    rule: Sampling, loss: Loss, target: str, weights: str, machine: str
+) -> None:
+    """Six rounds: a device launches the first ones verb by verb, and replays the others."""
+    data = random_case(11, 400, 4, target=target, weights=weights).data
+    assert_parity(Recipe(loss, 6, 0.5, DepthWise(Limits(12, 4)), rule), data, machine, order="random")
 
 
-def assert_same_models(recipe: Recipe, case: Case) -> None:
-    expected = model_bytes(boost(recipe, case.data, Reference(), seed=3))
-    with eager_threads(narrow=60):
-        for threads in (1, 2, 3):
-            for data in (case.data, sparse(case.data)):
-                assert model_bytes(boost(recipe, data, TEAMS[threads], seed=3)) == expected
+@EACH
+@pytest.mark.parametrize(
+    ("growth", "rule"),
+    crossed(
+        [LeafWise(Limits(9, 5)), Oblivious(Limits(8, 3)), DepthWise(Limits(16, 4, 4))],
+        [MVS(0.3), smart_second_order(0.3), GOSS(variance_control="none")],
+    ),
+    ids=repr,
+)
+def test_models_are_equal_whatever_the_growth(growth: Any, rule: Sampling, machine: str) -> None:
+    recipe = Recipe(losses.Logistic(), 4, 0.5, growth, rule)
+    assert_parity(recipe, random_case(12, 500, 5, target="binary").data, machine)
+
+
+@EACH
+def test_models_are_equal_whatever_the_step(machine: str) -> None:
+    data = random_case(12, 500, 5).data
+    absolute = Recipe(losses.AbsoluteError(), 5, 0.5, DepthWise(Limits(8, 3)), MVS(0.3), step=QuantileStep())
+    assert_parity(absolute, data, machine)
+    huber = replace(absolute, loss=losses.Huber(0.5), step=GradientStep(), learners=RandomGroups(0.5))
+    assert_parity(huber, data, machine)
+
+
+@EACH
+@settings(max_examples=examples(24))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 2, 3, 100, 700, 5_000]),
+    st.sampled_from([1, 4, 9, 33]),
+    st.sampled_from(RULES),
+    st.sampled_from(["none", "real", "whole"]),
+    st.sampled_from(["forward", "reverse", "random"]),
+)
+def test_models_of_every_shape(
+    machine: str, seed: int, n: int, d: int, rule: Sampling, weights: str, order: str
+) -> None:
+    data = random_case(seed, n, d, target="binary", weights=weights).data
+    assert_parity(Recipe(losses.Logistic(), 3, 0.5, DepthWise(Limits(8, 3)), rule), data, machine, order=order)
 
 
 # thresholds

@@ -1,8 +1,9 @@
-"""One tree from given gradients: every backend grows the tree of the definition, and keeps what every tree keeps."""
+"""One tree from given gradients: every machine grows the tree of the definition, and keeps what every tree keeps."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,9 @@ from support.builders import (
     take,
     weighted,
 )
-from support.examples import examples
+from support.examples import crossed, examples
+from support.growing_on_device import ORDERS, TUNINGS, device, scales_of, shaped
+from support.training import MACHINES
 
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.layout import columns_of
@@ -30,7 +33,7 @@ from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
-from gpuboost.types import Cuts, DenseBins, Gradients, Limits, TrainingSet
+from gpuboost.types import Cuts, DenseBins, Gradients, Limits, Structure, TrainingSet
 
 Array = np.ndarray
 QUICK = settings(max_examples=examples(60))
@@ -38,7 +41,7 @@ seeds = st.integers(0, 2**32 - 1)
 limits = st.builds(
     Limits,
     max_leaves=st.sampled_from([1, 2, 5, 31, 500]),
-    max_depth=st.sampled_from([0, 1, 2, 4, 9]),
+    max_depth=st.sampled_from([0, 1, 2, 4, 9, 14]),
     min_samples_leaf=st.sampled_from([1, 1, 2, 5, 20]),
     min_child_weight=st.sampled_from([0.0, 1e-3, 1.0]),
     reg_lambda=st.sampled_from([0.0, 1e-6, 1.0, 10.0]),
@@ -49,18 +52,36 @@ sizes = st.sampled_from([1, 2, 3, 7, 30, 150, 400])
 kinds = st.sampled_from(GRADIENT_KINDS)
 
 
-# The backends agree.
+EACH = pytest.mark.parametrize("machine", MACHINES)
 
 
-@settings(max_examples=examples(600))
+def assert_same(
+    machine: str, data: TrainingSet, growth: Growth, gradients: Gradients, rows: Array | None = None,
+    features: Array | None = None, **more: Any,
+) -> Structure:  # fmt: skip
+    """The machine's tree is that of the definition, which comes back. ``more``: of a device, see ``device``."""
+    if machine == "cpu":
+        return assert_same_tree(data, growth, gradients, rows, features)
+    expected = grow(Reference(), growth, data, gradients, rows, features)
+    found = grow(device(**more), growth, data, gradients, rows, features)
+    assert structure_bytes(found) == structure_bytes(expected)
+    return expected
+
+
+# The machines agree.
+
+
+@EACH
+@settings(max_examples=examples(400))
 @given(
-    seeds, sizes, st.sampled_from([1, 2, 5, 9]), st.sampled_from([3, 20, 254]), st.sampled_from([0.0, 0.1, 0.3]),
-    st.sampled_from([0.0, 0.3, 1.0]), st.booleans(), kinds, growths, st.sampled_from([None, 0.0, 0.5, 1.0]),
-    st.booleans(), st.sampled_from([3, 40, 10**6]),
+    seeds, sizes, st.sampled_from([1, 2, 5, 9, 17, 40]), st.sampled_from([3, 20, 254]),
+    st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([0.0, 0.3, 1.0]), st.booleans(), kinds, growths,
+    st.sampled_from([None, None, 0.0, 0.5, 1.0]), st.booleans(), st.sampled_from([3, 40, 10**6]),
+    st.sampled_from(sorted(ORDERS)), st.sampled_from(sorted(TUNINGS)), st.booleans(),
 )  # fmt: skip
-def test_every_backend_grows_the_same_tree(
-    seed: int, n: int, d: int, most_cuts: int, missing: float, categorical: float, whole: bool, kind: str,
-    growth: Growth, drawn: float | None, subset: bool, narrow: int,
+def test_every_machine_grows_the_same_tree(
+    machine: str, seed: int, n: int, d: int, most_cuts: int, missing: float, categorical: float, whole: bool, kind: str,
+    growth: Growth, drawn: float | None, subset: bool, narrow: int, order: str, tuning: str, wide: bool,
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
     data = random_case(
@@ -70,29 +91,47 @@ def test_every_backend_grows_the_same_tree(
     rows = None if drawn is None else np.flatnonzero(rng.random(n) < drawn).astype(np.int32)
     features = np.sort(rng.choice(d, rng.integers(1, d + 1), replace=False)).astype(np.int32) if subset else None
     with eager_threads(rows=8, narrow=narrow):
-        assert_same_tree(data, growth, gradients, rows, features)
+        assert_same(machine, data, growth, gradients, rows, features, order=order, tuning=tuning, wide=wide)
 
 
+@EACH
 @pytest.mark.parametrize(
-    "growth",
-    [
-        DepthWise(Limits(64, 6)),
-        LeafWise(Limits(31, 12, min_samples_leaf=3)),
-        Oblivious(Limits(64, 6)),
-        Oblivious(Limits(32, 5, min_samples_leaf=3)),
-    ],
-)
-@pytest.mark.parametrize(
-    ("n", "d", "most_cuts", "categorical"),
-    [(2000, 1, 254, 0.0), (2000, 3, 30, 0.0), (1500, 40, 4, 0.2), (60, 40, 30, 0.0), (800, 2, 5, 1.0)],
+    ("n", "d", "most_cuts", "categorical", "growth"),
+    crossed(
+        [(2000, 1, 254, 0.0), (2000, 3, 30, 0.0), (1500, 40, 4, 0.2), (60, 40, 30, 0.0), (800, 2, 5, 1.0)],
+        [
+            DepthWise(Limits(64, 6)),
+            LeafWise(Limits(31, 12, min_samples_leaf=3)),
+            Oblivious(Limits(64, 6)),
+            Oblivious(Limits(32, 5, min_samples_leaf=3)),
+        ],
+    ),
 )
 def test_shapes_from_one_wide_column_to_forty(
-    n: int, d: int, most_cuts: int, categorical: float, growth: Growth
+    n: int, d: int, most_cuts: int, categorical: float, growth: Growth, machine: str
 ) -> None:
     data = random_case(n + d, n, d, most_cuts=most_cuts, categorical=categorical, missing=0.05, full=True).data
     gradients = random_gradients(np.random.default_rng(n), n, "plain")
     with eager_threads(rows=100, narrow=300):
-        assert len(assert_same_tree(data, growth, gradients).nodes.feature) > 5
+        assert len(assert_same(machine, data, growth, gradients).nodes.feature) > 5
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "bins", "growth"),
+    [
+        (70_000, 3, 200, DepthWise(Limits(16, 4))),  # more rows than 32 bits add up: pairs of 2 x 16 bits
+        (1_000, 310, 60, DepthWise(Limits(16, 4))),  # ten tiles of features
+        (20_000, 2, 255, DepthWise(Limits(65_536, 16))),  # more lines than are counted in shared memory
+        (5_000, 5, 100, LeafWise(Limits(127, 62))),
+        (5_000, 28, 255, Oblivious(Limits(256, 5, 3))),
+    ],
+)
+def test_large_shapes(n: int, d: int, bins: int, growth: Growth) -> None:
+    """Too large for the definition: a device against two threads."""
+    data, gradients = shaped(n, d, bins)
+    assert n <= 65_535 or not scales_of(gradients, 0, n)["wide"][0]
+    expected = grow(TEAMS[2], growth, data, gradients)
+    assert structure_bytes(grow(device("forward"), growth, data, gradients)) == structure_bytes(expected)
 
 
 @pytest.mark.parametrize("growth", [DepthWise(Limits(32, 5)), Oblivious(Limits(32, 5))])
@@ -104,7 +143,8 @@ def test_the_thresholds_of_everyday_use_give_the_same_tree_as_the_eager_ones(gro
         assert structure_bytes(assert_same_tree(data, growth, gradients)) == usual
 
 
-def test_255_bins_use_every_code_of_a_byte() -> None:
+@EACH
+def test_255_bins_use_every_code_of_a_byte(machine: str) -> None:
     n, rng = 600, np.random.default_rng(0)
     codes = rng.permutation(np.concatenate([np.arange(256), rng.integers(0, 256, n - 256)])).astype(np.uint8)[:, None]
     data = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), Cuts((np.arange(254.0),), (None,)), np.zeros(n))
@@ -112,7 +152,7 @@ def test_255_bins_use_every_code_of_a_byte() -> None:
         g = np.where(codes[:, 0] == extreme, -5.0, 1.0).astype(np.float32)
         gradients = Gradients(g[None], np.ones((1, n), np.float32))
         with eager_threads():
-            nodes = assert_same_tree(data, LeafWise(Limits(3, 4)), gradients).nodes
+            nodes = assert_same(machine, data, LeafWise(Limits(3, 4)), gradients).nodes
         at = route(nodes, codes, data.cuts)
         alone = at[codes[:, 0] == extreme]
         assert len(set(alone)) == 1
@@ -131,40 +171,49 @@ def test_one_backend_serves_sparse_bins_with_and_without_a_least_leaf_size() -> 
         assert structure_bytes(grow(backend, growth, data, gradients)) == structure_bytes(expected)
 
 
+@EACH
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
 @pytest.mark.parametrize("columns", [3, 20])
-def test_a_node_without_curvature_is_a_leaf(ridge: float, columns: int) -> None:
+def test_a_node_without_curvature_is_a_leaf(ridge: float, columns: int, machine: str) -> None:
     data = random_case(1, 50, columns, missing=0.0, categorical=0.0, most_cuts=100).data
     gradients = Gradients(np.ones((1, 50), np.float32), np.zeros((1, 50), np.float32))
     for growth in (one(Limits(8, 3, 1, 0.0, ridge)) for one in (DepthWise, LeafWise, Oblivious)):
-        assert assert_same_tree(data, growth, gradients).nodes.feature.tolist() == [-1]
+        assert assert_same(machine, data, growth, gradients).nodes.feature.tolist() == [-1]
 
 
-@pytest.mark.parametrize("d", [1, 4])
-@pytest.mark.parametrize("weights", ["none", "whole"])
+@EACH
 @pytest.mark.parametrize(
-    "growth",
-    [
-        DepthWise(Limits(64, 6)),
-        LeafWise(Limits(20, 8, min_samples_leaf=30)),
-        Oblivious(Limits(64, 6)),
-        Oblivious(Limits(64, 6, min_samples_leaf=30)),
-    ],
+    ("d", "weights", "tuning", "growth"),
+    crossed(
+        [(1, "none", "starved"), (4, "whole", "half"), (4, "none", "everyday"), (6, "whole", "shared out")],
+        [
+            DepthWise(Limits(64, 6)),
+            LeafWise(Limits(20, 8, min_samples_leaf=30)),
+            Oblivious(Limits(64, 6)),
+            Oblivious(Limits(64, 6, min_samples_leaf=30)),
+        ],
+    ),
 )
-def test_categories_of_many_rows(d: int, weights: str, growth: Growth) -> None:
-    """Enough rows of each category for sets of them to be formed, with rare and missing ones among them."""
-    rng, n = np.random.default_rng(d), 3000
-    counts = [12, 40, 254, 6][:d]
-    codes = np.stack([np.minimum(rng.geometric(4.0 / b, n), b) for b in counts], axis=1).astype(np.uint8)
-    cuts = Cuts((np.empty(0),) * d, tuple(np.arange(b) for b in counts))
+def test_categories_of_many_rows(d: int, weights: str, tuning: str, growth: Growth, machine: str) -> None:
+    """Enough rows of each category for sets of them to be formed, with rare and missing ones among them. Beside them,
+    if they are six, two numeric columns.
+    """
+    rng, n = np.random.default_rng(d), 2500
+    counts = [12, 40, 254, 6, 4, 3][:d]
+    columns = [np.minimum(rng.geometric(min(4.0 / b, 0.7), n), b) for b in counts]
+    numeric = 2 * (d == 6)
+    codes = np.stack([*columns, *rng.integers(0, 200, (numeric, n))], axis=1).astype(np.uint8)
+    cuts = Cuts(
+        (np.empty(0),) * d + (np.arange(199.0),) * numeric, (*(np.arange(b) for b in counts), *(None,) * numeric)
+    )
     data = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, np.zeros(n))
     data = weighted(data, weights, rng)
     noise = random_gradients(rng, n, "plain", data.multiplicity)
-    g = noise.g + np.float32(2.0) * rng.normal(size=255).astype(np.float32)[codes[:, -1]]
+    g = noise.g + np.float32(2.0) * rng.normal(size=255).astype(np.float32)[codes[:, min(d, 3) - 1]]
     with eager_threads(rows=200, narrow=500):
-        nodes = assert_same_tree(data, growth, replace(noise, g=g)).nodes
+        nodes = assert_same(machine, data, growth, replace(noise, g=g), tuning=tuning).nodes
     sizes = np.array([bin(int.from_bytes(words.tobytes(), "little")).count("1") for words in nodes.left_set])
-    assert sizes.max() > 1
+    assert sizes.max() > (1 if d == 1 else 4)
     if weights == "whole" and growth.limits.min_samples_leaf == 1:
         again = np.repeat(np.arange(n), data.multiplicity)
         repeated = Gradients(g[:, again], noise.h[:, again])
@@ -175,16 +224,17 @@ def test_categories_of_many_rows(d: int, weights: str, growth: Growth) -> None:
 # What is true of every tree.
 
 
+@EACH
 @settings(max_examples=examples(120))
 @given(seeds, sizes, st.integers(1, 6), kinds, growths, st.booleans())
 def test_a_tree_keeps_its_rows_its_sums_and_its_limits(
-    seed: int, n: int, d: int, kind: str, growth: Growth, whole: bool
+    machine: str, seed: int, n: int, d: int, kind: str, growth: Growth, whole: bool
 ) -> None:
     data = random_case(seed, n, d, missing=0.2, weights="whole" if whole else "none").data
     gradients = random_gradients(np.random.default_rng(seed), n, kind, data.multiplicity)
     g, h, units = integers(gradients, 0)
     with eager_threads(rows=8):
-        found = grow(TEAMS[3], growth, data, gradients)
+        found = grow(TEAMS[3] if machine == "cpu" else device(), growth, data, gradients)
     nodes, limit = found.nodes, growth.limits
     leaves, inner = np.flatnonzero(nodes.is_leaf), np.flatnonzero(~nodes.is_leaf)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
+from emulator import ORDERS, emulated_runtime
 
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -15,9 +17,17 @@ from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
 from gpuboost.backends.numerics.exact_sums import extent
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
 from gpuboost.backends.prediction.routing import dense_rows
-from gpuboost.types import Candidates, Gradients, Limits, Nodes, Structure, Target, TrainingSet
+from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Nodes, Structure, Target, TrainingSet
+
+__all__ = ["ORDERS", "TUNINGS", "Device", "Layout", "device", "runtime_of", "scales_of", "shaped"]
 
 Array = np.ndarray
+TUNINGS = {
+    "everyday": Tuning(),
+    "starved": Tuning(histogram_bytes=1, partial_bytes=1, least_rows=32, stretches=7),  # one line at a time
+    "half": Tuning(histogram_bytes=3 << 18, partial_bytes=1 << 19, least_rows=64, stretches=5),
+    "shared out": Tuning(least_rows=16, stretches=40),
+}
 
 
 @dataclass(frozen=True)
@@ -124,3 +134,24 @@ def as_nodes(table: Array, unit_h: float) -> Nodes:
         count=table["count"].astype(np.int64),
         left_set=table["left_set"].copy(),
     )
+
+
+@cache
+def runtime_of(order: str) -> Runtime:
+    """One emulated device for each order of its threads."""
+    return emulated_runtime(order, seed=11)
+
+
+def device(order: str = "random", tuning: str = "everyday", wide: bool = False) -> Device:
+    return Device(runtime_of(order), TUNINGS[tuning], wide=wide)
+
+
+def shaped(n: int, d: int, bins: int, seed: int = 0) -> tuple[TrainingSet, Gradients]:
+    """Random codes, a fiftieth of them missing; gradients of -1 and 1 that follow the first and the last feature."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, bins, (n, d)).astype(np.uint8)
+    codes[rng.random((n, d)) < 0.02] = bins
+    cuts = Cuts((np.arange(bins - 1.0),) * d, (None,) * d)
+    g = rng.normal(size=n) + codes[:, 0] * 0.01 + (codes[:, -1] > bins // 2)
+    data = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, np.zeros(n))
+    return data, Gradients(np.where(g > 1.0, 1.0, -1.0).astype(np.float32)[None], np.ones((1, n), np.float32))

@@ -1,4 +1,7 @@
-"""Rows drawn by their scores on the emulated device: Reference's rows, weights and models, byte for byte."""
+"""Draws on an emulated device: full blocks, control variates, the graph of a round, its memory and its notes.
+
+That rows, weights and models are those of the definition is in tests/parity/test_draw.py.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulator import ORDERS, emulated_runtime
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from support.builders import GRADIENT_KINDS, model_bytes, random_case, random_gradients
-from support.examples import examples
-from support.rules import KAPPAS, KEY, PROBABILITY_RULES
+from emulator import emulated_runtime
+from support.builders import random_case
+from support.drawing import cuda, device, drawn, host, several, states_of
+from support.rules import KEY, PROBABILITY_RULES
 
 from gpuboost import losses
-from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda import draws, importance
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device import kernels
-from gpuboost.backends.cuda.device.runtime import CupyRuntime, source
-from gpuboost.backends.cuda.tree import STATE, as_records
+from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
-from gpuboost.growth import DepthWise, LeafWise, Oblivious
-from gpuboost.learners import RandomGroups
-from gpuboost.losses import Loss
+from gpuboost.growth import DepthWise
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import (
     GOSS,
@@ -42,107 +39,8 @@ from gpuboost.sampling import (
     smart_first_order,
     smart_second_order,
 )
-from gpuboost.steps import GradientStep, QuantileStep
-from gpuboost.types import Array, Gradients, Limits, Progress, Sample, TrainingSet
-
-RULES: list[Sampling] = [
-    ImportanceSampling(0.3),
-    ImportanceSampling(0.3, score="gradient", floor=0.2),
-    ImportanceSampling(0.3, score="hessian", floor=0.0),
-    ImportanceSampling(0.3, score="loss"),
-    ImportanceSampling(0.3, score=5.0, variance_control="none"),
-    ImportanceSampling(1.0),
-    ImportanceSampling(rho=0.9, floor=0.05),
-    ImportanceSampling(0.3, variance_control="node"),
-    ImportanceSampling(0.3, variance_control="node", lag=2, eta=0.5),
-    ImportanceSampling(0.3, variance_control="previous_leaf", lag=2, eta=0.7),
-    ImportanceSampling(1.0, variance_control="node"),
-    smart_first_order(rho=0.8, paper=True),
-    smart_second_order(0.3),
-    smart_second_order(0.3, variance_control="previous_leaf"),
-    smart_second_order(1.0, variance_control="previous_leaf"),
-    GOSS(0.2, 0.2),
-    GOSS(variance_control="none"),
-    MVS(0.2),
-    WeightTrimming(0.8),
-    WeightTrimming(0.7, "gradient", "none"),
-]
-
-
-@cache
-def machines() -> dict[str, tuple[CupyRuntime, Cuda]]:
-    runtimes = {order: emulated_runtime(order) for order in ORDERS}
-    return {order: (runtime, Cuda(runtime)) for order, runtime in runtimes.items()}
-
-
-def device(order: str = "forward") -> CupyRuntime:
-    return machines()[order][0]
-
-
-def cuda(order: str = "forward") -> Cuda:
-    return machines()[order][1]
-
-
-def host(array: Any) -> Array:
-    """By the stream that made it."""
-    return next(runtime for runtime, _ in machines().values() if runtime.cp is array._cp).download(array)
-
-
-def states_of(array: Any) -> Array:
-    """(k,) STATE"""
-    return as_records(host(array), STATE)
-
-
-def several(seed: int, n: int, k: int, kind: str, whole: bool = False) -> Gradients:
-    rng = np.random.default_rng(seed)
-    m = rng.integers(1, 5, n).astype(np.int32) if whole else None
-    parts = [random_gradients(rng, n, kind) for _ in range(k)]
-    return Gradients(np.concatenate([p.g for p in parts]), np.concatenate([p.h for p in parts]), m)
-
-
-def sample_bytes(sample: Any) -> tuple[bytes, bytes]:
-    rows, by = sample.rows, sample.inverse_probability
-    if not isinstance(rows, np.ndarray):
-        count = int(host(sample.m)[0])
-        assert host(sample.lost)[0] == 0
-        rows, by = host(rows)[:count], host(by)[:count]
-    assert (rows.dtype, by.dtype) == (np.int32, np.float32)
-    return rows.tobytes(), by.tobytes()
-
-
-def assert_same_rows(
-    gradients: Gradients, kappa: float, rule: ProbabilityRule, prices: Array | None = None, order: str = "forward"
-) -> Sample:
-    expected = Reference().draw(gradients, kappa, rule, KEY, prices)
-    assert sample_bytes(cuda(order).draw(gradients, kappa, rule, KEY, prices)) == sample_bytes(expected)
-    return expected
-
-
-# the draw
-
-
-@settings(max_examples=examples(120), deadline=None, derandomize=True)
-@given(
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([1, 2, 15, 16, 17, 511, 512, 513, 4095, 4097, 9000]),
-    st.sampled_from([1, 1, 3]),
-    st.sampled_from(GRADIENT_KINDS),
-    st.booleans(),
-    st.sampled_from(KAPPAS),
-    st.sampled_from(PROBABILITY_RULES),
-    st.sampled_from(["forward", "random"]),
-)
-def test_the_same_rows_with_the_same_weights(
-    seed: int, n: int, k: int, kind: str, whole: bool, kappa: float, rule: ProbabilityRule, order: str
-) -> None:
-    assert_same_rows(several(seed, n, k, kind, whole), kappa, rule, order=order)
-
-
-@pytest.mark.parametrize("rule", PROBABILITY_RULES, ids=repr)
-def test_losses_in_place_of_gradients(rule: ProbabilityRule) -> None:
-    gradients, rng = several(1, 2000, 1, "plain", whole=True), np.random.default_rng(2)
-    prices = rng.normal(size=2000) * 10.0 ** rng.integers(-50, 50, 2000)  # negative, denormal and infinite as float32
-    assert_same_rows(gradients, 0.0, rule, prices)
+from gpuboost.steps import GradientStep
+from gpuboost.types import Gradients, Limits, Progress, Sample, TrainingSet
 
 
 def full_blocks(kind: str) -> Gradients:
@@ -177,25 +75,14 @@ def one_multiprocessor() -> Cuda:
 def same_on(backend: Cuda, gradients: Gradients, rule: ProbabilityRule) -> bool:
     expected, found = Reference().draw(gradients, 0.0, rule, KEY), backend.draw(gradients, 0.0, rule, KEY)
     count = int(backend.to_host(found.m)[0])
-    drawn = (backend.to_host(x)[:count].tobytes() for x in (found.rows, found.inverse_probability))
-    return tuple(drawn) == sample_bytes(expected)
+    rows, by = (backend.to_host(x)[:count].tobytes() for x in (found.rows, found.inverse_probability))
+    return (rows, by) == drawn(expected)
 
 
 @pytest.mark.parametrize("rule", [*PROBABILITY_RULES, margin()], ids=repr)
 @pytest.mark.parametrize("kind", ["equal", "two values", "one bit", "stretches", "log-normal"])
 def test_blocks_that_hold_as_many_rows_as_they_may(rule: ProbabilityRule, kind: str) -> None:
     assert same_on(one_multiprocessor(), full_blocks(kind), rule)
-
-
-@pytest.mark.parametrize(
-    "rule", [PROBABILITY_RULES[0], PROBABILITY_RULES[5], PROBABILITY_RULES[7], PROBABILITY_RULES[9]], ids=repr
-)
-def test_rows_without_a_score(rule: ProbabilityRule) -> None:
-    zero = np.zeros((2, 777), np.float32)
-    assert_same_rows(Gradients(zero, zero), 0.1, rule)
-    some = zero.copy()
-    some[0, ::100] = 1e-30
-    assert_same_rows(Gradients(some, zero), 0.1, rule)
 
 
 def test_there_is_room_for_every_sample_of_odds_whose_sum_is_known() -> None:
@@ -277,78 +164,6 @@ def test_gradients_are_kept_for_as_many_rounds_as_asked(rounds: int) -> None:
             kept.append(backend.keep(now, rounds))
     assert device().cp.counts["graph"] > 0
     assert host(backend.keep(all_of_them[3], rounds).g).tobytes() == expected[3][0]
-
-
-@pytest.mark.parametrize("loss", [losses.Logistic(), losses.Softmax(3), losses.Tweedie()], ids=lambda loss: loss.name)
-@pytest.mark.parametrize("weights", ["none", "real", "whole"])
-def test_the_loss_of_each_row(loss: Loss, weights: str) -> None:
-    target = {"binary": "binary", "multiclass": "3", "regression": "positive"}[loss.task]
-    data = random_case(4, 300, 3, target=target, weights=weights).data
-    scores = np.random.default_rng(0).normal(size=(loss.n_outputs, 300))
-    found = cuda().losses(loss, device().upload(scores), data)
-    assert host(found).tobytes() == Reference().losses(loss, scores, data).tobytes()
-
-
-# models
-
-
-def assert_parity(recipe: Recipe, data: TrainingSet, order: str = "forward", seed: int = 7) -> None:
-    """Reference, Cpu and Cuda: the same models, and the same scores after every round."""
-    found: list[tuple[bytes, list[bytes]]] = []
-    for backend in (Reference(), Cpu(2), Cuda(device(order))):
-        scores: list[bytes] = []
-
-        def watch(progress: Progress, backend: Any = backend, scores: list[bytes] = scores) -> bool:
-            scores.append(backend.to_host(progress.scores).tobytes())
-            return False
-
-        found.append((model_bytes(boost(recipe, data, backend, seed=seed, watch=watch)), scores))
-    assert found[1] == found[0]
-    assert found[2] == found[0]
-
-
-@pytest.mark.parametrize("rule", RULES, ids=repr)
-@pytest.mark.parametrize(
-    ("loss", "target", "weights"),
-    [
-        (losses.Logistic(), "binary", "none"),
-        (losses.Logistic(), "binary", "whole"),
-        (losses.Softmax(3), "3", "real"),
-        (losses.LogitBoost(), "binary", "whole"),
-    ],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_models_are_equal_whatever_the_rule(rule: Sampling, loss: Loss, target: str, weights: str) -> None:
-    """Six rounds: the first ones are launched verb by verb, the others replayed."""
-    data = random_case(11, 400, 4, target=target, weights=weights).data
-    assert_parity(Recipe(loss, 6, 0.5, DepthWise(Limits(12, 4)), rule), data, order="random")
-
-
-@pytest.mark.parametrize("growth", [LeafWise(Limits(9, 5)), Oblivious(Limits(8, 3)), DepthWise(Limits(16, 4, 4))])
-@pytest.mark.parametrize("rule", [MVS(0.3), smart_second_order(0.3), GOSS(variance_control="none")], ids=repr)
-def test_models_are_equal_whatever_the_growth(growth: Any, rule: Sampling) -> None:
-    assert_parity(Recipe(losses.Logistic(), 4, 0.5, growth, rule), random_case(12, 500, 5, target="binary").data)
-
-
-def test_models_are_equal_whatever_the_step() -> None:
-    data = random_case(12, 500, 5).data
-    absolute = Recipe(losses.AbsoluteError(), 5, 0.5, DepthWise(Limits(8, 3)), MVS(0.3), step=QuantileStep())
-    assert_parity(absolute, data)
-    assert_parity(replace(absolute, loss=losses.Huber(0.5), step=GradientStep(), learners=RandomGroups(0.5)), data)
-
-
-@settings(max_examples=examples(12), deadline=None, derandomize=True)
-@given(
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([1, 2, 3, 100, 700, 5_000]),
-    st.sampled_from([1, 4, 9, 33]),
-    st.sampled_from(RULES),
-    st.sampled_from(["none", "real", "whole"]),
-    st.sampled_from(["forward", "reverse", "random"]),
-)
-def test_shapes(seed: int, n: int, d: int, rule: Sampling, weights: str, order: str) -> None:
-    data = random_case(seed, n, d, target="binary", weights=weights).data
-    assert_parity(Recipe(losses.Logistic(), 3, 0.5, DepthWise(Limits(8, 3)), rule), data, order)
 
 
 # rounds

@@ -1,58 +1,29 @@
-"""Trees grown by the CUDA driver, its kernels run on the CPU: those of the definition, bit for bit."""
+"""Growth of a tree by the CUDA driver: sums that fill 32 bits, its memory, its launches, its records, its races.
+
+That its trees are those of the definition, bit for bit, is in tests/parity/test_trees.py.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from functools import cache
 from importlib import resources
 
 import numpy as np
 import pytest
 from emulator import emulated_runtime
 from emulator.sanitizer import sanitized
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
-from support.builders import GRADIENT_KINDS, TEAMS, grow, random_case, random_gradients, structure_bytes, weighted
-from support.examples import examples
-from support.growing_on_device import Device, scales_of
+from support.builders import TEAMS, grow, random_case, random_gradients, structure_bytes
+from support.growing_on_device import TUNINGS, Device, device, runtime_of, scales_of, shaped
 
 from gpuboost.backends.cuda import grower, tree
-from gpuboost.backends.cuda.device.runtime import Runtime, source
+from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.backends.cuda.plan import ArenaPlan, Tuning
-from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
 
 Array = np.ndarray
-ORDERS = ("forward", "reverse", "random")
-TUNINGS = {
-    "everyday": Tuning(),
-    "starved": Tuning(histogram_bytes=1, partial_bytes=1, least_rows=32, stretches=7),  # one line at a time
-    "half": Tuning(histogram_bytes=3 << 18, partial_bytes=1 << 19, least_rows=64, stretches=5),
-    "shared out": Tuning(least_rows=16, stretches=40),
-}
 GROWTHS = {"depthwise": DepthWise, "leafwise": LeafWise, "oblivious": Oblivious}
-limits = st.builds(
-    Limits,
-    max_leaves=st.sampled_from([1, 2, 5, 31, 500]),
-    max_depth=st.sampled_from([0, 1, 2, 4, 9, 14]),
-    min_samples_leaf=st.sampled_from([1, 1, 2, 5, 20]),
-    min_child_weight=st.sampled_from([0.0, 1e-3, 1.0]),
-    reg_lambda=st.sampled_from([0.0, 1e-6, 1.0, 10.0]),
-    min_split_gain=st.sampled_from([0.0, 0.01, 5.0]),
-)
-
-
-@cache
-def runtime_of(order: str) -> Runtime:
-    return emulated_runtime(order, seed=11)
-
-
-def device(order: str = "random", tuning: str = "everyday", wide: bool = False) -> Device:
-    return Device(runtime_of(order), TUNINGS[tuning], wide=wide)
 
 
 def assert_same(
@@ -63,55 +34,6 @@ def assert_same(
     found = grow(on, growth, data, gradients, rows, features)
     assert structure_bytes(found) == structure_bytes(expected)
     return expected
-
-
-@hypothesis_settings(max_examples=examples(90))
-@given(
-    st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3, 30, 150, 400]), st.sampled_from([1, 3, 5, 9, 17, 40]),
-    st.sampled_from([3, 20, 254]), st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([0.0, 0.3, 1.0]),
-    st.booleans(), st.sampled_from(GRADIENT_KINDS), st.sampled_from(sorted(GROWTHS)), limits,
-    st.sampled_from([None, None, 0.0, 0.5, 1.0]), st.booleans(), st.sampled_from(ORDERS),
-    st.sampled_from(sorted(TUNINGS)), st.booleans(),
-)  # fmt: skip
-def test_the_device_grows_the_tree_of_the_definition(
-    seed: int, n: int, d: int, most_cuts: int, missing: float, categorical: float, whole: bool, kind: str, growth: str,
-    limit: Limits, drawn: float | None, subset: bool, order: str, tuning: str, wide: bool,
-) -> None:  # fmt: skip
-    rng = np.random.default_rng(seed)
-    data = random_case(
-        seed, n, d, most_cuts=most_cuts, missing=missing, categorical=categorical, weights="whole" if whole else "none"
-    ).data
-    gradients = random_gradients(rng, n, kind, data.multiplicity)
-    rows = None if drawn is None else np.flatnonzero(rng.random(n) < drawn).astype(np.int32)
-    features = np.sort(rng.choice(d, rng.integers(1, d + 1), replace=False)).astype(np.int32) if subset else None
-    assert_same(device(order, tuning, wide), GROWTHS[growth](limit), data, gradients, rows, features)
-
-
-def shaped(n: int, d: int, bins: int, seed: int = 0) -> tuple[TrainingSet, Gradients]:
-    """Random codes, a fiftieth of them missing; gradients of -1 and 1 that follow the first and the last feature."""
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, bins, (n, d)).astype(np.uint8)
-    codes[rng.random((n, d)) < 0.02] = bins
-    cuts = Cuts((np.arange(bins - 1.0),) * d, (None,) * d)
-    g = rng.normal(size=n) + codes[:, 0] * 0.01 + (codes[:, -1] > bins // 2)
-    data = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, np.zeros(n))
-    return data, Gradients(np.where(g > 1.0, 1.0, -1.0).astype(np.float32)[None], np.ones((1, n), np.float32))
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "bins", "growth"),
-    [
-        (70_000, 3, 200, DepthWise(Limits(16, 4))),  # more rows than 32 bits add up: pairs of 2 x 16 bits
-        (1_000, 310, 60, DepthWise(Limits(16, 4))),  # ten tiles of features
-        (20_000, 2, 255, DepthWise(Limits(65_536, 16))),  # more lines than are counted in shared memory
-        (5_000, 5, 100, LeafWise(Limits(127, 62))),
-        (5_000, 28, 255, Oblivious(Limits(256, 5, 3))),
-    ],
-)
-def test_large_shapes(n: int, d: int, bins: int, growth: Growth) -> None:
-    data, gradients = shaped(n, d, bins)
-    assert n <= 65_535 or not scales_of(gradients, 0, n)["wide"][0]
-    assert_same(device("forward"), growth, data, gradients, definition=TEAMS[2])
 
 
 def test_stretches_end_where_32_bits_do() -> None:
@@ -127,26 +49,6 @@ def test_stretches_end_where_32_bits_do() -> None:
     tree = assert_same(on, DepthWise(Limits(4, 2)), data, gradients, definition=TEAMS[2])
     assert not scales_of(gradients, 0, n)["wide"][0]
     assert tree.nodes.count.tolist() == [n, n - n // 3, n // 3]
-
-
-@pytest.mark.parametrize("growth", sorted(GROWTHS))
-@pytest.mark.parametrize(
-    ("weights", "limit", "tuning"),
-    [("none", Limits(64, 6), "everyday"), ("whole", Limits(20, 8, min_samples_leaf=30), "half")],
-)
-def test_sets_of_categories(growth: str, weights: str, limit: Limits, tuning: str) -> None:
-    """Enough rows of each category for sets of them to be formed, with rare and missing ones among them."""
-    rng, n, counts = np.random.default_rng(4), 2_500, (12, 40, 254, 6, 4, 3)
-    codes = [np.minimum(rng.geometric(0.7 * min(1.0, 3.0 / b), n), b) for b in counts]
-    codes = np.stack([*codes, *rng.integers(0, 200, (2, n))], axis=1).astype(np.uint8)
-    cuts = Cuts((np.empty(0),) * len(counts) + (np.arange(199.0),) * 2, (*(np.arange(b) for b in counts), None, None))
-    data = weighted(TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, np.zeros(n)), weights, rng)
-    noise = random_gradients(rng, n, "plain", data.multiplicity)
-    g = noise.g + np.float32(2.0) * rng.normal(size=255).astype(np.float32)[codes[:, 2]]
-    nodes = assert_same(
-        device("random", tuning), GROWTHS[growth](limit), data, replace(noise, g=g), definition=TEAMS[2]
-    ).nodes
-    assert max(bin(int.from_bytes(words.tobytes(), "little")).count("1") for words in nodes.left_set) > 4
 
 
 @pytest.mark.parametrize("growth", sorted(GROWTHS))
@@ -177,13 +79,6 @@ def test_what_is_not_finite_leaves_a_single_leaf() -> None:
     assert found.sums is not None
     assert [float(sums[0]) for sums in found.sums] == [0.0, 0.0]
     assert not found.leaf_of_row.any()
-
-
-def test_every_row_is_in_the_leaf_that_the_tree_sends_it_to() -> None:
-    data, gradients = shaped(3_000, 6, 40)
-    for growth in (DepthWise(Limits(40, 7)), LeafWise(Limits(40, 20)), Oblivious(Limits(64, 6))):
-        found = grow(device(), growth, data, gradients)
-        assert np.array_equal(found.leaf_of_row, route(found.nodes, dense_rows(data.bins), data.cuts))
 
 
 # What it costs.
