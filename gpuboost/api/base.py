@@ -323,7 +323,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If X does not fit the model, the model is not of trees, or a tree is too deep (2**25 splits on its paths).
+            If X does not fit the model, the model is not of trees, or the paths in a tree have 2**25 splits together.
         """
         self._needs_trees("predict_contributions")
         x, machine = self._asked(X)

@@ -83,7 +83,7 @@ def _space_line(space: Space) -> dict[str, Any]:
 
 def components_from(document: dict[str, Any], k: int, columns: TreeFeatures) -> list[tuple[Component, float]]:
     """The inverse of ``lines_of``: components of k outputs, each with its factor."""
-    grids: dict[tuple[int, ...], Grid] = {}
+    grids: dict[tuple[Any, ...], Grid] = {}
     spaces = [
         _space_from(entry, f"spaces[{i}]", columns, grids)
         for i, entry in enumerate(strict.items(document["spaces"], "spaces"))
@@ -110,7 +110,7 @@ def largest(component: Component) -> float:
     return 0.0
 
 
-def _space_from(value: Any, where: str, columns: TreeFeatures, grids: dict[tuple[int, ...], Grid]) -> Space:
+def _space_from(value: Any, where: str, columns: TreeFeatures, grids: dict[tuple[Any, ...], Grid]) -> Space:
     record = strict.record(value, where, _SPACE)
     if record["family"] not in FAMILIES:
         strict.refuse(f"{where}.family", f"one of {', '.join(FAMILIES)} was expected", record["family"])
@@ -133,10 +133,9 @@ def _space_from(value: Any, where: str, columns: TreeFeatures, grids: dict[tuple
         strict.refuse(f"{where}.mean", "there is one number for each coefficient, so at least one")
     first = strict.integers(record["first"], f"{where}.first", 0, q - 1, n_cells - 1).astype(np.int32)
     basis = _matrix(record["basis"], f"{where}.basis", n_cells - 1, None)
-    grid = Grid(tuple(features.tolist()), cells, n_cells)
-    shared = grids.setdefault(grid.features, grid)
-    same = shared.n_cells == n_cells and all(map(np.array_equal, shared.cells, cells))
-    return Space(record["family"], shared if same else grid, first, basis, mean, np.zeros((q, basis.shape[1])), 0.0)
+    content = (tuple(features.tolist()), n_cells, *(numbers.tobytes() for numbers in cells))
+    grid = grids.setdefault(content, Grid(tuple(features.tolist()), cells, n_cells))  # equal grids are one
+    return Space(record["family"], grid, first, basis, mean, np.zeros((q, basis.shape[1])), 0.0)
 
 
 def _from(

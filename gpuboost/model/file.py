@@ -126,19 +126,24 @@ def _ensemble(document: dict[str, Any]) -> Ensemble:
     if kind == "components":
         parts = components_from(document, len(bias), columns)
         factors, components = tuple(factor for _, factor in parts), tuple(one for one, _ in parts)
-        _check_reach(bias, [(factor, largest(one)) for one, factor in parts], kind)
+        _check_reach(bias, scales.max(), [(factor, largest(one)) for one, factor in parts], kind)
         return Ensemble(bias, cuts, (), factors, float(scales[-1]), past, components)
     pairs = [tree_from(tree, f"trees[{i}]", i % len(bias), columns) for i, tree in enumerate(trees)]
     factors = tuple(factor for _, factor in pairs)
-    _check_reach(bias, [(factor, float(np.abs(tree.value).max(initial=0.0))) for tree, factor in pairs], kind)
+    _check_reach(
+        bias, scales.max(), [(factor, float(np.abs(tree.value).max(initial=0.0))) for tree, factor in pairs], kind
+    )
     return Ensemble(bias, cuts, tuple(tree for tree, _ in pairs), factors, float(scales[-1]), past)
 
 
-def _check_reach(bias: NDArray[np.float64], parts: list[tuple[float, float]], kind: str) -> None:
-    """Refuse finite numbers whose products or sums are not finite. parts: (factor, largest value) of each tree."""
+def _check_reach(bias: NDArray[np.float64], scale: float, parts: list[tuple[float, float]], kind: str) -> None:
+    """Refuse finite numbers whose products or sums are not finite.
+
+    scale: the largest one. parts: (factor, largest value) of each tree.
+    """
     with np.errstate(over="ignore"):
         sizes = np.abs(np.array(parts, dtype=np.float64).reshape(-1, 2)).prod(axis=1)
-        total = np.abs(bias).sum() + sizes.sum()
+        total = np.abs(bias).sum() + max(1.0, scale) * sizes.sum()
     if not np.isfinite(total):
         strict.refuse(kind, "scores that float64 can hold were expected; factors times values overflow")
 
