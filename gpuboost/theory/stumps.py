@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.dataset import Dataset
+from gpuboost.errors import InputError
 
 
 def sign_stumps(X: Any, *, max_bins: int = 255, constant: bool = True) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
@@ -28,8 +29,11 @@ def sign_stumps(X: Any, *, max_bins: int = 255, constant: bool = True) -> tuple[
     B, feature : (n, K) float64 and (K,) int32
         Learners, and the feature of each, -1 for the constant.
     """
-    x = np.asarray(X, np.float64)
-    cuts = Dataset(x, max_bins=max_bins).cuts
+    cuts = Dataset(X, max_bins=max_bins).cuts
+    try:
+        x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
+    except (TypeError, ValueError):
+        raise InputError("X: must be an array of numbers; this one holds something else.") from None
     columns, features = [], []
     for f, thresholds in enumerate(cuts.thresholds):
         for threshold in thresholds:
