@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.arguments import is_integer, is_real
+from gpuboost.arguments import floats, is_integer, is_real
 from gpuboost.errors import InputError
 from gpuboost.plot.axes import axes, check_estimator, names_of
 from gpuboost.posterior import Calibration, autocorrelation_time, autocorrelations, diagnose
@@ -109,7 +109,7 @@ def _burn_in(share: Any, rounds: int) -> int:
 
 def _of_first_row(traces: Any) -> NDArray[np.float64]:
     """(chains, rounds)"""
-    x = np.asarray(traces, dtype=np.float64)
+    x = floats("traces", traces)
     if x.ndim not in (3, 4):
         raise InputError(f"traces: must be (rounds, k, n) or (chains, rounds, k, n); the shape is {x.shape}.")
     return x[:, :, 0, 0] if x.ndim == 4 else x[None, :, 0, 0]

@@ -53,7 +53,12 @@ def linear_factor(sigma: float, mu: float, xi: float, nu: float = 1.0) -> float:
 def linear_bound(gap: float, rounds: int, sigma: float, mu: float, xi: float, nu: float = 1.0) -> float:
     """Theorem 4.1: E(L - L*) after so many rounds, from L - L* = gap."""
     _check_not_negative(gap=gap, rounds=rounds)
-    return float(gap * linear_factor(sigma, mu, xi, nu) ** rounds)
+    factor = linear_factor(sigma, mu, xi, nu)
+    if not -1.0 <= factor <= 1.0:
+        raise InputError(
+            f"mu, xi: the bound holds for mu <= sigma and xi <= 1; got mu {mu!r}, sigma {sigma!r}, xi {xi!r}."
+        )
+    return float(gap * factor**rounds)
 
 
 def sublinear_bound(gap: float, rounds: int, sigma: float, dist: float, nu: float = 1.0) -> float:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,11 @@ from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
+from gpuboost.storage import UNSEALED, is_intact, sealed
 from gpuboost.types import Ensemble
+
+CHECKSUM = '"run":{"checksum":"'
+"""Text before the checksum of a checkpoint; quotes inside any other text of the file are escaped."""
 
 NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose")
 
@@ -68,10 +73,10 @@ def write(saved: Saved, path: str | os.PathLike[str]) -> None:
         "best_score": None if score is None or not math.isfinite(score) else score,
     }
     if saved.run is not None:
-        extra["run"] = saved.run
+        extra["run"] = {**saved.run, "checksum": UNSEALED}
     params = written(saved.params)
     text = file.to_json(saved.ensemble, losses.to_json(saved.loss), saved.columns.to_json(), params, extra)
-    file.save(path, text)
+    file.save(path, text if saved.run is None else sealed(text, CHECKSUM))
 
 
 def written(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +105,8 @@ def read(path: str | os.PathLike[str]) -> Saved:
 
 
 def _read(path: str | os.PathLike[str]) -> Saved:
-    record = file.load(path)
+    content = Path(path).read_bytes()
+    record = file.from_json(content)
     extra = record.extra
     if set(extra) - {"run"} != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
@@ -112,10 +118,23 @@ def _read(path: str | os.PathLike[str]) -> Saved:
         classes=None if extra["classes"] is None else _classes_from_json(extra["classes"]),
         best_iteration=_optional("best_iteration", extra["best_iteration"], int),
         best_score=_optional("best_score", extra["best_score"], float),
-        run=extra.get("run"),
+        run=_run(extra.get("run"), content),
     )
     _check_parts(saved, extra["estimator"])
     return saved
+
+
+def _run(value: Any, content: bytes) -> dict[str, Any] | None:
+    """State of a checkpoint without its checksum, which is compared; files of version 0.1.0 have none."""
+    if not isinstance(value, dict) or "checksum" not in value:
+        return value  # checked where a fit is resumed
+    checksum = value["checksum"]
+    if not isinstance(checksum, str) or not is_intact(content, CHECKSUM, checksum):
+        raise InputError(
+            f"model file: extra.run.checksum: {checksum!r} is not that of the rest of the file. The file was changed, "
+            "or damaged, after it was written; resume from another checkpoint."
+        )
+    return {name: item for name, item in value.items() if name != "checksum"}
 
 
 def _check_parts(saved: Saved, kind: Any) -> None:

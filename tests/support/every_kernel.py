@@ -37,10 +37,22 @@ def kernels() -> dict[str, Any]:
 
 
 def reached() -> tuple[list[str], list[str]]:
-    """The kernels that were compiled or loaded for a call, and the others."""
+    """The kernels that were called, from Python or by a kernel that was, and the others."""
     functions = kernels()
-    called = [name for name, function in functions.items() if function.overloads]
-    return called, sorted(set(functions) - set(called))
+    names = {id(function): name for name, function in functions.items()}
+    called = {name for name, function in functions.items() if function.overloads}
+    new = set(called)
+    while new:
+        inside = (function for name in new for function in _callees(functions[name]))
+        new = {names[id(function)] for function in inside if id(function) in names} - called
+        called |= new
+    return sorted(called), sorted(set(functions) - called)
+
+
+def _callees(function: Any) -> list[Any]:
+    """What the code of a compiled function names: it holds the machine code of the kernels among these."""
+    known = function.py_func.__globals__
+    return [known[name] for name in function.py_func.__code__.co_names if name in known]
 
 
 def data(n: int = 400, d: int = 5, seed: int = 0) -> tuple[Array, Array]:
@@ -63,6 +75,7 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
     yield from _layouts()
     yield from _rankings()
     yield from _predictions()
+    yield from _divided()
 
 
 def _fit(target: Array | None = None, rows: Any = None, kind: str = "Regressor", **params: Any) -> Any:
@@ -94,8 +107,9 @@ def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
 
 def _growth() -> Iterator[tuple[str, Callable[[], object]]]:
     for growth in ("depthwise", "leafwise", "oblivious"):
+        constraints = [] if growth == "oblivious" else [{"monotonic_cst": [1, 0, -1, 0, 0]}]
         for depth in (1, 3, 8):
-            for extra in ({}, {"random_strength": 1.0}, {"monotonic_cst": [1, 0, -1, 0, 0]}):
+            for extra in ({}, {"random_strength": 1.0}, *constraints):
                 for categories in (None, [1]):
                     given = {"growth": growth, "max_depth": depth, "categorical_features": categories, **extra}
                     given |= {"max_leaves": 20, "min_samples_leaf": 5} if growth == "leafwise" else {}
@@ -241,8 +255,47 @@ def _predictions() -> Iterator[tuple[str, Callable[[], object]]]:
         ("oblivious", lambda: _fit(growth="oblivious")),
         ("stumps", lambda: _fit(max_depth=1)),
     ):
-        for rows in (x, x[:1], x.astype(np.float32), sp.csr_matrix(np.nan_to_num(x)), sp.csc_matrix(np.nan_to_num(x))):
+        stored = () if name == "trees" else (sp.csr_matrix(np.nan_to_num(x)), sp.csc_matrix(np.nan_to_num(x)))
+        for rows in (x, x[:1], x.astype(np.float32), *stored):
             yield f"answers of {name}", lambda m=model, r=rows: answers(m(), r)
+
+
+def _divided() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Small data divided among three threads, as large data is."""
+    from support.builders import eager_threads
+
+    def divided(run: Callable[[], object]) -> Callable[[], object]:
+        def wrapped() -> object:
+            with eager_threads(rows=8, narrow=30):
+                return run()
+
+        return wrapped
+
+    rng = np.random.default_rng(2)
+    wide = sp.random(3000, 80, 0.03, "csr", np.float64, rng)
+    target, (x, y) = np.asarray(wide.sum(axis=1)).ravel(), data(3000)
+    runs: list[tuple[str, Callable[[], object]]] = []
+    for growth in ("depthwise", "leafwise", "oblivious"):
+        for sampling in (None, 0.3):
+            for depth in (1, 5):
+                for learners in (None, 0.3):
+                    given = {
+                        "growth": growth,
+                        "sampling": sampling,
+                        "max_depth": depth,
+                        "learners": learners,
+                        "n_jobs": 3,
+                    }
+                    runs.append((f"sparse {given}", lambda given=given: _fit(target, wide, **given).predict(wide)))
+                    runs.append((f"dense {given}", lambda given=given: _fit(y, x, **given).predict(x)))
+    for name in ("absolute_error", "huber", "quantile"):
+        runs.append((f"divided {name}", lambda name=name: _fit(y, x, loss=name, n_jobs=3)))
+        runs.append(
+            (f"divided {name}, line search", lambda name=name: _fit(y, x, loss=name, step="line_search", n_jobs=3))
+        )
+    runs.append(("divided classes", lambda: _fit(np.digitize(y, [0.5, 1.5]), x, kind="Classifier", n_jobs=3)))
+    for name, run in runs:
+        yield name, divided(run)
 
 
 def main() -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
+from gpuboost.storage import UNSEALED, sealed
+from gpuboost.training import files
 
 ODD: tuple[Any, ...] = (
     None,
@@ -70,6 +74,19 @@ def mutants(text: str, number: int, rng: np.random.Generator) -> Iterator[tuple[
     for i in range(number):
         kind = _BYTES[i % len(_BYTES)] if rng.random() < 0.35 else None
         yield (kind.__name__, kind(text.encode(), rng)) if kind else _valued(text, rng)
+
+
+def resealed(content: bytes) -> bytes:
+    """The same with the right checksum, if it is a checkpoint: what is behind the checksum is looked at too."""
+    pattern = re.escape(files.CHECKSUM) + "[0-9a-f]{8}"
+    try:
+        text = content.decode("ascii")
+    except UnicodeDecodeError:
+        return content
+    unsealed = re.sub(
+        pattern, files.CHECKSUM + UNSEALED, text.replace('"run": {"checksum": "', files.CHECKSUM), count=1
+    )
+    return sealed(unsealed, files.CHECKSUM).encode() if files.CHECKSUM + UNSEALED in unsealed else content
 
 
 def _valued(text: str, rng: np.random.Generator) -> tuple[str, bytes]:
