@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -271,31 +272,28 @@ def _divided() -> Iterator[tuple[str, Callable[[], object]]]:
 
         return wrapped
 
+    for name, run in (*_divided_trees(), *_divided_losses()):
+        yield name, divided(run)
+
+
+def _divided_trees() -> Iterator[tuple[str, Callable[[], object]]]:
     rng = np.random.default_rng(2)
     wide = sp.random(3000, 80, 0.03, "csr", np.float64, rng)
     target, (x, y) = np.asarray(wide.sum(axis=1)).ravel(), data(3000)
-    runs: list[tuple[str, Callable[[], object]]] = []
-    for growth in ("depthwise", "leafwise", "oblivious"):
-        for sampling in (None, 0.3):
-            for depth in (1, 5):
-                for learners in (None, 0.3):
-                    given = {
-                        "growth": growth,
-                        "sampling": sampling,
-                        "max_depth": depth,
-                        "learners": learners,
-                        "n_jobs": 3,
-                    }
-                    runs.append((f"sparse {given}", lambda given=given: _fit(target, wide, **given).predict(wide)))
-                    runs.append((f"dense {given}", lambda given=given: _fit(y, x, **given).predict(x)))
+    for growth, sampling, depth, learners in product(
+        ("depthwise", "leafwise", "oblivious"), (None, 0.3), (1, 5), (None, 0.3)
+    ):
+        given = {"growth": growth, "sampling": sampling, "max_depth": depth, "learners": learners, "n_jobs": 3}
+        yield f"sparse {given}", lambda given=given: _fit(target, wide, **given).predict(wide)
+        yield f"dense {given}", lambda given=given: _fit(y, x, **given).predict(x)
+
+
+def _divided_losses() -> Iterator[tuple[str, Callable[[], object]]]:
+    x, y = data(3000)
     for name in ("absolute_error", "huber", "quantile"):
-        runs.append((f"divided {name}", lambda name=name: _fit(y, x, loss=name, n_jobs=3)))
-        runs.append(
-            (f"divided {name}, line search", lambda name=name: _fit(y, x, loss=name, step="line_search", n_jobs=3))
-        )
-    runs.append(("divided classes", lambda: _fit(np.digitize(y, [0.5, 1.5]), x, kind="Classifier", n_jobs=3)))
-    for name, run in runs:
-        yield name, divided(run)
+        for step in ("auto", "line_search"):
+            yield f"divided {name} {step}", lambda name=name, step=step: _fit(y, x, loss=name, step=step, n_jobs=3)
+    yield "divided classes", lambda: _fit(np.digitize(y, [0.5, 1.5]), x, kind="Classifier", n_jobs=3)
 
 
 def main() -> None:
