@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from gpuboost.arguments import is_one_of
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -144,7 +145,7 @@ class LineSearchStep:
     searches: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.per not in ("tree", "leaf"):
+        if not is_one_of(self.per, ("tree", "leaf")):
             raise RecipeError(f"per: a line search is per 'tree' or per 'leaf'; got {self.per!r}.")
 
     def curvature(self, loss: Loss) -> float | None:

@@ -27,6 +27,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the tests of the hostile campaign counted."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    counted = {report.nodeid: dict(report.user_properties).get("counts") for report in reports if report.when == "call"}
+    lines = [f"{name}: {', '.join(f'{n} {what}' for what, n in of.items())}" for name, of in counted.items() if of]
+    if lines:
+        terminalreporter.section("counts")
+        terminalreporter.write_line("\n".join(sorted(lines)))
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20_240_501)

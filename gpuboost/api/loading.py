@@ -15,6 +15,7 @@ from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.data.cuts import check_max_bins
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.training import files, parameters
+from gpuboost.training.monotone import monotone_constraints
 
 _MANY_ROWS = 2**31  # a file does not say how many rows the model was fitted to
 
@@ -92,5 +93,6 @@ def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> 
         with warnings.catch_warnings(action="ignore"):
             parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
             check_max_bins(params["max_bins"])
+            monotone_constraints(params["monotonic_cst"], saved.columns)
     except (RecipeError, InputError) as error:
         raise InputError(f"{name}: parameters: {error}") from None

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from gpuboost import losses
+from gpuboost.api.base import GradientBoosting
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.devices import choose
 from gpuboost.data.cuts import check_max_bins
 from gpuboost.data.row_metadata import RowMetadata
-from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import not_on_gpus, with_numbers
@@ -22,6 +23,7 @@ from gpuboost.training.monotone import constrains
 from gpuboost.types import Cuts
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
+MOST_ROWS = 2**31 - 1  # of a table on a GPU, which numbers rows by 32 bits
 QUERY = 100  # rows of a query, where nothing is said of queries
 
 
@@ -69,8 +71,8 @@ def estimate_memory(
     DeviceError
         If a GPU cannot do it, as with a loss that is no arithmetic.
     """
-    n, d = parameters.integer("n_rows", n_rows, 1), parameters.integer("n_features", n_features, 1)
-    watched = parameters.integer("eval_rows", eval_rows, 0)
+    n, d = parameters.integer("n_rows", n_rows, 1, MOST_ROWS), parameters.integer("n_features", n_features, 1)
+    watched = parameters.integer("eval_rows", eval_rows, 0, MOST_ROWS)
     queries = parameters.integer("n_queries", -(-n // QUERY) if n_queries is None else n_queries, 1)
     classes = None if n_classes is None else parameters.integer("n_classes", n_classes, 2)
     known_params = _parameters(estimator, classes, params)
@@ -94,6 +96,8 @@ def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]
 
     if estimator is None:
         estimator = GradientBoostingRegressor() if n_classes is None else GradientBoostingClassifier()
+    if isinstance(estimator, type) or not isinstance(estimator, GradientBoosting):
+        raise RecipeError(f"estimator: must be None, or an estimator of gpuboost; got {shown(estimator)}.")
     known: dict[str, Any] = estimator.get_params(deep=False)
     for name in params:
         if name not in known:

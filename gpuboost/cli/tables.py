@@ -61,7 +61,7 @@ def check_place(option: str, path: str, *read: str | None) -> None:
     for source in read:
         if source is not None and same_file(path, source):
             raise InputError(f"{option}: {path} is also read by this command, and would be destroyed. Name another.")
-    place = Path(path).resolve()
+    place = Path(os.path.realpath(path))
     if place.is_dir():
         raise InputError(f"{option}: a file is written, and {path} is a folder. Name a file in it.")
     if not place.parent.is_dir():

@@ -179,7 +179,10 @@ def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.b
                 f"{categorical_features!r}. One name goes into a list: [{categorical_features!r}]."
             )
         return np.array([column.levels is not None for column in table.columns] or wanted, dtype=np.bool_)
-    listed = np.asarray(categorical_features)
+    try:
+        listed = np.asarray(categorical_features)
+    except ValueError:  # lists of different lengths
+        raise InputError(f"categorical_features: must be a flat list; got {categorical_features!r}.") from None
     if listed.ndim != 1:
         raise InputError(f"categorical_features: must be a flat list; got shape {listed.shape}.")
     if listed.dtype.kind == "b":

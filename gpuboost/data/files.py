@@ -7,6 +7,7 @@ import io
 import lzma
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
@@ -141,7 +142,7 @@ def _read_text(path: Path, separator: str) -> Any:
 
 def _uneven_line(path: Path, separator: str) -> str:
     """Describe the first line with more or fewer fields than there are names; empty if there is none."""
-    with _opened(path) as stream:
+    with _opened(path) as stream, suppress(UnicodeError, csv.Error):  # of which pandas has said something
         reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8", newline=""), delimiter=separator)
         width = len(next(reader))
         for fields in reader:

@@ -58,7 +58,11 @@ def replaced(cuts: Cuts, given: Mapping[int, Thresholds]) -> Cuts:
 
 def _entries(given: Any, d: int) -> list[Any]:
     rule = f"must be {{column: thresholds}}, or a sequence with an entry for each of {d} columns"
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+    if (
+        isinstance(given, (str, bytes))
+        or not hasattr(given, "__iter__")
+        or (isinstance(given, np.ndarray) and given.ndim == 0)
+    ):
         raise InputError(f"cuts: {rule}; got {given!r}.")
     entries = list(given)
     if len(entries) != d:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gpuboost.arguments import is_one_of
 from gpuboost.backends.capabilities import CPU_SHARDS, Capabilities
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
@@ -59,7 +60,8 @@ class DataParallel:
     def __post_init__(self) -> None:
         count("shards", self.shards, 1)
         count("threads_per_shard", self.threads_per_shard, 1)
-        if self.engine not in ("threads", "ray") and not isinstance(self.engine, Ray):
+        named = is_one_of(self.engine, ("threads", "ray"))
+        if not named and not isinstance(self.engine, Ray):
             raise RecipeError(f"engine: must be 'threads', 'ray' or gb.Ray(...); got {self.engine!r}.")
         if self.engine != "ray" and self.address is not None:
             raise RecipeError(f"address: it is for engine='ray'; got {self.address!r} with engine={self.engine!r}.")

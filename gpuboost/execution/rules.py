@@ -8,6 +8,7 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
+from gpuboost.arguments import is_one_of
 from gpuboost.errors import RecipeError
 
 LEAF_VALUES = ("server", "worker")
@@ -93,5 +94,5 @@ def positive(name: str, value: Any, *, or_zero: bool = False) -> float:
 
 def word(name: str, value: Any, words: tuple[str, ...]) -> None:
     """Raise RecipeError unless the value is one of the options."""
-    if value not in words:
+    if not is_one_of(value, words):
         raise RecipeError(f"{name}: must be one of {', '.join(map(repr, words))}; got {value!r}.")

@@ -110,7 +110,10 @@ class Server:
         return None
 
     def _take_in(self, message: Push | Failure) -> None:
-        order = self._under_way.pop(message.worker)
+        order = self._under_way.get(message.worker)
+        if order is None or order.pull.ticket != message.ticket:
+            return  # a second answer to an order that is done
+        del self._under_way[message.worker]
         if isinstance(message, Failure):
             self._make_good(message, order)
         else:

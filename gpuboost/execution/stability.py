@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import pi, sin
 
+from gpuboost.arguments import is_real
 from gpuboost.errors import RecipeError
 
 
@@ -18,6 +19,6 @@ def stability_limit(staleness: float) -> float:
     Raises:
         RecipeError: if the staleness is below 0.
     """
-    if not staleness >= 0.0:
+    if not is_real(staleness, 0.0):
         raise RecipeError(f"staleness: must be a number of rounds, 0 or more; got {staleness!r}.")
     return 2.0 * sin(pi / (2.0 * (2.0 * staleness + 1.0)))

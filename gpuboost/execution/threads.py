@@ -67,7 +67,9 @@ class ThreadEngine:
                 orders, report = self._reports.get(timeout=self._left())
             except Empty:
                 return self._left_to_itself()
-            if orders is self._workers[report.worker].orders and report.worker in self._ordered:
+            ordered = self._ordered.get(report.worker)
+            is_awaited = ordered is not None and ordered[1] == report.ticket
+            if is_awaited and orders is self._workers[report.worker].orders:
                 del self._ordered[report.worker]
                 return report
 

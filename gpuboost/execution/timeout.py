@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gpuboost.arguments import is_one_of
 from gpuboost.errors import RecipeError
 from gpuboost.execution.engine import EngineKind
 from gpuboost.execution.rules import positive
@@ -22,7 +23,7 @@ def timeout_message(worker: int, seconds: float | None) -> str:
 
 def check(timeout: Any) -> None:
     """Raise RecipeError unless it is "auto", None, or a number of seconds."""
-    if timeout is not None and timeout != ENGINES_OWN:
+    if timeout is not None and not is_one_of(timeout, (ENGINES_OWN,)):
         positive("timeout", timeout)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import is_one_of
 from gpuboost.keys import Key
 from gpuboost.learners.partition import Partition, labels_of, partition
 from gpuboost.learners.selection import check_count, count_of, subset
@@ -42,7 +43,7 @@ class RandomGroups:
     groups: Any = "feature"
 
     def __post_init__(self) -> None:
-        check_count(self.t, "features" if self.groups == "feature" else "groups")
+        check_count(self.t, "features" if is_one_of(self.groups, ("feature",)) else "groups")
         object.__setattr__(self, "groups", labels_of(self.groups))
 
     def prepared(self, cuts: Cuts, n_groups: int) -> GroupDraw:

@@ -190,8 +190,12 @@ def _flag(loss: str, value: Any) -> bool:
     return bool(value)
 
 
+def _is_short(value: Any) -> bool:
+    return not value.shape or len(value) < 2 if isinstance(value, np.ndarray) else len(value) < 2
+
+
 def _gain_table(value: Any) -> tuple[float, ...]:
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or len(value) < 2:
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or _is_short(value):
         raise RecipeError(f"gain: LambdaMART needs two numbers or more, one for each label from 0; got {value!r}.")
     table = tuple(number("LambdaMART", "gain", gain) for gain in value)
     if table[0] < 0.0 or any(b < a for a, b in pairwise(table)) or table[-1] <= table[0]:

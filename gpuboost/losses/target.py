@@ -60,6 +60,6 @@ def number(loss: str, argument: str, value: Any) -> float:
         result = float(value)
     except (TypeError, ValueError, OverflowError):
         result = np.nan
-    if not np.isfinite(result) or isinstance(value, (bool, str)):
+    if not np.isfinite(result) or isinstance(value, (bool, str, bytes)):
         raise RecipeError(f"{argument}: {loss} needs a finite number; got {value!r}.")
     return result

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import is_one_of
 from gpuboost.errors import InputError
 from gpuboost.types import Ensemble, Nodes
 
@@ -25,7 +26,7 @@ def feature_importances(ensemble: Ensemble, kind: str = "gain", *, normalise: bo
     Raises:
         InputError: if the kind is not one of these.
     """
-    if kind not in KINDS:
+    if not is_one_of(kind, KINDS):
         raise InputError(f"kind: importances are {', '.join(map(repr, KINDS))}; got {kind!r}.")
     splits, total = np.zeros(ensemble.cuts.n_columns), np.zeros(ensemble.cuts.n_columns)
     columns = ensemble.cuts.columns

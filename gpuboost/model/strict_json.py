@@ -122,7 +122,7 @@ def _check_finite(value: Any, where: str, depth: int = 0) -> None:
     elif isinstance(value, list):
         for i, entry in enumerate(value):
             _check_finite(entry, f"{where}[{i}]", depth + 1)
-    elif isinstance(value, float) and not abs(value) <= _LARGEST:
+    elif isinstance(value, (int, float)) and not abs(value) <= _LARGEST:
         refuse(where, "all numbers are within the range of float64", value)
 
 

@@ -88,6 +88,9 @@ def cv(
     if model.validation_fraction is not None:
         raise RecipeError("validation_fraction: cross-validation watches the held-out rows; set it to None.")
     integer("n_estimators", model.n_estimators, 1)
+    seed: Any = random_state
+    if seed is not None and not isinstance(seed, np.random.RandomState):
+        integer("random_state", seed, 0, 2**32 - 1)
     rows = dataset_of(model, data, y, sample_weight, group)
     classify = bool(is_classifier(model))
     answers: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from gpuboost.api.base import GradientBoosting
+from gpuboost.arguments import is_real
 from gpuboost.data.dataset import Dataset
 from gpuboost.errors import InputError, OutsideTheoryWarning, RecipeError
 from gpuboost.langevin import Langevin
@@ -164,9 +165,13 @@ def _variance(data: Dataset, rows: NDArray[np.intp]) -> float:
 
 
 def _grid(name: str, asked: Iterable[Any] | None, usual: Iterable[Any]) -> list[float]:
-    values: list[Any] = list(usual if asked is None else asked)
+    listed = usual if asked is None else asked
+    try:
+        values: list[Any] = list(listed)
+    except TypeError:
+        raise RecipeError(f"{name}: must be None, or a list of finite numbers above 0; got {listed!r}.") from None
     for value in values:
-        if not isinstance(value, (int, float, np.number)) or value is True or not 0.0 < value < np.inf:
+        if not is_real(value) or value <= 0.0:
             raise RecipeError(f"{name}: must be finite numbers above 0; got {value!r}.")
     if not values:
         raise RecipeError(f"{name}: must hold at least one number; got none.")

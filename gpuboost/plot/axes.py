@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpuboost.errors import InputError, shown
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+def check_estimator(model: Any, attribute: str) -> None:
+    """Raise InputError unless the model is an estimator of gpuboost, and NotFittedError unless it is fitted."""
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import check_is_fitted
+
+    if not isinstance(model, BaseEstimator) or not hasattr(type(model), "predict"):
+        raise InputError(f"model: must be a fitted estimator of gpuboost; got {shown(model)}.")
+    check_is_fitted(model)
+    if not hasattr(model, attribute):
+        raise InputError(f"model: must have {attribute}, and a {type(model).__name__} has not.")
 
 
 def names_of(model: Any) -> list[str]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import is_integer
 from gpuboost.effects import Effect, effects
 from gpuboost.errors import InputError
-from gpuboost.plot.axes import axes, names_of
+from gpuboost.plot.axes import axes, check_estimator, names_of
 from gpuboost.types import Cuts
 
 if TYPE_CHECKING:
@@ -29,12 +30,13 @@ def partial_effect(
     Raises:
         InputError: if there is no such feature or output, or the model has no additive form.
     """
+    check_estimator(model, "ensemble_")
     of = feature if isinstance(feature, tuple) else (feature,)
     columns = [_column(model, part, feature) for part in of]
     if len(set(columns)) != len(of) or len(of) not in (1, 2):
         raise InputError(f"feature: must be one feature, or a pair of two different ones; got {feature!r}.")
     cuts = model.ensemble_.cuts
-    if not 0 <= output < model.ensemble_.n_outputs:
+    if not is_integer(output, 0, model.ensemble_.n_outputs - 1):
         raise InputError(f"output: must be from 0 to {model.ensemble_.n_outputs - 1}; got {output!r}.")
     parts = [part for part in effects(model) if part.output == output and len(part.features) == len(columns)]
     parts = [part for part in parts if {int(cuts.columns[f]) for f in part.features} == set(columns)]

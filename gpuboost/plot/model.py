@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuboost.arguments import is_integer, is_one_of
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
 from gpuboost.plot.axes import axes as _axes
+from gpuboost.plot.axes import check_estimator
 from gpuboost.plot.axes import names_of as _names
 from gpuboost.types import EVERY_VALUE, Cuts, Nodes
 
@@ -29,8 +31,9 @@ def importance(model: Any, kind: str = "gain", *, top: int = 20, ax: Axes | None
         RecipeError: if top is below 1.
         InputError: if the kind is unknown, or the model is not one of trees.
     """
-    if top < 1:
-        raise RecipeError(f"top: must be at least 1; got {top!r}.")
+    if not is_integer(top, 1):
+        raise RecipeError(f"top: must be an integer of at least 1; got {top!r}.")
+    check_estimator(model, "feature_importance")
     values = np.asarray(model.feature_importance(kind))
     names = _names(model)
     order = [int(f) for f in np.argsort(-values, kind="stable")[:top] if values[f] > 0.0][::-1]
@@ -51,11 +54,16 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
     """
     evals: object = getattr(results, "evals_result_", results)
     curves: Mapping[str, Mapping[str, Sequence[float]]] = evals if isinstance(evals, Mapping) else {}
+    sets: list[Any] = list(curves.values())
+    if not all(isinstance(of, Mapping) and of for of in sets):
+        raise InputError(
+            f"results: must be a fitted estimator, or curves as evals_result_ holds them; got {results!r}."
+        )
     if not curves:
         raise InputError("results: there is nothing to draw, since no eval set was watched; pass eval_set to fit.")
     names = list(next(iter(curves.values())))
     chosen = names[0] if metric is None else metric
-    if chosen not in names:
+    if not is_one_of(chosen, names):
         raise InputError(f"metric: must be one of {', '.join(map(repr, names))}; got {metric!r}.")
     ax = _axes(ax)
     spread: Mapping[str, Sequence[float]] = getattr(results, "std", {})
@@ -102,8 +110,11 @@ def timeline(model: Any, *, last: int | None = 60, ax: Axes | None = None) -> Ax
 
     Raises:
         InputError: if there is no log, or nothing in it.
+        RecipeError: if ``last`` is below 1.
     """
     log = _log(model)
+    if last is not None and not is_integer(last, 1):
+        raise RecipeError(f"last: must be None, or an integer of at least 1; got {last!r}.")
     lines = log.lines if last is None else log.lines[-last:]
     ax = _axes(ax, height=1.2 + 0.25 * min(log.workers, 40))
     for outcome, colour in (("applied", "tab:blue"), ("dropped", "tab:orange"), ("failed", "tab:red")):
@@ -132,16 +143,15 @@ def tree(model: Any, round: int = 0, output: int = 0, *, ax: Axes | None = None)
     Raises:
         InputError: if there is no such round or output, or the model is not one of trees.
     """
-    from sklearn.utils.validation import check_is_fitted
-
-    check_is_fitted(model)
+    check_estimator(model, "ensemble_")
     ensemble = model.ensemble_
     if ensemble.components:
         raise InputError(
             f"model: trees are drawn, and this one was fitted with base_learner={model.base_learner!r}. See "
             "gb.plot.partial_effect."
         )
-    if not (-ensemble.n_rounds <= round < ensemble.n_rounds and 0 <= output < ensemble.n_outputs):
+    known = is_integer(round, -ensemble.n_rounds, ensemble.n_rounds - 1)
+    if not (known and is_integer(output, 0, ensemble.n_outputs - 1)):
         raise InputError(
             f"round, output: the model has {ensemble.n_rounds} rounds of {ensemble.n_outputs} trees; "
             f"got round {round!r}, output {output!r}."

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import floats, is_integer, is_real
 from gpuboost.errors import InputError
-from gpuboost.plot.axes import axes, names_of
+from gpuboost.plot.axes import axes, check_estimator, names_of
 from gpuboost.posterior import Calibration, autocorrelation_time, autocorrelations, diagnose
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def uncertainty(
     known noise (``Uncertainty.data`` is NaN) there is no outer band. For a classifier, the probability of its second
     class and the knowledge uncertainty are drawn.
     """
+    check_estimator(model, "predict_uncertainty")
+    if not is_integer(feature, 0, model.n_features_in_ - 1):
+        raise InputError(f"feature: must be a number from 0 to {model.n_features_in_ - 1}; got {feature!r}.")
     posterior = model.predict_uncertainty(X, samples)
     column = np.asarray(X, dtype=np.float64)[:, feature]
     order = np.argsort(column, kind="stable")
@@ -50,7 +54,7 @@ def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:
     R-hat and the effective sample size make of it.
     """
     x = _of_first_row(traces)
-    first = int(burn_in * x.shape[1])
+    first = _burn_in(burn_in, x.shape[1])
     diagnostics = diagnose(x[:, first:])
     ax = axes(ax)
     for number, chain in enumerate(x):
@@ -70,7 +74,9 @@ def autocorrelation(traces: Any, *, burn_in: float = 0.5, lags: int | None = Non
     The line marks the autocorrelation time: draws that far apart are worth about as much as independent ones.
     """
     x = _of_first_row(traces)
-    x = x[:, int(burn_in * x.shape[1]) :]
+    x = x[:, _burn_in(burn_in, x.shape[1]) :]
+    if lags is not None and not is_integer(lags, 1):
+        raise InputError(f"lags: must be None, or an integer of at least 1; got {lags!r}.")
     time = float(autocorrelation_time(x))
     by_lag = autocorrelations(x)[: min(int(10.0 * time) + 2, x.shape[1]) if lags is None else lags + 1]
     ax = axes(ax)
@@ -94,9 +100,16 @@ def calibration(found: Calibration, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def _burn_in(share: Any, rounds: int) -> int:
+    """The number of rounds before the burn-in ends."""
+    if not is_real(share) or not 0.0 <= share < 1.0:
+        raise InputError(f"burn_in: must be a share of the rounds, 0 or more and below 1; got {share!r}.")
+    return int(share * rounds)
+
+
 def _of_first_row(traces: Any) -> NDArray[np.float64]:
     """(chains, rounds)"""
-    x = np.asarray(traces, dtype=np.float64)
+    x = floats("traces", traces)
     if x.ndim not in (3, 4):
         raise InputError(f"traces: must be (rounds, k, n) or (chains, rounds, k, n); the shape is {x.shape}.")
     return x[:, :, 0, 0] if x.ndim == 4 else x[None, :, 0, 0]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import floats
 from gpuboost.errors import InputError
 from gpuboost.posterior.uncertainty import Uncertainty
 
@@ -82,7 +83,7 @@ def separation(inside: Any, outside: Any) -> float:
     Raises:
         InputError: if one of them is empty or holds NaN.
     """
-    known, strange = np.asarray(inside, dtype=np.float64), np.asarray(outside, dtype=np.float64)
+    known, strange = floats("inside", inside), floats("outside", outside)
     for name, values in (("inside", known), ("outside", strange)):
         if values.ndim != 1 or not len(values) or np.isnan(values).any():
             raise InputError(f"{name}: must be a list of numbers, one of them at least; the shape is {values.shape}.")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import floats
 from gpuboost.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -102,7 +103,7 @@ def _autocovariance(x: Floats) -> Floats:
 
 
 def _checked(traces: Any) -> Floats:
-    x: Floats = np.asarray(traces, dtype=np.float64)
+    x = floats("traces", traces)
     if x.ndim < 2 or x.shape[0] < 1 or x.shape[1] < FEWEST:
         raise InputError(f"traces: must be (chains, draws, ...), with {FEWEST} draws or more; the shape is {x.shape}.")
     if not np.isfinite(x).all():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from gpuboost.arguments import is_integer, is_real
 from gpuboost.errors import InputError
 
 FORGOTTEN = 3.0  # autocorrelation times of burn-in, after which e^-3 of the start is left
@@ -15,10 +16,12 @@ def member_rounds(rounds: int, members: int, burn_in: float = 0.5) -> tuple[int,
     Raises:
         InputError: if there are not as many rounds in that part, or an argument is out of its range.
     """
-    if isinstance(burn_in, bool) or not 0.0 <= burn_in < 1.0:
+    if not is_real(burn_in) or not 0.0 <= burn_in < 1.0:
         raise InputError(f"burn_in: must be a share of the rounds, 0 or more and below 1; got {burn_in!r}.")
-    if members < 1:
-        raise InputError(f"samples: must be at least 1; got {members!r}.")
+    if not is_integer(members, 1):
+        raise InputError(f"samples: must be an integer of at least 1; got {members!r}.")
+    if not is_integer(rounds, 0):
+        raise InputError(f"rounds: must be an integer of at least 0; got {rounds!r}.")
     thinning = int(rounds * (1.0 - burn_in)) // members
     if thinning < 1:
         raise InputError(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import is_one_of, is_real
 from gpuboost.elementary import log_array
 from gpuboost.errors import InputError
 from gpuboost.losses.base import BaseLoss, facts_of
@@ -53,9 +54,9 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     """
     from scipy.special import ndtri
 
-    if isinstance(coverage, bool) or not 0.0 < coverage < 1.0:
+    if not is_real(coverage) or not 0.0 < coverage < 1.0:
         raise InputError(f"coverage: must be a number between 0 and 1; got {coverage!r}.")
-    if kind not in ("mean", "observation"):
+    if not is_one_of(kind, ("mean", "observation")):
         raise InputError(f"kind: must be 'mean' or 'observation'; got {kind!r}.")
     normal = facts_of(loss).normal_noise
     if loss.task == "multiclass" or (kind == "observation" and not normal):

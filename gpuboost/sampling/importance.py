@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from gpuboost.arguments import is_integer
 from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
@@ -85,7 +86,7 @@ class ImportanceSampling:
             if self.rate is not None and self.floor > self.rate:
                 raise RecipeError(f"sampling: a floor above the rate {self.rate!r} draws more; got {self.floor!r}.")
         leaves_from(self.variance_control, VARIANCE_CONTROLS)
-        if isinstance(self.lag, bool) or self.lag not in (1, 2):
+        if not is_integer(self.lag, 1, 2):
             raise RecipeError(f"sampling: the lag must be 1 or 2 trees; got {self.lag!r}.")
         share("eta", self.eta)
 

@@ -8,6 +8,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any, Protocol, TypeAlias
 
+from gpuboost.arguments import is_one_of
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
@@ -43,9 +44,13 @@ LEAVES_FROM = ("leaf_refit", "none")
 
 def leaves_from(value: Any, options: tuple[str, ...] = LEAVES_FROM) -> None:
     """Raise RecipeError unless value is one of the options of ``variance_control``."""
-    if value not in options:
+    if not is_one_of(value, options):
         names = ", ".join(map(repr, options))
         raise RecipeError(f"sampling: variance_control must be one of {names}; got {value!r}.")
+
+
+SMALLEST = 2.0**-1022
+"""Least share above 0: 1 / p is a number."""
 
 
 def is_number(value: Any) -> bool:
@@ -55,7 +60,8 @@ def is_number(value: Any) -> bool:
 
 def share(name: str, value: Any, *, least: float = 0.0, with_least: bool = False) -> float:
     """The value as a float above ``least`` (or at it) and at most 1, or RecipeError."""
-    if not is_number(value) or not (least <= value <= 1.0) or (value == least and not with_least):
+    denormal = is_number(value) and 0.0 < value < SMALLEST
+    if not is_number(value) or not (least <= value <= 1.0) or (value == least and not with_least) or denormal:
         bracket = "[" if with_least else "("
         raise RecipeError(f"sampling: the {name} must be in {bracket}{least:g}, 1]; got {value!r}.")
     return float(value)

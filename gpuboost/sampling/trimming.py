@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 
+from gpuboost.arguments import is_one_of
 from gpuboost.backends.numerics.probabilities import TrimmingRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
@@ -36,7 +37,7 @@ class WeightTrimming:
     def __post_init__(self) -> None:
         share("mass", self.mass)
         leaves_from(self.variance_control)
-        if self.score not in ("hessian", "gradient"):
+        if not is_one_of(self.score, ("hessian", "gradient")):
             raise RecipeError(f"sampling: the score must be 'hessian' or 'gradient'; got {self.score!r}.")
 
     @property

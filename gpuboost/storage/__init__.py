@@ -1,5 +1,6 @@
 """Files that gpuboost writes: whole or not at all."""
 
+from gpuboost.storage.checksum import UNSEALED, is_intact, sealed
 from gpuboost.storage.writing import checked_path, same_file, write, writing
 
-__all__ = ["checked_path", "same_file", "write", "writing"]
+__all__ = ["UNSEALED", "checked_path", "is_intact", "same_file", "sealed", "write", "writing"]

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import floats
 from gpuboost.errors import InputError
 from gpuboost.theory.norms import SelectionNorm
 from gpuboost.theory.rates import orthonormal_angle, orthonormal_edge
@@ -94,7 +95,7 @@ def _least(B: Any, norm: SelectionNorm, power: int) -> Angle:
 
 
 def _checked(B: Any) -> Matrix:
-    b = np.asarray(B, np.float64)
+    b = floats("B", B)
     if b.ndim != 2 or b.size == 0 or not np.isfinite(b).all():
         raise InputError(f"B: a matrix of finite numbers, (n, learners), is needed; got shape {b.shape}.")
     if b.size > MOST_NUMBERS:

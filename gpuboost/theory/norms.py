@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import is_integer
 from gpuboost.errors import InputError
 
 
@@ -16,7 +17,9 @@ def rank_chances(k: int, t: int) -> NDArray[np.float64]:
 
     Raises InputError unless 1 <= t <= k.
     """
-    if not 1 <= t <= k:
+    if not is_integer(k, 1):
+        raise InputError(f"k: must be the number of learners or groups, an integer of at least 1; got {k!r}.")
+    if not is_integer(t, 1, k):
         raise InputError(f"t: must be from 1 to the number of learners or groups, {k}; got {t!r}.")
     chances, now = np.zeros(k), t / k
     for j in range(k - t + 1):  # the first of 1 .. k - t + 1; later ranks cannot be the best

@@ -40,7 +40,10 @@ def sign_stumps(
     InputError
         If X has missing values, or the weights are not as described.
     """
-    x = np.asarray(X, np.float64)
+    try:
+        x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
+    except (TypeError, ValueError):
+        raise InputError("X: must be an array of numbers; this one holds something else.") from None
     if np.isnan(x).any():
         raise InputError("X: the theory's stumps are of numbers without NaN.")
     checked = check_weight(sample_weight, len(x))

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,13 @@ from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
-from gpuboost.storage import checked_path
+from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.types import Ensemble
+
+CHECKSUM = '"run":{"checksum":"'
+"""Text before the checksum of a checkpoint; quotes inside any other text of the file are escaped."""
 
 NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose")
 
@@ -80,9 +84,10 @@ def text(saved: Saved) -> str:
         "best_score": None if score is None or not math.isfinite(score) else score,
     } | fit_record.to_json(saved.record)
     if saved.run is not None:
-        extra["run"] = saved.run
+        extra["run"] = {**saved.run, "checksum": UNSEALED}
     params = written(saved.params)
-    return file.to_json(saved.ensemble, losses.to_json(saved.loss), saved.columns.to_json(), params, extra)
+    content = file.to_json(saved.ensemble, losses.to_json(saved.loss), saved.columns.to_json(), params, extra)
+    return content if saved.run is None else sealed(content, CHECKSUM)
 
 
 def written(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +110,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
     """
     checked_path(path)
     try:
-        return _read(file.load(path))
+        return _read(Path(path).read_bytes())
     except InputError as error:
         why = str(error).removeprefix("model file: ")
         raise InputError(f"model file {os.fspath(path)!r}: {why}") from None
@@ -113,10 +118,11 @@ def read(path: str | os.PathLike[str]) -> Saved:
 
 def read_text(content: str | bytes) -> Saved:
     """The model that ``text`` wrote. Raises InputError as ``read``."""
-    return _read(file.from_json(content))
+    return _read(content.encode() if isinstance(content, str) else content)
 
 
-def _read(record: file.ModelRecord) -> Saved:
+def _read(content: bytes) -> Saved:
+    record = file.from_json(content)
     extra = record.extra
     if set(extra) - MAY_LACK != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
@@ -128,11 +134,24 @@ def _read(record: file.ModelRecord) -> Saved:
         classes=None if extra["classes"] is None else _classes_from_json(extra["classes"]),
         best_iteration=_optional("best_iteration", extra["best_iteration"], int),
         best_score=_optional("best_score", extra["best_score"], float),
-        run=extra.get("run"),
+        run=_run(extra.get("run"), content),
         record=fit_record.from_json(extra, record.ensemble.n_rounds),
     )
     _check_parts(saved, extra["estimator"])
     return saved
+
+
+def _run(value: Any, content: bytes) -> dict[str, Any] | None:
+    """State of a checkpoint without its checksum, which is compared; files of version 0.1.0 have none."""
+    if not isinstance(value, dict) or "checksum" not in value:
+        return value  # checked where a fit is resumed
+    checksum = value["checksum"]
+    if not isinstance(checksum, str) or not is_intact(content, CHECKSUM, checksum):
+        raise InputError(
+            f"model file: extra.run.checksum: {checksum!r} is not that of the rest of the file. The file was changed, "
+            "or damaged, after it was written; resume from another checkpoint."
+        )
+    return {name: item for name, item in value.items() if name != "checksum"}
 
 
 def _check_parts(saved: Saved, kind: Any) -> None:

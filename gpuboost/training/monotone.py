@@ -72,7 +72,7 @@ def _constraints(
 
 
 def _listed(value: Any, n_columns: int) -> tuple[int, ...]:
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or np.ndim(value) != 1:
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not _is_flat(value):
         raise RecipeError(f"monotonic_cst: must be {RULE}; got {value!r}.")
     if len(value) != n_columns:
         raise RecipeError(
@@ -80,6 +80,13 @@ def _listed(value: Any, n_columns: int) -> tuple[int, ...]:
             "for those that are free, or a mapping of names."
         )
     return tuple(_constraint(direction, f"column {f}") for f, direction in enumerate(value))
+
+
+def _is_flat(value: Any) -> bool:
+    try:
+        return np.ndim(value) == 1
+    except ValueError:  # lists of different lengths
+        return False
 
 
 def _named(value: Mapping[Any, Any], names: tuple[str, ...] | None, n_columns: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -167,7 +168,10 @@ def execution(value: Any) -> Execution:
     """Execution policy of None, or of a policy with ``open``."""
     if value is None:
         return Serial()
-    policy: Execution = _policy("execution", value, ("open",), "None, or a policy such as Asynchronous(4)")
+    rule = "None, or a policy such as Asynchronous(4)"
+    if isinstance(value, os.PathLike):  # it can be opened too
+        raise RecipeError(f"execution: must be {rule}; got {value!r}. A log is replayed by gb.Replay(path).")
+    policy: Execution = _policy("execution", value, ("open",), rule)
     return policy
 
 

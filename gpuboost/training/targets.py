@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from gpuboost import losses
+from gpuboost.arguments import is_one_of
 from gpuboost.data.labels import whole_labels
 from gpuboost.data.queries import check_query_weight
 from gpuboost.data.row_metadata import RowMetadata
@@ -148,7 +149,7 @@ def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def _regression_loss(loss: Any) -> Loss:
-    if loss == "softmax":
+    if is_one_of(loss, ("softmax",)):
         raise RecipeError("loss: 'softmax' is for classes; use GradientBoostingClassifier.")
     loss_object = losses.get(loss)
     if is_list_loss(loss_object):
@@ -159,7 +160,7 @@ def _regression_loss(loss: Any) -> Loss:
 
 
 def _classification_loss(loss: Any, n_classes: int) -> Loss:
-    if loss == "logistic" and n_classes > 2:
+    if is_one_of(loss, ("logistic",)) and n_classes > 2:
         return losses.Softmax(n_classes)
     loss_object = losses.get(loss, n_classes)
     if is_list_loss(loss_object):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gpuboost.arguments import is_integer, is_real
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.watch.record import Plan, Round
 
@@ -24,9 +25,9 @@ class EarlyStopping:
     """
 
     def __init__(self, rounds: int, min_delta: float = 0.0) -> None:
-        if rounds < 1:
+        if not is_integer(rounds, 1):
             raise RecipeError(f"rounds: early stopping needs at least 1 round of patience; got {rounds!r}.")
-        if not (min_delta >= 0.0 and math.isfinite(min_delta)):
+        if not is_real(min_delta, 0.0):
             raise RecipeError(f"min_delta: must be a finite number, 0 or more; got {min_delta!r}.")
         self.rounds = rounds
         self.min_delta = min_delta

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gpuboost.arguments import is_integer
 from gpuboost.errors import RecipeError
 from gpuboost.watch.record import Plan, Round
 
@@ -176,7 +177,7 @@ class ProgressBar:
     """
 
     def __init__(self, every: int = 1, console: Console | None = None) -> None:
-        if every < 1:
+        if not is_integer(every, 1):
             raise RecipeError(f"every: a line is due every 1 or more rounds; got {every!r}.")
         self.every = every
         self.console = console

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from math import inf
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
+from gpuboost.arguments import is_integer, is_real
 from gpuboost.errors import RecipeError
 
 
 def check_df(family: Any, null_space: int) -> None:
     """Refuse fewer degrees of freedom than the dimension of the null space, which the penalty does not shrink."""
     value = family.df
-    if isinstance(value, bool) or not isinstance(value, Real) or not null_space < float(value) < inf:
+    if not is_real(value) or not null_space < float(value):
         name = type(family).__name__
         raise RecipeError(
             f"df: {name} needs a finite number above {null_space}, the dimension of what is not penalised; got "
@@ -23,14 +23,14 @@ def check_df(family: Any, null_space: int) -> None:
 def check_int(family: Any, name: str, low: int, high: int) -> None:
     """Raise RecipeError unless that field is an integer of low .. high."""
     value = getattr(family, name)
-    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
+    if not is_integer(value, low, high):
         raise RecipeError(f"{name}: {type(family).__name__} needs an integer from {low} to {high}; got {value!r}.")
 
 
 def check_real(family: Any, name: str) -> None:
     """Raise RecipeError unless that field is a finite number of at least 0."""
     value = getattr(family, name)
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < inf:
+    if not is_real(value, 0.0):
         raise RecipeError(f"{name}: {type(family).__name__} needs a finite number of at least 0; got {value!r}.")
 
 

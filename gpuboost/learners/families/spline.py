@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gpuboost.arguments import is_one_of
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.components import Space
 from gpuboost.errors import RecipeError
@@ -52,12 +53,12 @@ class Spline(OneFeatureFamily):
     kind: ClassVar[str] = "spline"
 
     def __post_init__(self) -> None:
-        check_df(self, self.difference)
         check_int(self, "knots", 1, 200)
         check_int(self, "degree", 0, 5)
         check_int(self, "difference", 1, 3)
+        check_df(self, self.difference)
         check_columns(self)
-        if self.scale not in ("rank", "value"):
+        if not is_one_of(self.scale, ("rank", "value")):
             raise RecipeError(f"scale: Spline needs 'rank' or 'value'; got {self.scale!r}.")
         if self.difference >= self.knots + self.degree:
             raise RecipeError(f"difference: {self!r} has too few coefficients for differences of that order.")

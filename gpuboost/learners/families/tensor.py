@@ -51,13 +51,14 @@ class TensorSpline(SmoothFamily):
     kind: ClassVar[str] = "tensor"
 
     def __post_init__(self) -> None:
-        check_df(self, self.difference**2)
         check_int(self, "knots", 1, 10)
         check_int(self, "degree", 0, 3)
         check_int(self, "difference", 1, 2)
         check_int(self, "cells", 2, 64)
+        check_df(self, self.difference**2)
         given: Any = self.pairs
-        pairs = tuple(tuple(pair) for pair in given) if isinstance(given, (list, tuple)) else ()
+        listed = isinstance(given, (list, tuple)) and all(isinstance(pair, (list, tuple)) for pair in given)
+        pairs = tuple(tuple(pair) for pair in given) if listed else ()
         if not pairs or any(len(pair) != 2 or pair[0] == pair[1] for pair in pairs):
             raise RecipeError(f"pairs: TensorSpline needs pairs of two different features; got {self.pairs!r}.")
         object.__setattr__(self, "pairs", pairs)

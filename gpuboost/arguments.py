@@ -1,0 +1,48 @@
+"""Tests of single arguments, for checks whose messages are their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import inf
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError, shown
+
+
+def is_integer(value: Any, low: float = -inf, high: float = inf) -> bool:
+    """True for an integer from ``low`` to ``high``, of Python or NumPy; not for a bool."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        return False
+    return low <= int(value) <= high
+
+
+def is_real(value: Any, low: float = -inf, high: float = inf) -> bool:
+    """True for a finite number from ``low`` to ``high`` that float64 can hold; not for a bool."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return False
+    return -inf < number < inf and low <= number <= high
+
+
+def is_one_of(value: Any, words: Collection[str]) -> bool:
+    """True for a text that is one of the words; an array, which has no one answer, is none."""
+    return isinstance(value, str) and value in words
+
+
+def floats(name: str, value: Any) -> NDArray[np.float64]:
+    """The value as a float64 array.
+
+    Raises:
+        InputError: if it is not an array of numbers, or a list of such.
+    """
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: must be an array of numbers; got {shown(value)[:80]}.") from None

@@ -1,0 +1,100 @@
+"""Memory checking of kernels: those of the CPU under numba's bounds check, those of CUDA under the sanitizers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from emulator.sanitizer import sanitized
+from support.campaign import Tally
+
+from gpuboost.kernels.common import disk_cache
+
+TESTS = Path(__file__).resolve().parents[1]
+KERNELS = TESTS.parent / "kernels"
+
+ONLY_OTHERS: dict[str, str] = {}
+"""CPU kernels that no case of ``support.every_kernel`` calls -> why."""
+
+
+def _folder() -> Path:
+    """A cache of checked kernels, kept from run to run: to compile them takes minutes."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "gpuboost" / f"checked-{disk_cache._digest()}"
+
+
+@pytest.mark.slow
+def test_every_cpu_kernel_keeps_within_its_arrays(tally: Tally) -> None:
+    """Kernels that take plain addresses (kernels/common/vector.py) are not seen; parity tests hold them to others."""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(_folder()), "PYTHONPATH": str(TESTS)}
+    command = [sys.executable, "-m", "support.every_kernel"]
+    done = subprocess.run(
+        command, cwd=TESTS, env=environment, capture_output=True, text=True, timeout=1800, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    tally.add("cases", found["cases"])
+    tally.add("kernels reached", len(found["reached"]))
+    print("\n".join(found["reached"]))
+    assert not found["failed"], "\n".join(found["failed"])
+    assert set(found["missing"]) == set(ONLY_OTHERS), "\n".join(found["missing"])
+
+
+def test_the_bounds_check_sees_a_planted_fault() -> None:
+    code = """
+import numpy as np
+from gpuboost.kernels.common.jit import for_this_process
+@for_this_process
+def beyond(x, i):
+    return x[i]
+try:
+    beyond(np.zeros(3), 3)
+except IndexError:
+    raise SystemExit(0)
+raise SystemExit(1)
+"""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1"}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+def cuda_kernels() -> set[str]:
+    """The names of all __global__ functions."""
+    texts = (path.read_text() for path in KERNELS.glob("*/*.cu*"))
+    pattern = r"__global__[^(;{]*?(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\("
+    return {name for text in texts for name in re.findall(pattern, text) if name != "__launch_bounds__"}
+
+
+LAUNCHES = """
+import json, sys
+from emulator import launch
+names, call = set(), launch.Kernel.__call__
+def noted(kernel, *arguments, **more):
+    names.add(kernel.name)
+    return call(kernel, *arguments, **more)
+launch.Kernel.__call__ = noted
+from support import cuda_modules
+cuda_modules.usual()
+print("launched:" + json.dumps(sorted(names)))
+"""
+"""Small trainings that between them ask for every text of CUDA C."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitize", ["address", "undefined"])
+def test_every_cuda_kernel_keeps_within_its_memory(sanitize: str, tally: Tally) -> None:
+    """The thread sanitizer has cases of its own, since its memory does not reach for all: ``tests/cuda``."""
+    result = sanitized(sanitize, LAUNCHES, timeout=1800)
+    assert result.returncode == 0, result.stdout[-3000:]
+    names = set(json.loads(result.stdout.rpartition("launched:")[2]))
+    tally.add("kernels launched", len(names))
+    print("\n".join(sorted(names)))
+    assert not cuda_kernels() - names - set(NOT_ON_THE_EMULATOR), sorted(cuda_kernels() - names)
+
+
+NOT_ON_THE_EMULATOR: dict[str, str] = {}
+"""CUDA kernels that these trainings do not launch -> the test that does."""

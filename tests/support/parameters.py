@@ -1,0 +1,620 @@
+"""The table of public parameters: every function and class that users call, valid arguments for it, and values that
+each argument must refuse.
+
+``calls()`` gives one ``Call`` for each; ``wrong_for`` the values that its kind of argument never accepts. Every other
+odd value of ``ODD`` may be accepted, or refused by an error that names the argument.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import gpuboost as gb
+
+NAN, INF = math.nan, math.inf
+NO_NUMBER: tuple[Any, ...] = ("3", "", [3], {}, (1, 2), object(), 1j, np.array([1.0, 2.0]), b"1", int, len)
+
+WRONG: dict[str, tuple[Any, ...]] = {
+    "count": (*NO_NUMBER, 0.5, NAN, INF, 0, -1, -(10**30), True),
+    "count or 0": (*NO_NUMBER, 0.5, NAN, INF, -1, -(10**30), True),
+    "count or None": (*NO_NUMBER, 0.5, NAN, INF, 0, -1, -(10**30), True),
+    "bins": (*NO_NUMBER, 0.5, NAN, 0, 1, 256, -1, 10**30, True),
+    "positive": (*NO_NUMBER, NAN, INF, -INF, 0, -1, 0.0, -1e-9, True),
+    "positive or None": (*NO_NUMBER, NAN, INF, -INF, 0, -1, 0.0, -1e-9, True),
+    "real or 0": (*NO_NUMBER, NAN, INF, -INF, -1, -1e-9, True),
+    "real or None": (*NO_NUMBER, NAN, INF, -INF, -1, -1e-9, True),
+    "share": (*NO_NUMBER, NAN, INF, -INF, -1, -1e-9, 1.5, 2),
+    "word": ("nothing of this name", 3, 0.5, NAN, [], {}, object(), b"x", 1j),
+    "policy": ("nothing of this name", {}, object(), 1j, int, NAN, -1, [[]]),
+    "path": (3, 0.5, [], {}, 1j, object()),
+    "rows": (
+        "x",
+        3,
+        None,
+        [],
+        [[]],
+        {},
+        object(),
+        1j,
+        np.zeros(3),
+        np.zeros((2, 2, 2)),
+        np.zeros((0, 4)),
+        [[1], [1, 2]],
+        np.full((60, 4), INF),
+        np.full((60, 4), 1j),
+    ),
+    "target": ("x", 3, [], {}, object(), np.zeros(3), np.zeros((60, 2)), np.full(60, NAN), np.full(60, INF)),
+    "weight": (
+        "x",
+        {},
+        object(),
+        np.zeros(3),
+        np.zeros((60, 2)),
+        np.full(60, NAN),
+        np.full(60, INF),
+        np.full(60, -1.0),
+        np.zeros(60),
+        ["a"] * 60,
+    ),
+    "model": ("x", 3, None, [], {}, object(), int),
+    "callable": (3, 0.5, "x", [], {}, object(), 1j),
+    "flag": (),
+    "anything": (),
+}
+"""Kind of argument -> values that it refuses."""
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    -1,
+    0,
+    1,
+    2,
+    3,
+    0.5,
+    1.5,
+    -0.0,
+    NAN,
+    INF,
+    -INF,
+    1e-320,
+    1e308,
+    2**31,
+    2**63,
+    -(2**63),
+    "x",
+    "",
+    b"x",
+    [],
+    [1],
+    [None],
+    [1, 2, 3, 4],
+    [[1, 2], [3]],
+    {},
+    {"a": 1},
+    {0: 1},
+    (1, 2, 3),
+    set(),
+    object(),
+    1j,
+    int,
+    len,
+    np.array([]),
+    np.array(3),
+    np.zeros((2, 2)),
+    np.array(["a", "b"]),
+    np.float32(0.5),
+    np.int8(-1),
+    np.datetime64("NaT"),
+    np.full(4, NAN),
+    sp.csr_matrix((2, 2)),
+    range(3),
+    Path("x"),
+)
+"""Values of every type, tried for every argument."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One public function: how to call it, valid arguments, and the kind of each argument that is tried."""
+
+    name: str
+    call: Callable[..., object]
+    kinds: Mapping[str, str]
+    valid: Mapping[str, Any] = field(default_factory=dict)
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other names that a message may use
+    skip: Callable[[str, Any], bool] = lambda name, value: False
+
+    def names_of(self, argument: str) -> tuple[str, ...]:
+        return (argument, *self.aliases.get(argument, ()))
+
+    def takes(self, name: str, value: Any) -> bool:
+        """False for arrays as flags, and for what the call itself leaves out."""
+        array = isinstance(value, np.ndarray) or sp.issparse(value)
+        return not (self.kinds[name] == "flag" and array) and not self.skip(name, value)
+
+    def wrong(self) -> list[tuple[str, Any]]:
+        """(argument, value) that must be refused."""
+        pairs = ((name, value) for name, kind in self.kinds.items() for value in WRONG[kind])
+        return [(name, value) for name, value in pairs if self.takes(name, value)]
+
+    def odd(self) -> list[tuple[str, Any]]:
+        """(argument, value) that may be accepted."""
+        pairs = ((name, value) for name in self.kinds for value in ODD)
+        return [(name, value) for name, value in pairs if self.takes(name, value)]
+
+
+ESTIMATOR = {
+    "loss": "word",
+    "n_estimators": "count or 0",
+    "learning_rate": "positive",
+    "growth": "word",
+    "max_depth": "count or None",
+    "max_leaves": "count or None",
+    "min_samples_leaf": "count",
+    "min_child_weight": "real or 0",
+    "reg_lambda": "real or None",
+    "min_split_gain": "real or 0",
+    "random_strength": "real or 0",
+    "max_bins": "bins",
+    "categorical_features": "anything",
+    "monotonic_cst": "anything",
+    "sampling": "policy",
+    "learners": "policy",
+    "langevin": "policy",
+    "posterior_samples": "count or None",
+    "step": "policy",
+    "execution": "policy",
+    "base_learner": "policy",
+    "early_stopping_rounds": "count or None",
+    "validation_fraction": "share",
+    "eval_metric": "word",
+    "eval_at": "anything",
+    "callbacks": "callable",
+    "class_weight": "anything",
+    "device": "word",
+    "random_state": "anything",
+    "n_jobs": "anything",
+    "verbose": "anything",
+}
+"""Every parameter of the three estimators."""
+
+
+@cache
+def small() -> dict[str, Any]:
+    """Data and fitted models that calls share."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 4))
+    y, group = x[:, 0] + 0.1 * rng.normal(size=60), np.repeat(np.arange(6), 10)
+    few: dict[str, Any] = {"n_estimators": 4, "max_depth": 2, "n_jobs": 1, "random_state": 0}
+    chain = gb.GradientBoostingRegressor(**few | {"n_estimators": 20}, langevin=gb.Langevin(), posterior_samples=2)
+    return {
+        "x": x,
+        "y": y,
+        "labels": (y > 0).astype(int),
+        "grades": np.digitize(y, [-0.5, 0.5]),
+        "group": group,
+        "regressor": gb.GradientBoostingRegressor(**few).fit(x, y),
+        "classifier": gb.GradientBoostingClassifier(**few).fit(x, y > 0),
+        "chain": chain.fit(x, y),
+        "effects": gb.GradientBoostingRegressor(**few, base_learner=gb.learners.Spline()).fit(x, y),
+    }
+
+
+def calls() -> list[Call]:
+    """The whole table."""
+    return [*_constructors(), *_fits(), *_answers(), *_functions(), *_policies(), *_plots(), *_theory()]
+
+
+def _fitted(kind: str) -> Callable[..., object]:
+    def fit(**params: Any) -> object:
+        data = small()
+        target = {"Classifier": "labels", "Ranker": "grades"}.get(kind, "y")
+        more = {"group": data["group"]} if kind == "Ranker" else {}
+        if "early_stopping_rounds" in params or "eval_metric" in params or "eval_at" in params:
+            extra = (data["group"],) if kind == "Ranker" else ()
+            more["eval_set"] = (data["x"], data[target], *extra)
+        made = {"n_estimators": 2, "n_jobs": 1, "max_depth": 2, **params}
+        return getattr(gb, f"GradientBoosting{kind}")(**made).fit(data["x"], data[target], **more)
+
+    return fit
+
+
+def _endless(name: str, value: Any) -> bool:
+    """True for values that are right and would take for ever, or need a machine that is not there."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    large = whole and value > 1000
+    return large and name in (
+        "n_estimators",
+        "n_jobs",
+        "workers",
+        "shards",
+        "threads_per_shard",
+        "random_from",
+        "knots",
+        "cells",
+        "n_chains",
+        "p",
+        "k",
+        "n_features",
+        "rounds",
+        "lags",
+        "n_classes",
+    )
+
+
+def _constructors() -> list[Call]:
+    table = []
+    for kind in ("Regressor", "Classifier", "Ranker"):
+        names = inspect.signature(getattr(gb, f"GradientBoosting{kind}")).parameters
+        kinds = {name: ESTIMATOR[name] for name in names}  # a KeyError here asks for a line in the table
+        if kind == "Classifier":
+            kinds["eval_metric"] = "word"
+        table.append(Call(kind, _fitted(kind), kinds, skip=_right))
+    return table
+
+
+def _right(name: str, value: Any) -> bool:
+    """True for a value of ``WRONG`` that this parameter accepts after all, or that is endless."""
+    if name == "eval_metric":
+        return (isinstance(value, list) and not value) or callable(value)
+    if name == "callbacks":
+        return isinstance(value, (list, tuple, dict)) and not value
+    return _endless(name, value)
+
+
+LEFT_TO_DATA = ("y", "sample_weight", "group", "weight")
+
+
+def _fits() -> list[Call]:
+    data = small()
+    kinds = {
+        "X": "rows",
+        "y": "target",
+        "sample_weight": "weight",
+        "init_model": "model",
+        "resume_from": "path",
+        "eval_set": "anything",
+    }
+    table = []
+    for kind, target in (("Regressor", "y"), ("Classifier", "labels"), ("Ranker", "grades")):
+        valid = {"X": data["x"], "y": data[target]}
+        more = {"group": "weight"} if kind == "Ranker" else {}
+        valid |= {"group": data["group"]} if kind == "Ranker" else {}
+
+        def fit(kind: str = kind, **given: Any) -> object:
+            return getattr(gb, f"GradientBoosting{kind}")(n_estimators=2, n_jobs=1, max_depth=2).fit(**given)
+
+        table.append(Call(f"{kind}.fit", fit, kinds | more, valid, skip=_data_is_right))
+    return table
+
+
+def _data_is_right(name: str, value: Any) -> bool:
+    if name in LEFT_TO_DATA and (isinstance(value, complex) or (isinstance(value, list) and value == [[1, 2], [3]])):
+        return True
+    if name in ("init_model", "resume_from"):
+        return value is None or isinstance(value, (str, Path))  # a path, of no file
+    if name == "group":
+        return not (isinstance(value, np.ndarray) and value.shape in ((3,), (60, 2)))
+    if name == "y" and value is None:
+        return True
+    return name == "sample_weight" and isinstance(value, str) and len(value) == 0
+
+
+def _answers() -> list[Call]:
+    data, table = small(), []
+    methods = {
+        "regressor": ("predict", "apply", "predict_contributions", "trace"),
+        "classifier": ("predict", "predict_proba", "decision_function"),
+        "effects": ("predict",),
+    }
+    for kind, names in methods.items():
+        for method in names:
+            table.append(Call(f"{kind}.{method}", getattr(data[kind], method), {"X": "rows"}, {"X": data["x"]}))
+    chain = data["chain"]
+    more = {"samples": "count or None", "burn_in": "anything"}
+    table.append(Call("predict_uncertainty", chain.predict_uncertainty, {"X": "rows", **more}, {"X": data["x"]}))
+    more |= {"coverage": "share", "kind": "word"}
+    table.append(Call("predict_interval", chain.predict_interval, {"X": "rows", **more}, {"X": data["x"]}))
+    importance = {"kind": "word", "normalise": "flag"}
+    table.append(Call("feature_importance", data["regressor"].feature_importance, importance))
+    return table
+
+
+def _functions() -> list[Call]:
+    data = small()
+    model = gb.GradientBoostingRegressor(n_estimators=2, n_jobs=1)
+    noisy = gb.GradientBoostingRegressor(n_estimators=4, n_jobs=1, langevin=gb.Langevin(), posterior_samples=2)
+    rows = {"X": data["x"], "y": data["y"]}
+    dataset = {
+        "X": "rows",
+        "y": "anything",
+        "weight": "weight",
+        "group": "anything",
+        "max_bins": "bins",
+        "categorical_features": "anything",
+        "cuts": "anything",
+        "n_jobs": "anything",
+    }
+    cross = {
+        "model": "model",
+        "data": "rows",
+        "y": "target",
+        "sample_weight": "weight",
+        "group": "anything",
+        "refit": "flag",
+        "random_state": "anything",
+    }
+    memory = {
+        "n_rows": "count",
+        "n_features": "count",
+        "estimator": "anything",
+        "n_classes": "anything",
+        "weighted": "flag",
+        "eval_rows": "count or 0",
+        "n_queries": "anything",
+    }
+    chains = {"model": "model", "X": "rows", "y": "target", "n_chains": "count", "sample_weight": "weight"}
+    posterior = {
+        "model": "model",
+        "X": "rows",
+        "y": "target",
+        "temperatures": "anything",
+        "prior_variances": "anything",
+        "held_out": "share",
+        "sample_weight": "weight",
+    }
+    aliases = {"data": ("X",), "sample_weight": ("weight",), "estimator": ("model",)}
+    return [
+        Call("Dataset", gb.Dataset, dataset, rows, {"weight": ("sample_weight",)}, _no_text_of_weights),
+        Call("cv", gb.cv, cross, {"model": model, "data": data["x"], "y": data["y"]}, aliases, _no_text_of_weights),
+        Call("estimate_memory", gb.estimate_memory, memory, {"n_rows": 100, "n_features": 4}, aliases, _endless),
+        Call("chains", gb.chains, chains, {"model": noisy, **rows, "n_chains": 2}, aliases, _no_text_of_weights),
+        Call("fit_posterior", gb.fit_posterior, posterior, {"model": noisy, **rows}, aliases, _no_text_of_weights),
+    ]
+
+
+def _no_text_of_weights(name: str, value: Any) -> bool:
+    if name in LEFT_TO_DATA and (isinstance(value, complex) or (isinstance(value, list) and value == [[1, 2], [3]])):
+        return True
+    return (name in ("weight", "sample_weight") and isinstance(value, str)) or _endless(name, value)
+
+
+NOISE = {"temperature": ("gradients",), "inverse_temperature": ("gradients",)}
+"""A temperature may be so high that the noise of the gradients overflows, which the fit says in its own words."""
+
+
+def _policies() -> list[Call]:
+    families, losses = gb.learners, gb.losses
+    worker = {
+        "workers": "count",
+        "leaf_values": "word",
+        "sample_at": "word",
+        "staleness": "word",
+        "max_staleness": "anything",
+        "damping": "anything",
+        "max_failures": "count or 0",
+        "allow_unproven": "flag",
+    }
+    chain = dict.fromkeys(("inverse_temperature", "temperature", "shrinkage", "prior_variance"), "anything")
+    weights = {"t": "anything", "weights": "anything", "groups": "anything"}
+    spline = {
+        "df": "positive",
+        "knots": "count",
+        "degree": "count or 0",
+        "difference": "count",
+        "scale": "word",
+        "columns": "anything",
+    }
+    importance = {
+        "rate": "anything",
+        "rho": "anything",
+        "score": "anything",
+        "floor": "anything",
+        "variance_control": "word",
+        "lag": "count",
+        "eta": "anything",
+    }
+    listed: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
+        (gb.UniformSampling, {"rate": "share"}, {}),
+        (gb.GOSS, {"top": "share", "other": "share", "variance_control": "word"}, {}),
+        (gb.MVS, {"rate": "share"}, {}),
+        (gb.ImportanceSampling, importance, {"rate": 0.5}),
+        (gb.smart_first_order, {"rate": "anything", "rho": "anything", "paper": "flag"}, {"rate": 0.5}),
+        (gb.smart_second_order, {"rate": "anything", "rho": "anything", "variance_control": "word"}, {"rate": 0.5}),
+        (gb.WeightTrimming, {"mass": "share", "score": "word", "variance_control": "word"}, {}),
+        (gb.Langevin, {**chain, "random_from": "anything", "paper": "flag", "leaf_noise": "flag"}, {}),
+        (gb.LineSearchStep, {"per": "word"}, {}),
+        (gb.RandomByNode, {"t": "anything"}, {}),
+        (gb.RandomGroup, {"groups": "anything"}, {}),
+        (gb.RandomGroups, {"t": "anything", "groups": "anything"}, {"t": 2}),
+        (gb.RandomLearners, {"t": "anything"}, {}),
+        (gb.CyclicGroups, {"t": "anything", "groups": "anything"}, {}),
+        (gb.WeightedGroups, weights, {"t": 1, "weights": [1.0, 2.0, 1.0, 1.0]}),
+        (gb.Asynchronous, {**worker, "engine": "word", "timeout": "anything"}, {"workers": 2}),
+        (
+            gb.SimulatedWorkers,
+            {
+                **worker,
+                "build_time": "anything",
+                "server_time": "anything",
+                "network": "anything",
+                "failures": "anything",
+                "speeds": "anything",
+                "seed": "anything",
+            },
+            {"workers": 2},
+        ),
+        (gb.DataParallel, {"shards": "count", "engine": "word", "threads_per_shard": "count"}, {"shards": 2}),
+        (
+            gb.Ray,
+            {
+                "cpus_per_worker": "count",
+                "object_store_memory": "count or None",
+                "timeout": "positive",
+                "patience": "positive or None",
+            },
+            {},
+        ),
+        (gb.Replay, {"log": "path"}, {}),
+        (losses.Huber, {"delta": "positive"}, {}),
+        (losses.Quantile, {"alpha": "positive"}, {}),
+        (losses.Tweedie, {"power": "positive"}, {}),
+        (losses.Logistic, {"ridge": "real or 0"}, {}),
+        (losses.SmoothedZeroOne, {"scale": "positive"}, {}),
+        (losses.Softmax, {"n_classes": "count"}, {}),
+        (losses.LambdaMART, {"sigma": "positive", "truncation": "count or None", "gain": "anything"}, {}),
+        (losses.PairwiseLogistic, {"sigma": "positive", "truncation": "count or None"}, {}),
+        (families.Linear, {"columns": "anything"}, {}),
+        (families.Spline, spline, {}),
+        (
+            families.TensorSpline,
+            {"pairs": "anything", "df": "positive", "knots": "count", "cells": "count"},
+            {"pairs": ((0, 1),)},
+        ),
+        (families.CategoricalRidge, {"df": "positive", "columns": "anything"}, {}),
+        (families.Tree, {"max_depth": "count", "reg_lambda": "real or 0"}, {}),
+        (families.LinearTree, {"max_depth": "count", "ridge": "real or 0", "reg_lambda": "real or 0"}, {}),
+        (gb.times.Constant, {"value": "anything"}, {}),
+        (gb.times.Exponential, {"mean": "anything"}, {}),
+        (gb.times.LogNormal, {"median": "anything", "spread": "anything"}, {"median": 1.0}),
+        (gb.times.Straggling, {"usual": "anything", "probability": "anything", "factor": "anything"}, {"usual": 1.0}),
+        (gb.callbacks.EarlyStopping, {"rounds": "count", "min_delta": "real or 0"}, {"rounds": 3}),
+        (gb.callbacks.ProgressBar, {"every": "count"}, {}),
+        (gb.callbacks.Checkpoint, {"every": "count"}, {"path": "x.json"}),
+        (gb.metrics.ndcg, {"k": "count or None", "empty": "anything"}, {}),
+        (gb.metrics.mean_average_precision, {"k": "count or None", "empty": "anything"}, {}),
+        (gb.metrics.mean_reciprocal_rank, {"k": "count or None", "empty": "anything"}, {}),
+    ]
+    table = []
+    for made, kinds, valid in listed:
+        table.append(Call(made.__name__, _used(made), kinds, valid, NOISE, _policy_is_right))
+    return table
+
+
+def _used(make: Any) -> Callable[..., object]:
+    """Make the object; a policy that can be made is used in a fit, since some look at the data first."""
+    roles = {
+        "gpuboost.sampling": "sampling",
+        "gpuboost.langevin": "langevin",
+        "gpuboost.learners.families": "base_learner",
+        "gpuboost.learners": "learners",
+    }
+
+    def use(**given: Any) -> object:
+        made, kind = make(**given), type(make(**given))
+        role = next((role for start, role in roles.items() if kind.__module__.startswith(start)), None)
+        if role is None:
+            return made
+        depth = 1 if kind.__name__ in ("RandomLearners", "CyclicGroups") else 2
+        more = {"categorical_features": [3]} if kind.__name__ == "CategoricalRidge" else {}
+        data = small()
+        x = np.column_stack([data["x"][:, :3], data["grades"]])
+        model = gb.GradientBoostingRegressor(n_estimators=2, n_jobs=1, max_depth=depth, **{role: made}, **more)
+        return model.fit(x, data["y"])
+
+    return use
+
+
+def _policy_is_right(name: str, value: Any) -> bool:
+    if name == "truncation" and value is True:
+        return False
+    if name == "log":
+        return isinstance(value, (str, Path))
+    return _endless(name, value)
+
+
+def _plots() -> list[Call]:
+    data = small()
+    model, effects, chain = data["regressor"], data["effects"], data["chain"]
+    traces = chain.trace(data["x"])
+    plot, export = gb.plot, gb.export
+    return [
+        Call("plot.importance", plot.importance, {"model": "model", "kind": "word", "top": "count"}, {"model": model}),
+        Call(
+            "plot.metrics",
+            plot.metrics,
+            {"results": "anything", "metric": "anything"},
+            {"results": {"a": {"rmse": [1.0, 0.5]}}},
+            {"results": ("model",)},
+        ),
+        Call(
+            "plot.tree",
+            plot.tree,
+            {"model": "model", "round": "count or 0", "output": "count or 0"},
+            {"model": model},
+            skip=lambda name, value: name == "round" and isinstance(value, int) and value == -1,
+        ),
+        Call(
+            "plot.partial_effect",
+            plot.partial_effect,
+            {"model": "model", "feature": "anything", "output": "count or 0"},
+            {"model": effects, "feature": 0},
+        ),
+        Call("plot.staleness", plot.staleness, {"model": "model"}),
+        Call("plot.timeline", plot.timeline, {"model": "model"}),
+        Call("plot.trace", plot.trace, {"traces": "anything", "burn_in": "anything"}, {"traces": traces}),
+        Call(
+            "plot.autocorrelation",
+            plot.autocorrelation,
+            {"traces": "anything", "burn_in": "anything", "lags": "count or None"},
+            {"traces": traces},
+            skip=_endless,
+        ),
+        Call(
+            "plot.uncertainty",
+            plot.uncertainty,
+            {"model": "model", "X": "rows", "feature": "count or 0", "coverage": "share", "samples": "count or None"},
+            {"model": chain, "X": data["x"]},
+        ),
+        Call("export.to_onnx", export.to_onnx, {"model": "model"}),
+        Call("export.to_xgboost", export.to_xgboost, {"model": "model"}, {"path": "x.json"}),
+        Call("export.to_treelite", export.to_treelite, {"model": "model"}),
+        Call("export.to_table", export.to_table, {"model": "model"}),
+        Call("export.to_shap_dict", export.to_shap_dict, {"model": "model"}),
+    ]
+
+
+def _theory() -> list[Call]:
+    theory, posterior, traces = gb.theory, gb.posterior, np.random.default_rng(0).normal(size=(2, 40))
+    rate = {"gap": "anything", "rounds": "anything", "sigma": "anything", "mu": "anything", "xi": "anything"}
+    return [
+        Call(
+            "theory.linear_bound",
+            theory.linear_bound,
+            rate,
+            {"gap": 1.0, "rounds": 3, "sigma": 1.0, "mu": 0.1, "xi": 0.5},
+        ),
+        Call("theory.rank_chances", theory.rank_chances, {"k": "count", "t": "count"}, {"k": 5, "t": 1}, skip=_endless),
+        Call("theory.orthonormal_edge", theory.orthonormal_edge, {"p": "count"}, skip=_endless),
+        Call("theory.minimal_cosine_angle", theory.minimal_cosine_angle, {"B": "anything"}),
+        Call("theory.stability_limit", theory.stability_limit, {"staleness": "real or 0"}),
+        Call("posterior.r_hat", posterior.r_hat, {"traces": "anything"}, {"traces": traces}),
+        Call(
+            "posterior.autocorrelation_time", posterior.autocorrelation_time, {"traces": "anything"}, {"traces": traces}
+        ),
+        Call("posterior.diagnose", posterior.diagnose, {"traces": "anything"}, {"traces": traces}),
+        Call(
+            "posterior.member_rounds",
+            posterior.member_rounds,
+            {"rounds": "anything", "members": "count", "burn_in": "anything"},
+            {"rounds": 20, "members": 4},
+            {"members": ("samples",), "rounds": ("samples",)},
+        ),
+        Call(
+            "posterior.separation",
+            posterior.separation,
+            {"inside": "anything", "outside": "anything"},
+            {"inside": [1.0, 2.0], "outside": [3.0]},
+        ),
+    ]

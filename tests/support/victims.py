@@ -1,0 +1,189 @@
+"""One process that starts many: each works until a signal ends it, and what it leaves behind is looked at.
+
+``python -m support.victims SIGNAL NUMBER SEED FOLDER`` warms up once, forks ``NUMBER`` times, and prints its counts and
+the faults as JSON. A child repeats one kind of work until the signal comes at a random moment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpuboost as gb
+from gpuboost.benchmarks.harness import results
+from gpuboost.benchmarks.harness.cases import suites
+from gpuboost.cli import main as command_line
+
+KINDS = ("fit", "save", "checkpoint", "predict", "result")
+RUNS = 5_000
+INTERRUPTED = 130
+SAME, WRONG = 0, 9
+"""Exit status of a child whose estimator is as it was, and of one where something is not."""
+
+Work = Callable[[], object]
+
+
+class Stage:
+    """What the children work on: two models that differ, their bytes, and a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        rng = np.random.default_rng(0)
+        self.folder, self.x = folder, rng.normal(size=(400, 5))
+        self.y = self.x[:, 0] + 0.1 * rng.normal(size=400)
+        few: dict[str, Any] = {"n_estimators": 30, "max_depth": 3, "n_jobs": 2, "random_state": 0}
+        self.few = few
+        self.models = [gb.GradientBoostingRegressor(**few | {"n_estimators": n}).fit(self.x, self.y) for n in (30, 60)]
+        self.answers = [model.predict(self.x) for model in self.models]
+        self.place = folder / "file"
+        self.whole = [self._bytes(model) for model in self.models]
+        (folder / "model.json").write_bytes(self.whole[0])
+        np.savetxt(folder / "rows.csv", self.x, delimiter=",", header="a,b,c,d,e", comments="", fmt="%.17g")
+        self._predict()
+        self.csv = self.place.read_bytes()
+        self.place.unlink()
+
+    def _bytes(self, model: Any) -> bytes:
+        model.save_model(self.place)
+        return self.place.read_bytes()
+
+    def _predict(self) -> None:
+        arguments = ["predict", str(self.folder / "rows.csv"), "--model", str(self.folder / "model.json")]
+        with redirect_stdout(sys.stderr):
+            if command_line([*arguments, "--output", str(self.place)]) == INTERRUPTED:
+                raise SystemExit
+
+    def work(self, kind: str) -> Work:
+        """One turn of that kind of work; it is done again and again."""
+        turns = iter(range(10**9))
+        if kind == "save":
+            return lambda: self.models[next(turns) % 2].save_model(self.place)
+        if kind == "predict":
+            return self._predict
+        if kind == "result":
+            return self._result
+        if kind == "checkpoint":
+            watch = gb.callbacks.Checkpoint(self.place, every=7)
+            return lambda: gb.GradientBoostingRegressor(**self.few, callbacks=[watch]).fit(self.x, self.y)
+        return lambda: self.models[0].fit(self.x, self.y)
+
+    def _result(self) -> None:
+        suite = suites()["cpu-speed"]
+        runs = [{"case": suite.cases[0].name, "seconds": float(i)} for i in range(RUNS)]
+        results.write(self.place, suite, "small", 1, "a command", runs)
+
+    def judge(self, kind: str) -> str:
+        """What is wrong with the file that a killed child left; empty if nothing is."""
+        names = {path.name for path in self.folder.iterdir()} - {"model.json", "rows.csv", "file"}
+        strange = {name for name in names if not (name.startswith(".file.") and name.endswith(".part"))}
+        if strange:
+            return f"left {strange}"
+        if not self.place.exists():
+            return ""
+        found = self.place.read_bytes()
+        if kind == "checkpoint":
+            return self._resume()
+        whole = {
+            "save": found in self.whole,
+            "predict": found == self.csv,
+            "result": kind == "result" and len(json.loads(found)["runs"]) == RUNS,
+        }
+        return "" if whole.get(kind, True) else f"{len(found)} bytes, not those of a whole file"
+
+    def _resume(self) -> str:
+        model = gb.GradientBoostingRegressor(**self.few).fit(self.x, self.y, resume_from=self.place)
+        return "" if np.array_equal(model.predict(self.x), self.answers[0]) else "another model after the checkpoint"
+
+    def clear(self) -> None:
+        for path in self.folder.iterdir():
+            if path.name not in ("model.json", "rows.csv"):
+                path.unlink()
+
+    def unchanged(self) -> bool:
+        """True if the estimators predict as before, and a new fit gives the same model."""
+        same = all(np.array_equal(m.predict(self.x), a) for m, a in zip(self.models, self.answers, strict=True))
+        fresh = gb.GradientBoostingRegressor(**self.few).fit(self.x, self.y)
+        return same and np.array_equal(fresh.predict(self.x), self.answers[0])
+
+
+def _child(stage: Stage, kind: str, ready: int) -> None:
+    """Work until the signal; never returns."""
+    status = WRONG
+    try:
+        work = stage.work(kind)
+        work()
+        os.write(ready, b".")
+        try:
+            while True:
+                work()
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            status = SAME if stage.unchanged() else WRONG
+        except SystemExit:
+            status = SAME
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _once(stage: Stage, kind: str, number: int, rng: np.random.Generator) -> tuple[int, str]:
+    """The exit status of one child, negative for a signal, and what is wrong."""
+    stage.clear()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _child(stage, kind, writing)
+    os.close(writing)
+    os.read(reading, 1)
+    os.close(reading)
+    time.sleep(float(rng.random()) * 0.05)
+    os.kill(child, number)
+    status = _end_of(child)
+    return os.waitstatus_to_exitcode(status), stage.judge(kind)
+
+
+def _end_of(child: int) -> int:
+    """The status of a child, which is killed where it goes on for a minute."""
+    until = time.monotonic() + 60.0
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        time.sleep(0.002)
+    os.kill(child, signal.SIGABRT)
+    return os.waitpid(child, 0)[1]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    name, total, seed, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    number = getattr(signal, name)
+    stage, rng = Stage(folder), np.random.default_rng(seed)
+    counts: Counter[str] = Counter()
+    faults: list[str] = []
+    for turn in range(total):
+        kind = KINDS[turn % len(KINDS)]
+        status, wrong = _once(stage, kind, number, rng)
+        counts[f"{name} in {kind}"] += 1
+        expected = -signal.SIGKILL if number == signal.SIGKILL else SAME
+        if status != expected and not (kind == "predict" and status == SAME):
+            faults.append(f"turn {turn}, {kind}: status {status}")
+        if wrong:
+            faults.append(f"turn {turn}, {kind}: {wrong}")
+    json.dump({"counts": counts, "faults": faults}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
