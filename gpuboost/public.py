@@ -52,6 +52,7 @@ PUBLIC = POLICIES | {
     "Ray": "gpuboost.execution",
     "RecipeError": "gpuboost.errors",
     "Replay": "gpuboost.execution",
+    "RowProbabilities": "gpuboost.sampling.by_row",
     "SimulatedWorkers": "gpuboost.execution",
     "WorkerError": "gpuboost.errors",
     "chains": "gpuboost.model_selection.chains",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
@@ -35,6 +36,13 @@ def fast_dataclass(record: type[C]) -> type[C]:
     fast.__annotations__ = slow.__annotations__
     record.__init__ = fast  # type: ignore[method-assign]  # the purpose of this function
     return record
+
+
+def restored(record: Any, state: Sequence[Any]) -> None:
+    """``__setstate__`` of a frozen dataclass with slots; fields that the pickle's version did not have get defaults."""
+    for place, one in enumerate(fields(record)):
+        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        object.__setattr__(record, one.name, state[place] if place < len(state) else default)
 
 
 def declared(traits: type[C], policy: object) -> C:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from gpuboost.composition.findings import Kind, worst
 from gpuboost.errors import InputError, RecipeError, UnprovenError
@@ -11,6 +10,7 @@ from gpuboost.execution import Log
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
+from gpuboost.records import restored
 from gpuboost.reports.edge import EdgeReport
 from gpuboost.reports.sampling import SamplingReport
 from gpuboost.steps import LineSearchStep, QuantileStep
@@ -51,10 +51,7 @@ class FitReport:
     rounds_before: int = 0  # of the model that ``init_model`` continued; ``rounds_kept`` counts them too
     rounds_without_split: int = 0  # of ``rounds``: every tree is a single leaf, or no base learner lowered the loss
 
-    def __setstate__(self, state: list[Any]) -> None:
-        """Restore a pickle; fields that its version did not have get their defaults."""
-        for place, field in enumerate(fields(self)):
-            object.__setattr__(self, field.name, state[place] if place < len(state) else field.default)
+    __setstate__ = restored
 
     def __str__(self) -> str:
         earlier = f" after {self.rounds_before} earlier ones" if self.rounds_before else ""
@@ -129,7 +126,7 @@ def descent(recipe: Recipe) -> Verdict:
         why = "a pair's weight depends on where its documents stand, so there is no fixed objective that could fall."
         return Verdict("heuristic", (why,))
     if curvature is None:
-        why = "no theorem says before the fit that the training loss falls: curvature may change along a Newton step."
+        why = "no theorem says before the fit that Newton steps lower the training loss: curvature may change."
         return Verdict("heuristic", (why,))
     if loss.smoothness is None:
         return Verdict(

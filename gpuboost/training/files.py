@@ -164,10 +164,18 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
     if type(value) in POLICIES.values():
-        return {"policy": type(value).__name__, **{name: _plain(field) for name, field in asdict(value).items()}}
+        return _policy_to_json(value)
     if getattr(losses, type(value).__name__, None) is type(value):
         return {"loss": losses.to_json(value)}
     raise TypeError(f"{value!r} cannot be written to a model file")
+
+
+def _policy_to_json(policy: Any) -> dict[str, Any]:
+    """Class and fields. Raises TypeError if it has a number for each training row, which is no part of a model."""
+    held = asdict(policy)
+    if held.pop("factor", None) is not None:
+        raise TypeError("factor: a number for each training row is not written to a model file")
+    return {"policy": type(policy).__name__, **{name: _plain(field) for name, field in held.items()}}
 
 
 def _plain(value: Any) -> Any:
