@@ -28,6 +28,8 @@ from gpuboost.execution import Replay as Replay
 from gpuboost.execution import SimulatedWorkers as SimulatedWorkers
 from gpuboost.execution import times as times
 from gpuboost.langevin import Langevin as Langevin
+from gpuboost.langevin.schedule import CyclicalTemperature as CyclicalTemperature
+from gpuboost.langevin.schedule import GeometricAnnealing as GeometricAnnealing
 from gpuboost.learners.by_node import RandomByNode as RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups as CyclicGroups
 from gpuboost.learners.groups import RandomGroup as RandomGroup

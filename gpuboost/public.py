@@ -12,7 +12,9 @@ from typing import Any
 POLICIES = {
     "ConstantStep": "gpuboost.steps",
     "CyclicGroups": "gpuboost.learners.cyclic",
+    "CyclicalTemperature": "gpuboost.langevin.schedule",
     "GOSS": "gpuboost.sampling.goss",
+    "GeometricAnnealing": "gpuboost.langevin.schedule",
     "GradientStep": "gpuboost.steps",
     "ImportanceSampling": "gpuboost.sampling.importance",
     "Langevin": "gpuboost.langevin",

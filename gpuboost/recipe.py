@@ -149,6 +149,7 @@ class Recipe:
             self.growth.limits,
             self.execution,
             trees=self.base_learner is None,
+            rounds=self.rounds,
         )
 
     @property

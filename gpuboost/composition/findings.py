@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuboost.execution import Execution, is_sequential
-from gpuboost.langevin import Langevin
+from gpuboost.langevin import Langevin, TemperatureSchedule
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import declared
 from gpuboost.sampling import Sampling
@@ -49,13 +49,18 @@ def langevin_findings(
     execution: Execution,
     *,
     trees: bool = True,
+    rounds: int = 0,
 ) -> tuple[Finding, ...]:
-    """Findings for all parts of the recipe that the theorem does not cover; () if it covers all."""
+    """Findings for all parts of the recipe that the theorem does not cover; () if it covers all.
+
+    rounds: of the fit, which tell whether an annealed chain reaches its last temperature.
+    """
     parts = (
         _of_step(step, loss),
         _of_sampling(sampling),
         _of_the_rest(limits, execution),
         _of_policy(langevin, loss),
+        _of_schedule(langevin.schedule, rounds),
         _of_random_shapes(langevin, limits, trees=trees),
     )
     return tuple(finding for part in parts for finding in part)
@@ -138,6 +143,21 @@ def _of_policy(langevin: Langevin, loss: Loss) -> Iterator[Finding]:
         yield Finding("heuristic", f"{why} (dissipativity).")
     if loss.smoothness is None:
         yield Finding("heuristic", f"{loss.name} has no finite smoothness constant, which the theorem assumes.")
+
+
+def _of_schedule(schedule: object, rounds: int) -> Iterator[Finding]:
+    if schedule is None:
+        return
+    if not isinstance(schedule, TemperatureSchedule):
+        why = "the temperature is a user's function of the round; a law is known for a constant one only."
+        yield Finding("heuristic", f"schedule: {why}")
+        return
+    constant = schedule.constant_from
+    if constant is None or constant >= rounds:
+        yield Finding("heuristic", f"schedule: {schedule.theory}, so no law of the last round is known.")
+    elif constant > 0:
+        why = f"the law is that of the constant temperature from round {constant} on, where burn-in begins"
+        yield Finding("sound", f"schedule: {why}; {schedule.theory}.")
 
 
 def _of_random_shapes(langevin: Langevin, limits: Limits, *, trees: bool) -> Iterator[Finding]:

@@ -2,5 +2,14 @@
 
 from gpuboost.langevin.chain import Chain
 from gpuboost.langevin.policy import Dynamics, Langevin, NoNoise
+from gpuboost.langevin.schedule import CyclicalTemperature, GeometricAnnealing, TemperatureSchedule
 
-__all__ = ["Chain", "Dynamics", "Langevin", "NoNoise"]
+__all__ = [
+    "Chain",
+    "CyclicalTemperature",
+    "Dynamics",
+    "GeometricAnnealing",
+    "Langevin",
+    "NoNoise",
+    "TemperatureSchedule",
+]

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
+from gpuboost.records import declared
+from gpuboost.sampling import ImportanceSampling
+from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.types import Ensemble
 
 NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose")
@@ -81,6 +84,8 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in NOT_WRITTEN:
             with suppress(TypeError):  # not representable in JSON: a loaded model has the default
                 params[name] = _to_json(value)
+    if "langevin" not in params:
+        params.pop("posterior_samples", None)  # they are draws of its chain
     return params
 
 
@@ -171,11 +176,17 @@ def _to_json(value: Any) -> Any:
 
 
 def _policy_to_json(policy: Any) -> dict[str, Any]:
-    """Class and fields. Raises TypeError if it has a number for each training row, which is no part of a model."""
-    held = asdict(policy)
-    if held.pop("factor", None) is not None:
-        raise TypeError("factor: a number for each training row is not written to a model file")
-    return {"policy": type(policy).__name__, **{name: _plain(field) for name, field in held.items()}}
+    """Class and fields. Raises TypeError if one is no part of a model: a number for each training row, a function."""
+    held = {field.name: getattr(policy, field.name) for field in fields(policy)}
+    if declared(SamplingTraits, policy).n_rows is not None:
+        raise TypeError(f"{policy!r}: a number for each training row is not written to a model file")
+    if isinstance(policy, ImportanceSampling):
+        del held["factor"]
+    if held.get("schedule", 0) is None:
+        del held["schedule"]  # as files before schedules
+    elif callable(held.get("schedule")):
+        held["schedule"] = _to_json(held["schedule"])
+    return {"policy": type(policy).__name__, **{name: _plain(value) for name, value in held.items()}}
 
 
 def _plain(value: Any) -> Any:
@@ -199,10 +210,15 @@ def _from_json(name: str, value: Any) -> Any:
         policy = POLICIES.get(str(value.get("policy")))
         if policy is not None:
             try:
-                return policy(**{key: item for key, item in value.items() if key != "policy"})
+                return policy(**{key: _policy_from_json(name, item) for key, item in value.items() if key != "policy"})
             except (TypeError, ValueError) as error:
                 raise InputError(f"model file: parameters.{name}: {error}") from None
     raise InputError(f"model file: parameters.{name}: no parameter is written like this; found {value!r}.")
+
+
+def _policy_from_json(name: str, value: Any) -> Any:
+    """A field of a policy: a plain value, or a policy itself."""
+    return _from_json(name, value) if isinstance(value, dict) else value
 
 
 def _are_pairs(value: Any) -> bool:
