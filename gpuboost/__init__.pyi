@@ -5,6 +5,7 @@ from gpuboost import losses as losses
 from gpuboost import metrics as metrics
 from gpuboost import plot as plot
 from gpuboost import posterior as posterior
+from gpuboost import presets as presets
 from gpuboost import theory as theory
 from gpuboost._version import __version__ as __version__
 from gpuboost.api import GradientBoostingClassifier as GradientBoostingClassifier

@@ -76,6 +76,7 @@ MODULES = {
     "metrics": "gpuboost.metrics",
     "plot": "gpuboost.plot",
     "posterior": "gpuboost.posterior",
+    "presets": "gpuboost.presets",
     "theory": "gpuboost.theory",
     "times": "gpuboost.execution.times",
 }

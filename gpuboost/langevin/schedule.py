@@ -27,7 +27,7 @@ class TemperatureSchedule(Protocol):
 
     @property
     def theory(self) -> str:
-        """What is known of a chain whose temperature changes so, as text."""
+        """The theory of a chain whose temperature changes so, as text."""
         ...
 
 
