@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,7 +36,7 @@ class RowProbabilities:
         If p is not such an array; from ``fit``, if it has another number of rows than X.
     """
 
-    p: Any
+    p: Any = field(repr=False)
     variance_control: str = "leaf_refit"
 
     bounded: ClassVar[bool] = True
@@ -50,7 +50,8 @@ class RowProbabilities:
         object.__setattr__(self, "p", tuple(p.tolist()))
 
     def __repr__(self) -> str:
-        return f"RowProbabilities({len(self.p)} rows, {np.mean(self.p):.4g} of them drawn)"
+        drawn = f"{len(self.p)} rows, {np.mean(self.p):.4g} of them drawn"
+        return f"RowProbabilities({drawn}, variance_control={self.variance_control!r})"
 
     @property
     def unbiased(self) -> bool:

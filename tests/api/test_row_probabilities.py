@@ -140,7 +140,9 @@ def test_rules_are_cloned_pickled_and_not_written(tmp_path):
         loaded = gb.load_model(tmp_path / "model.json")
         assert loaded.sampling is None
         assert loaded.predict(X).tobytes() == model.predict(X).tobytes()
-    assert repr(gb.RowProbabilities(P)) == "RowProbabilities(400 rows, 0.4 of them drawn)"
+    assert (
+        repr(gb.RowProbabilities(P)) == "RowProbabilities(400 rows, 0.4 of them drawn, variance_control='leaf_refit')"
+    )
     plain = regressor(sampling=gb.ImportanceSampling(0.5)).fit(X, Y)
     plain.save_model(tmp_path / "plain.json")
     assert "factor" not in (tmp_path / "plain.json").read_text().split('"trees"')[0].replace("factors", "")
