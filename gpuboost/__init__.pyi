@@ -5,6 +5,7 @@ from gpuboost import losses as losses
 from gpuboost import metrics as metrics
 from gpuboost import plot as plot
 from gpuboost import posterior as posterior
+from gpuboost import presets as presets
 from gpuboost import theory as theory
 from gpuboost._version import __version__ as __version__
 from gpuboost.api import GradientBoostingClassifier as GradientBoostingClassifier
@@ -32,6 +33,8 @@ from gpuboost.execution import SimulatedWorkers as SimulatedWorkers
 from gpuboost.execution import times as times
 from gpuboost.growth.categorical import CategoricalSplits as CategoricalSplits
 from gpuboost.langevin import Langevin as Langevin
+from gpuboost.langevin.schedule import CyclicalTemperature as CyclicalTemperature
+from gpuboost.langevin.schedule import GeometricAnnealing as GeometricAnnealing
 from gpuboost.learners.by_node import RandomByNode as RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups as CyclicGroups
 from gpuboost.learners.groups import RandomGroup as RandomGroup
@@ -42,6 +45,7 @@ from gpuboost.model_selection.chains import chains as chains
 from gpuboost.model_selection.cv import cv as cv
 from gpuboost.model_selection.posterior_fit import PosteriorFit as PosteriorFit
 from gpuboost.model_selection.posterior_fit import fit_posterior as fit_posterior
+from gpuboost.sampling.by_row import RowProbabilities as RowProbabilities
 from gpuboost.sampling.goss import GOSS as GOSS
 from gpuboost.sampling.importance import ImportanceSampling as ImportanceSampling
 from gpuboost.sampling.presets import MVS as MVS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import BaseLearner, Trees
@@ -25,6 +26,7 @@ from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
+from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.sampling.unclipped import UnclippedSampling
 from gpuboost.steps import NewtonStep, Step
 from gpuboost.types import Ensemble, Limits, TrainingSet
@@ -79,6 +81,11 @@ class Recipe:
         if isinstance(learner, AnyEstimator) and learner.cancels and isinstance(rule, ImportanceSampling):
             return UnclippedSampling(rule)
         return rule
+
+    def _prepared_sampling(self, data: TrainingSet) -> Sampling:
+        rule: Any = self._row_sampling
+        prepared: Sampling = rule if declared(SamplingTraits, rule).n_rows is None else rule.prepared(data)
+        return prepared
 
     @property
     def gain_noise(self) -> GainNoise:
@@ -143,6 +150,7 @@ class Recipe:
             self.execution,
             trees=self.base_learner is None,
             rate=self.learning_rate,
+            rounds=self.rounds,
         )
 
     @property
@@ -165,7 +173,7 @@ class Recipe:
 
     def sampler(self, backend: Backend, data: TrainingSet, ensemble: Ensemble, shrink: float) -> Sampler:
         """The sampler of a fit, with the rounds of a continued ensemble that control variates need."""
-        sampler = sampler_of(self._row_sampling, own_leaves=self.stale_leaves)
+        sampler = sampler_of(self._prepared_sampling(data), own_leaves=self.stale_leaves)
         recall(
             sampler,
             backend,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
@@ -37,18 +38,16 @@ def fast_dataclass(record: type[C]) -> type[C]:
     return record
 
 
+def restored(record: Any, state: Sequence[Any]) -> None:
+    """``__setstate__`` of a frozen dataclass with slots; fields that the pickle's version did not have get defaults."""
+    for place, one in enumerate(fields(record)):
+        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        object.__setattr__(record, one.name, state[place] if place < len(state) else default)
+
+
 def declared(traits: type[C], policy: object) -> C:
     """The traits that a policy declares: its attributes of these names, and the defaults of those that it lacks.
 
     traits: a dataclass with a default for every field.
     """
     return traits(**{one.name: getattr(policy, one.name, one.default) for one in fields(traits)})  # type: ignore[arg-type]
-
-
-def set_fields(record: object, state: list[Any]) -> None:
-    """Set the fields of a frozen dataclass from a pickle; fields that an older version lacked have their defaults.
-
-    state: the values of the leading fields, in their order.
-    """
-    for i, field in enumerate(fields(record)):  # type: ignore[arg-type]  # raises TypeError if it is no dataclass
-        object.__setattr__(record, field.name, state[i] if i < len(state) else field.default)

@@ -47,6 +47,7 @@ from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.rehearsal import try_base_learner
+from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
 from gpuboost.training.sharding import on_its_machine
 from gpuboost.training.targets import TrainingTarget
@@ -218,6 +219,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             stops = self.early_stopping_rounds is not None or stops_early(self.callbacks)
             held = monotone_constraints_for(self.monotonic_cst, rows.x, self.categorical_features)
             recipe = parameters.recipe(self.get_params(deep=False), target.loss, len(target.y), rows.x.shape[1], held)
+            check_rows_of(recipe.sampling, len(target.y))
         except RecipeError as error:
             return refused(error)
         try:

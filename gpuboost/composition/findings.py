@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuboost.execution import Execution, is_sequential
-from gpuboost.langevin import Langevin
+from gpuboost.langevin import Langevin, TemperatureSchedule
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import declared
 from gpuboost.sampling import Sampling
@@ -50,10 +50,12 @@ def langevin_findings(
     *,
     trees: bool = True,
     rate: float = 0.0,
+    rounds: int = 0,
 ) -> tuple[Finding, ...]:
     """Findings for all parts of the recipe that the theorem does not cover; () if it covers all.
 
-    rate: the learning rate; 0 if it is not known.
+    rate: the learning rate; 0 if it is not known. rounds: of the fit, which tell whether an annealed chain reaches its
+    last temperature.
     """
     parts = (
         _of_step(step, loss),
@@ -61,6 +63,7 @@ def langevin_findings(
         _of_the_rest(limits, execution),
         _of_policy(langevin, loss),
         _of_stability(loss, step, rate),
+        _of_schedule(langevin.schedule, rounds),
         _of_random_shapes(langevin, limits, trees=trees),
     )
     return tuple(finding for part in parts for finding in part)
@@ -163,6 +166,21 @@ def _of_stability(loss: Loss, step: Step, rate: float) -> Iterator[Finding]:
     elif length >= 1.0:
         why = f"{seen}, so the variance of draws is too large, by a factor of about {1.0 / (1.0 - 0.5 * length):.3g}. "
         yield Finding("heuristic", f"{why}Use a learning_rate below {limit / 2:.4g}.")
+
+
+def _of_schedule(schedule: object, rounds: int) -> Iterator[Finding]:
+    if schedule is None:
+        return
+    if not isinstance(schedule, TemperatureSchedule):
+        why = "the temperature is a user's function of the round; a law is known for a constant one only."
+        yield Finding("heuristic", f"schedule: {why}")
+        return
+    constant = schedule.constant_from
+    if constant is None or constant >= rounds:
+        yield Finding("heuristic", f"schedule: {schedule.theory}, so no law of the last round is known.")
+    elif constant > 0:
+        why = f"the law is that of the constant temperature from round {constant} on, where burn-in begins"
+        yield Finding("sound", f"schedule: {why}; {schedule.theory}.")
 
 
 def _of_random_shapes(langevin: Langevin, limits: Limits, *, trees: bool) -> Iterator[Finding]:

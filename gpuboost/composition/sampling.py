@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuboost.composition.findings import Finding
-from gpuboost.execution import Execution, is_sequential
+from gpuboost.execution import DataParallel, Execution, is_sequential
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import declared
@@ -28,12 +28,22 @@ def sampling_findings(
 ) -> tuple[Finding, ...]:
     """Findings; () if the rule does not change the verdict on the recipe."""
     parts = (
+        _of_rows(sampling, execution),
         _of_score(sampling, loss, step),
         _of_leaves(sampling, step, limits),
         _of_control(sampling, step, execution),
         _of_langevin(sampling, langevin),
     )
     return tuple(finding for part in parts for finding in part)
+
+
+def _of_rows(sampling: Any, execution: Execution) -> Iterator[Finding]:
+    if declared(SamplingTraits, sampling).n_rows is not None and isinstance(execution, DataParallel):
+        yield Finding(
+            "refused",
+            f"sampling: {sampling!r} has a number for each row, and shards of DataParallel hold the rows. Use a rate "
+            "such as sampling=0.5, or execution=None.",
+        )
 
 
 def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:

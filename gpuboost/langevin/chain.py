@@ -9,6 +9,7 @@ from math import log2
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
+from gpuboost.langevin.schedule import Schedule, deviation_factor
 from gpuboost.types import Candidates, Grow, Limits, Noise, Structure, Target, TrainingSet
 
 MOST_FORGOTTEN = 1000.0  # binary orders that the scale may lose in a run; float64 holds 1,022
@@ -22,6 +23,7 @@ class Chain:
     structure: float = 0.0  # standard deviation of the noise on G of a node, over sqrt(H)
     leaves: float = 0.0
     random_from: int | None = None  # the first round whose shapes are drawn at random; None: there is none
+    schedule: Schedule | None = None  # factor on the temperature, by round; None: 1
 
     def check(self, rounds: int) -> None:
         """Refuse a shrinkage that reduces the model to nothing, at once or within ``rounds`` rounds.
@@ -44,7 +46,10 @@ class Chain:
         """The target that a tree's shape is fitted to. key: key of the round."""
         if self.structure == 0.0 or self._draws(key):
             return target
-        gradients = backend.noise(target.gradients, target.rows, Noise(self.structure, key))
+        deviation = self.structure * deviation_factor(self.schedule, key.iteration)
+        if deviation == 0.0:
+            return target
+        gradients = backend.noise(target.gradients, target.rows, Noise(deviation, key))
         return replace(target, gradients=gradients, noisy=True)
 
     def grow(self, search: Grow, limits: Limits, key: Key) -> Grow:
@@ -60,7 +65,8 @@ class Chain:
 
     def leaf_noise(self, key: Key) -> Noise | None:
         """Noise on the gradients of the leaf values, independent of the structure's noise. key: key of the round."""
-        return None if self.leaves == 0.0 else Noise(self.leaves, key)
+        deviation = self.leaves * deviation_factor(self.schedule, key.iteration)
+        return None if deviation == 0.0 else Noise(deviation, key)
 
 
 def _drawn(

@@ -20,8 +20,10 @@ import numpy as np
 
 from gpuboost.errors import RecipeError
 from gpuboost.langevin.chain import Chain
+from gpuboost.langevin.schedule import Schedule, TemperatureSchedule, deviation_factor, schedule_of
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.protocol import Loss
+from gpuboost.records import restored
 from gpuboost.types import Array, Limits, TrainingSet
 
 
@@ -90,6 +92,10 @@ class Langevin:
     prior_variance : float or None
         v, about the prior variance of the scores, an alternative to ``shrinkage`` that does not depend on N, depth and
         temperature. None: 1. ``gb.fit_posterior`` chooses it by held-out data.
+    schedule : None, "constant", gb.GeometricAnnealing, gb.CyclicalTemperature, or function
+        Factor on the temperature of each round: the noise of round t has ``sqrt(schedule(t))`` times the standard
+        deviation that beta gives it. A function takes the number of the round, 0 for the model's first, and returns a
+        number of at least 0; a model with one is saved without its ``langevin``. Shrinkage stays as it is.
 
     Raises
     ------
@@ -107,6 +113,9 @@ class Langevin:
     paper: bool = False
     allow_unproven: bool = False
     prior_variance: float | None = None
+    schedule: Schedule | str | None = None
+
+    __setstate__ = restored
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -125,6 +134,7 @@ class Langevin:
         for field in fields(self):
             if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
                 raise RecipeError(f"{field.name}: Langevin needs True or False; got {getattr(self, field.name)!r}.")
+        object.__setattr__(self, "schedule", schedule_of(self.schedule))
         if self.inverse_temperature is not None and self.temperature is not None:
             raise RecipeError(
                 "temperature: it is inverse_temperature / N, so one of the two says it all; got "
@@ -139,6 +149,9 @@ class Langevin:
     def check(self, rate: float, curvature: float | None, rounds: int) -> None:
         if self.shrinkage is not None:
             Chain(1.0 - self.shrinkage * rate / (curvature or 1.0)).check(rounds)
+        if self.schedule is not None and not isinstance(self.schedule, TemperatureSchedule):
+            for number in range(rounds):
+                deviation_factor(schedule_of(self.schedule), number)  # raises RecipeError for a wrong answer
 
     def start(self, loss: Loss, data: TrainingSet) -> Array:
         return np.zeros(loss.n_outputs) if self.paper else loss.start(data.y, data.row_weight())
@@ -156,6 +169,7 @@ class Langevin:
             structure=deviation if self.structure_noise else 0.0,
             leaves=deviation if self.leaf_noise else 0.0,
             random_from=self.random_from,
+            schedule=schedule_of(self.schedule),
         )
 
     def beta(self, weight: float) -> float:

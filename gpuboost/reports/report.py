@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from gpuboost.composition.findings import Kind, worst
 from gpuboost.errors import InputError, RecipeError, UnprovenError
@@ -11,7 +10,7 @@ from gpuboost.execution import Log
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
-from gpuboost.records import set_fields
+from gpuboost.records import restored
 from gpuboost.reports.edge import EdgeReport
 from gpuboost.reports.sampling import SamplingReport
 from gpuboost.reports.step_sizes import StepSizes
@@ -56,8 +55,7 @@ class FitReport:
     rounds_before: int = 0  # of the model that ``init_model`` continued; ``rounds_kept`` counts them too
     rounds_without_split: int = 0  # of ``rounds``: every tree is a single leaf, or no base learner lowered the loss
 
-    def __setstate__(self, state: list[Any]) -> None:
-        set_fields(self, state)
+    __setstate__ = restored
 
     def __str__(self) -> str:
         earlier = f" after {self.rounds_before} earlier ones" if self.rounds_before else ""
@@ -142,7 +140,7 @@ def descent(recipe: Recipe) -> Verdict:
         why = "a pair's weight depends on where its documents stand, so there is no fixed objective that could fall."
         return Verdict("heuristic", (why,))
     if curvature is None:
-        why = "no theorem says before the fit that the training loss falls: curvature may change along a Newton step."
+        why = "no theorem says before the fit that Newton steps lower the training loss: curvature may change."
         return Verdict("heuristic", (why,))
     if loss.smoothness is None:
         return Verdict(

@@ -7,6 +7,7 @@ function of (seed, round, row) alone, and weighted by 1 / p_i, so that every sum
 from __future__ import annotations
 
 from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
+from gpuboost.sampling.by_row import RowProbabilities
 from gpuboost.sampling.control_variates import recall, sampler_of
 from gpuboost.sampling.goss import GOSS
 from gpuboost.sampling.importance import ImportanceSampling
@@ -23,6 +24,7 @@ __all__ = [
     "GossRule",
     "ImportanceSampling",
     "ProbabilityRule",
+    "RowProbabilities",
     "Sampler",
     "Sampling",
     "ThresholdRule",

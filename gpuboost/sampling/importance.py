@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.arguments import is_integer
 from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
+from gpuboost.backends.reference.sampling import scores_of
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
+from gpuboost.records import restored
+from gpuboost.sampling.by_row import checked, numbers_of_rows
 from gpuboost.sampling.protocol import LEAVES_FROM, Losses, is_number, leaves_from, share
-from gpuboost.types import Gradients, Sample
+from gpuboost.types import Array, Gradients, Sample, TrainingSet
 
 KAPPAS = {"gradient": 0.0, "mvs": 0.1, "hessian": inf, "loss": 0.0}
 VARIANCE_CONTROLS = (*LEAVES_FROM, "node", "previous_leaf")
@@ -53,6 +59,9 @@ class ImportanceSampling:
         Age of g', in trees.
     eta : float in (0, 1]
         Share of g' that is added back. Sums are unbiased for 1 only.
+    factor : (n,) numbers of at least 0, or None
+        One for each row of X, by which its s_i is multiplied: rows of factor 5 are five times as likely to be drawn,
+        and their weights a fifth. On the CPU only. Not written to model files, as it belongs to the training rows.
 
     Raises
     ------
@@ -67,17 +76,12 @@ class ImportanceSampling:
     variance_control: str = "leaf_refit"
     lag: int = 1
     eta: float = 1.0
+    factor: Any = field(default=None, repr=False)
+
+    __setstate__ = restored
 
     def __post_init__(self) -> None:
-        if (self.rate is None) == (self.rho is None):
-            raise RecipeError(
-                f"sampling: a target rate, or a fixed rho, decides how many rows are drawn; got rate={self.rate!r} and "
-                f"rho={self.rho!r}. Give one of the two."
-            )
-        if self.rate is not None:
-            share("rate", self.rate)
-        elif not _positive(self.rho):
-            raise RecipeError(f"sampling: rho must be a finite number above 0; got {self.rho!r}.")
+        self._check_amount()
         if not (isinstance(self.score, str) and self.score in KAPPAS) and not _positive(self.score, or_zero=True):
             names = ", ".join(map(repr, KAPPAS))
             raise RecipeError(f"sampling: the score must be {names}, or a number of at least 0; got {self.score!r}.")
@@ -89,6 +93,19 @@ class ImportanceSampling:
         if not is_integer(self.lag, 1, 2):
             raise RecipeError(f"sampling: the lag must be 1 or 2 trees; got {self.lag!r}.")
         share("eta", self.eta)
+        if self.factor is not None:
+            object.__setattr__(self, "factor", _factors(self.factor))
+
+    def _check_amount(self) -> None:
+        if (self.rate is None) == (self.rho is None):
+            raise RecipeError(
+                f"sampling: a target rate, or a fixed rho, decides how many rows are drawn; got rate={self.rate!r} and "
+                f"rho={self.rho!r}. Give one of the two."
+            )
+        if self.rate is not None:
+            share("rate", self.rate)
+        elif not _positive(self.rho):
+            raise RecipeError(f"sampling: rho must be a finite number above 0; got {self.rho!r}.")
 
     @property
     def kappa(self) -> float:
@@ -114,23 +131,86 @@ class ImportanceSampling:
     def unbiased(self) -> bool:
         """True if sums of gradients are unbiased. A row of loss 0, or without curvature, may have a gradient."""
         controlled = self.variance_control == "node" and self.eta < 1.0
-        blind = self.least == 0.0 and self.score in ("loss", "hessian")
+        blind = self.least == 0.0 and (self.score in ("loss", "hessian") or self._some_factor_is_0)
         return not (controlled or blind or self.variance_control == "previous_leaf")
 
     @property
     def bounded(self) -> bool:
         """True if g / p is bounded; it is at most 1 / rho if p is in proportion to |g|."""
-        return self.least > 0.0 or (self.kappa == 0.0 and not self.weighs_losses)
+        return self.least > 0.0 or (self.kappa == 0.0 and not self.weighs_losses and not self._some_factor_is_0)
+
+    @property
+    def _some_factor_is_0(self) -> bool:
+        return self.factor is not None and min(self.factor) == 0.0
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows that it is for; None for any number."""
+        return None if self.factor is None else len(self.factor)
+
+    def of_rows(self, rows: NDArray[np.int64]) -> Self:
+        """The rule for some of the rows."""
+        return self if self.factor is None else replace(self, factor=np.asarray(self.factor)[rows])
+
+    def prepared(self, data: TrainingSet) -> ImportanceSampling | DrawByFactor:
+        """The rule with the factors as an array, checked against the training rows."""
+        return self if self.factor is None else DrawByFactor(self, checked(self.factor, data.n_rows))
 
     def draw(self, backend: Backend, gradients: Gradients, key: Key, losses: Losses | None = None) -> Sample:
+        if self.factor is not None:
+            rule = DrawByFactor(self, checked(self.factor, gradients.g.shape[1]))
+            return rule.draw(backend, gradients, key, losses)
         if self.rate == 1.0:
             return Sample()
-        rule = ThresholdRule(
-            None if self.rate is None else float(self.rate), None if self.rho is None else float(self.rho), self.least
-        )
         values = losses() if self.weighs_losses and losses is not None else None
-        return backend.draw(gradients, self.kappa, rule, key, values)
+        return backend.draw(gradients, self.kappa, self.rule, key, values)
+
+    @property
+    def rule(self) -> ThresholdRule:
+        """The rule from scores to probabilities."""
+        rate, rho = (None if number is None else float(number) for number in (self.rate, self.rho))
+        return ThresholdRule(rate, rho, self.least)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawByFactor:
+    """Draws of a rule whose scores are multiplied by factors, (n,) float64."""
+
+    of: ImportanceSampling
+    factors: Array
+
+    @property
+    def variance_control(self) -> str:
+        return self.of.variance_control
+
+    @property
+    def lag(self) -> int:
+        return self.of.lag
+
+    @property
+    def eta(self) -> float:
+        return self.of.eta
+
+    @property
+    def weighs_losses(self) -> bool:
+        return self.of.weighs_losses
+
+    def draw(self, backend: Backend, gradients: Gradients, key: Key, losses: Losses | None = None) -> Sample:
+        if self.of.rate == 1.0:
+            return Sample()
+        if self.weighs_losses and losses is not None:
+            scores = np.asarray(losses())
+        else:
+            scores = scores_of(replace(gradients, multiplicity=None), self.of.kappa, None)
+        return backend.draw(gradients, self.of.kappa, self.of.rule, key, scores * self.factors)
 
 
 def _positive(value: Any, *, or_zero: bool = False) -> bool:
     return is_number(value) and bool(value > 0.0 or (or_zero and value == 0.0))
+
+
+def _factors(value: Any) -> tuple[float, ...]:
+    factor = numbers_of_rows("factor", value)
+    if not factor.any():
+        raise RecipeError("sampling: factor must not be 0 in every row.")
+    return tuple(factor.tolist())

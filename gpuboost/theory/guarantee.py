@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from gpuboost.errors import InputError
-from gpuboost.records import set_fields
+from gpuboost.records import restored
 from gpuboost.theory.rates import linear_bound, sublinear_bound
 
 GuaranteeKind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none", "not known"]
@@ -34,8 +34,7 @@ class Guarantee:
     rounds: tuple[int, int] | None = None  # first and last round of the model that it is of, from 1; None: not known
     parts: tuple[Guarantee, ...] = ()  # one for each fit of a continued model, in order; () for a single fit
 
-    def __setstate__(self, state: list[Any]) -> None:
-        set_fields(self, state)
+    __setstate__ = restored
 
     def bound(self, rounds: int, gap: float, *, xi: float | None = None, dist: float | None = None) -> float:
         """Bound of E(L - L*) after ``rounds`` rounds from L_0 - L* = ``gap``, in the units of the gap.

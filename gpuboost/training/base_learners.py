@@ -70,7 +70,9 @@ def _cancels(sampling: Sampling) -> bool:
 
     ``UnclippedSampling`` keeps p from being clipped at 1.
     """
-    return isinstance(sampling, ImportanceSampling) and sampling.score == "hessian" and sampling.least == 0.0
+    if not isinstance(sampling, ImportanceSampling):
+        return False
+    return sampling.score == "hessian" and sampling.least == 0.0 and sampling.factor is None
 
 
 def with_numbers(recipe: Recipe, names: tuple[str, ...] | None) -> Recipe:

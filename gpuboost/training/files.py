@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,9 @@ from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
+from gpuboost.records import declared
+from gpuboost.sampling import ImportanceSampling
+from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
 from gpuboost.training.fit_record import FitRecord
@@ -97,6 +100,8 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in NOT_WRITTEN:
             with suppress(TypeError):  # not representable in JSON: a loaded model has the default
                 params[name] = _to_json(value)
+    if "langevin" not in params:
+        params.pop("posterior_samples", None)  # they are draws of its chain
     return params
 
 
@@ -200,10 +205,24 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
     if type(value) in POLICIES.values():
-        return {"policy": type(value).__name__, **{name: _plain(field) for name, field in asdict(value).items()}}
+        return _policy_to_json(value)
     if getattr(losses, type(value).__name__, None) is type(value):
         return {"loss": losses.to_json(value)}
     raise TypeError(f"{value!r} cannot be written to a model file")
+
+
+def _policy_to_json(policy: Any) -> dict[str, Any]:
+    """Class and fields. Raises TypeError if one is no part of a model: a number for each training row, a function."""
+    held = {field.name: getattr(policy, field.name) for field in fields(policy)}
+    if declared(SamplingTraits, policy).n_rows is not None:
+        raise TypeError(f"{policy!r}: a number for each training row is not written to a model file")
+    if isinstance(policy, ImportanceSampling):
+        del held["factor"]
+    if held.get("schedule", 0) is None:
+        del held["schedule"]  # as files before schedules
+    elif callable(held.get("schedule")):
+        held["schedule"] = _to_json(held["schedule"])
+    return {"policy": type(policy).__name__, **{name: _plain(value) for name, value in held.items()}}
 
 
 def _plain(value: Any) -> Any:
@@ -227,10 +246,15 @@ def _from_json(name: str, value: Any) -> Any:
         policy = POLICIES.get(str(value.get("policy")))
         if policy is not None:
             try:
-                return policy(**{key: item for key, item in value.items() if key != "policy"})
+                return policy(**{key: _policy_from_json(name, item) for key, item in value.items() if key != "policy"})
             except (TypeError, ValueError) as error:
                 raise InputError(f"model file: parameters.{name}: {error}") from None
     raise InputError(f"model file: parameters.{name}: no parameter is written like this; found {value!r}.")
+
+
+def _policy_from_json(name: str, value: Any) -> Any:
+    """A field of a policy: a plain value, or a policy itself."""
+    return _from_json(name, value) if isinstance(value, dict) else value
 
 
 def _are_pairs(value: Any) -> bool:

@@ -40,6 +40,7 @@ from gpuboost.training.fit_record import FitRecord, Past, same_chain
 from gpuboost.training.init_model import Start
 from gpuboost.training.memory import check_room
 from gpuboost.training.monotone import monotone_constraints_for
+from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 from gpuboost.training.rows import LabelledRows, bin_rows, eval_sets, labelled, numbers, with_values
 from gpuboost.training.sharding import GPUS, shards_choice, shared_out
 from gpuboost.training.targets import TrainingTarget, checked_queries
@@ -87,16 +88,19 @@ def job(
     recipe = run.remaining(parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held))
     check_custom_loss(recipe, target.y)
     monitoring = Monitoring.of(params, target.loss)
+    check_rows_of(recipe.sampling, len(target.y))
     found = features(params, rows.x, target.rows.weight, start, threads)
     recipe = with_numbers(recipe, found.columns.names)
+    learn = None
     if params["validation_fraction"] is None:
         on = "cpu" if choice.name == GPUS else choice.name  # eval sets stay with the driver of shards
         sets = watched(eval_set, found.columns, target, on)
     elif eval_set is None:
-        found, target, sets = split(params["validation_fraction"], seed, found, target)
+        found, target, sets, learn = split(params["validation_fraction"], seed, found, target)
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
     warn_of_light_weights(recipe, target.rows.weight, len(target.y))
+    recipe = replace(recipe, sampling=for_training_rows(recipe.sampling, learn, target.rows.kept))
     if start is not None:
         warn_of_unused_start(recipe, start.params)
     else:
@@ -161,18 +165,11 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
     """
     if isinstance(params.get("execution"), DataParallel):
         return shards_choice(params, place)
-    asked, execution = params["device"], params.get("execution")
-    several, learner = declared(ExecutionTraits, execution).has_workers, not_on_gpus(params.get("base_learner"))
-    if learner is not None:
-        what, instead = f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
-    elif several and params.get("base_learner") is not None:
-        what, instead = "base learners other than trees are fitted by several workers", "execution=None"
-    elif several and not in_process(execution):
-        what, instead = "trees of workers in other processes are built", "engine='threads', a stream for each worker"
-    elif several and asked == "auto" and place is None:
-        what, instead = "several workers use several cores", "device='cuda'"
-    else:
+    asked = params["device"]
+    reason = _why_on_the_cpu(params, automatic=asked == "auto" and place is None)
+    if reason is None:
         return choose(asked, values, place)
+    what, instead = reason
     if place is not None or (isinstance(asked, str) and asked.startswith("cuda")):
         seen = f"X lives on {place}" if place is not None else f"got device={asked!r}"
         raise DeviceError(
@@ -182,6 +179,23 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
     if asked != "auto":
         return choice
     return Choice("cpu", f"device='auto' took the CPU, where {what}.")
+
+
+def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str, str] | None:
+    """The work that GPUs have no kernels for, and what to use instead; None if a GPU can run the recipe."""
+    execution, learner = params.get("execution"), not_on_gpus(params.get("base_learner"))
+    several = declared(ExecutionTraits, execution).has_workers
+    if learner is not None:
+        return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
+    if getattr(params.get("sampling"), "factor", None) is not None:
+        return "scores of rows are multiplied by factor=", "gb.RowProbabilities, or no factor"
+    if several and params.get("base_learner") is not None:
+        return "base learners other than trees are fitted by several workers", "execution=None"
+    if several and not in_process(execution):
+        return "trees of workers in other processes are built", "engine='threads', a stream for each worker"
+    if several and automatic:
+        return "several workers use several cores", "device='cuda'"
+    return None
 
 
 def features(
@@ -227,10 +241,10 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
 
 def split(
     fraction: Any, seed: int, found: Features, target: TrainingTarget
-) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...]]:
+) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...], NDArray[np.int64]]:
     """Set a share of the rows aside as the eval set: the same share of each class, or whole queries for rankings.
 
-    Rows of weight 0 are in neither part.
+    Rows of weight 0 are in neither part. The last value has the numbers of the rows that remain, increasing.
 
     Raises
     ------
@@ -271,6 +285,7 @@ def split(
         replace(found, x=x, dataset=None),
         replace(target, y=y, rows=metadata),
         (RawEvalSet("validation_0", *part(watch)),),
+        learn,
     )
 
 

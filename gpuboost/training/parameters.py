@@ -17,7 +17,7 @@ from gpuboost.data.dataset import MOST_THREADS
 from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
 from gpuboost.growth import CategoricalSplits, DepthWise, Growth, LeafWise, Oblivious, SignStump
-from gpuboost.langevin import Dynamics, Langevin, NoNoise
+from gpuboost.langevin import Dynamics, Langevin, NoNoise, TemperatureSchedule
 from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection, WeightedGroups
 from gpuboost.learners.partition import partition
 from gpuboost.learners.selection import SelectionTraits
@@ -193,10 +193,23 @@ def _check_posterior_samples(params: Mapping[str, Any]) -> None:
             "posterior_samples: early stopping picks the best iterate, which is no draw from the posterior; leave "
             "EarlyStopping out of callbacks."
         )
+    _check_schedule(params["langevin"].schedule, params["n_estimators"])
     if params["n_estimators"] < 2 * samples:
         raise RecipeError(
             f"posterior_samples: {samples} draws need {2 * samples} rounds, as half of them are burn-in; "
             f"n_estimators is {params['n_estimators']}."
+        )
+
+
+def _check_schedule(schedule: Any, rounds: int) -> None:
+    """Raise RecipeError if the temperature still changes in the second half of the rounds, where draws come from."""
+    if schedule is None:
+        return
+    constant = schedule.constant_from if isinstance(schedule, TemperatureSchedule) else None
+    if constant is None or 2 * constant > rounds:
+        raise RecipeError(
+            f"posterior_samples: draws come from the last half of the rounds, at one temperature, and schedule="
+            f"{schedule!r} changes it there. Anneal for at most {rounds // 2} rounds, or leave posterior_samples out."
         )
 
 

@@ -72,6 +72,15 @@ class TestImportanceByCurvature(OnEveryMachine):
     bad_arguments = ({"rate": -1.0},)
 
 
+class TestRowProbabilities(OnEveryMachine):
+    sampling = gb.RowProbabilities(np.resize([1.0, 0.5, 0.2], 400))
+    bad_arguments = ({"p": [2.0]}, {"p": [0.0]}, {"variance_control": "node"})
+
+    def _draw(self, machine: Backend, gradients: Gradients, step: int, seed: int = 0, policy: Any = None) -> Sample:
+        rule = gb.RowProbabilities(np.resize(self.sampling.p, gradients.g.shape[1]))
+        return super()._draw(machine, gradients, step, seed, rule)
+
+
 class TestMvs(OnEveryMachine):
     sampling = gb.MVS(0.1)
     bad_arguments = ({"rate": 2.0},)
