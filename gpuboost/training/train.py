@@ -25,7 +25,7 @@ from gpuboost.reports.sampling import SamplingRecord
 from gpuboost.state import RunningScores
 from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
-from gpuboost.training.fit_record import FitRecord, Past, Recorder
+from gpuboost.training.fit_record import FitRecord, FitRecorder, PastFits
 from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Ensemble, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
@@ -48,7 +48,7 @@ class Job:
     resume: Ensemble | None
     write_model: Callable[[Ensemble, str, dict[str, Any], FitRecord], None]  # with the state for a continuation
     started: float  # perf_counter
-    past: Past = field(default_factory=Past)
+    past: PastFits = field(default_factory=PastFits)
     draws: bool = False  # True: draws from the posterior are asked for
 
 
@@ -84,7 +84,7 @@ def train(job: Job) -> Trained:
     with Watchers(plan, monitoring.watchers) as watchers:
         data = job.training_set(job.backend)
         stops = monitoring.stopping is not None
-        records = Recorder.of(job.recipe, job.past, run, data, stops=stops)
+        records = FitRecorder.of(job.recipe, job.past, run, data, stops=stops)
         watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
         record, edges = SamplingRecord(job.recipe.sampling, job.backend), EdgeRecord(job.recipe)
         edges.start(data)
