@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.data.cuts import check_max_bins
-from gpuboost.errors import InputError, RecipeError
+from gpuboost.errors import InputError, RecipeError, UnprovenError
 from gpuboost.training import files, parameters
 
 _MANY_ROWS = 2**31  # a file does not say how many rows the model was fitted to
@@ -51,10 +52,13 @@ def load_model(
 
 
 def _check_parameters(params: dict[str, Any], saved: files.Saved, path: str | os.PathLike[str]) -> None:
-    """Refuse parameters that no estimator accepts: a model that loads can be shown, cloned and fitted again."""
+    """Refuse parameters that no estimator accepts: a model that loads can be shown, cloned and fitted again.
+
+    Parameters that have to be asked for (``allow_unproven``) load: earlier versions did not ask for all of them.
+    """
     try:
-        with warnings.catch_warnings(action="ignore"):
-            parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
+        with warnings.catch_warnings(action="ignore"), suppress(UnprovenError):
             check_max_bins(params["max_bins"])
+            parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
     except (RecipeError, InputError) as error:
         raise InputError(f"model file {os.fspath(path)!r}: parameters: {error}") from None

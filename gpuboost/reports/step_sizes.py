@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from gpuboost.elementary import exp
+from gpuboost.langevin import Langevin
 from gpuboost.losses.base import facts_of
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
@@ -80,7 +81,7 @@ def _change(recipe: Recipe) -> float | None:
     """M, if leaf values are the exact Newton steps of all rows at the newest scores; otherwise None."""
     if not isinstance(recipe.step, NewtonStep) or recipe.base_learner is not None or recipe.stale_leaves:
         return None
-    if recipe.growth.limits.directions is not None or recipe.langevin.random_from is not None:
+    if recipe.growth.limits.directions is not None or isinstance(recipe.langevin, Langevin):
         return None
     if declared(SamplingTraits, recipe.sampling).variance_control != "leaf_refit":
         return None

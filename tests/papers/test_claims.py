@@ -467,6 +467,17 @@ class TestChains:
             with pytest.raises(UnprovenError, match="from 2 on steps are not stable"):
                 refused.fit(X, LABEL)
 
+    def test_a_file_of_a_chain_that_was_not_asked_for_loads(self, tmp_path: Path) -> None:
+        """As earlier versions wrote them."""
+        path, policy = tmp_path / "model.json", gb.Langevin(shrinkage=0.01, allow_unproven=True)
+        with pytest.warns(OutsideTheoryWarning, match="not stable"):
+            model = classifier(learning_rate=10.0, n_estimators=3, langevin=policy).fit(X, LABEL)
+        model.save_model(path)
+        path.write_text(path.read_text().replace('"allow_unproven":true', '"allow_unproven":false'))
+        loaded = gb.load_model(path)
+        assert loaded.langevin == gb.Langevin(shrinkage=0.01)
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
     def test_the_limit_is_that_of_the_step(self) -> None:
         """A constant step divides by the curvature's bound, so its limit is a learning rate of 2."""
         for step, rate, kind in (

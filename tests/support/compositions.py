@@ -22,8 +22,15 @@ REGRESSION: tuple[Any, ...] = (
 BINARY: tuple[Any, ...] = ("logistic", "logistic", gb.losses.Logistic(0.1), "exponential")
 WORKERS: tuple[dict[str, Any], ...] = (
     {}, {"staleness": "damp"}, {"staleness": "drop", "max_staleness": 1}, {"staleness": "block", "max_staleness": 1},
-    {"leaf_values": "worker"}, {"sample_at": "version"},
+    {"leaf_values": "worker"}, {"leaf_values": "worker", "staleness": "damp"}, {"sample_at": "version"},
 )  # fmt: skip
+
+
+USUAL = {
+    "step": "gradient", "growth": "depthwise", "min_samples_leaf": 1, "min_split_gain": 0.0, "random_strength": 0.0,
+    "learners": None, "sampling": None, "execution": None, "categorical_features": "from_dtype",
+}  # fmt: skip
+"""Values of the pieces that change the least."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +75,25 @@ def composition(rng: np.random.Generator) -> Composition:
         "random_strength": _rare(rng, 0.0, 2.0, chance=0.1),
         "learners": _rare(rng, None, 2, gb.RandomGroup(), gb.RandomLearners(5), gb.RandomByNode(1), gb.CyclicGroups()),
         "sampling": _rare(rng, None, 0.5, 1.0, gb.MVS(0.4), gb.GOSS(), gb.WeightTrimming(0.2), *_importance(rng)),
-        "execution": _rare(rng, None, _workers(rng), _workers(rng), gb.DataParallel(2), chance=0.2),
+        "execution": _rare(rng, None, *(_workers(rng) for _ in range(5)), gb.DataParallel(2)),
         "categorical_features": _rare(rng, "from_dtype", [2], chance=0.1),
     }
+    _change(rng, params)
+    losses = {"regression": REGRESSION, "binary": BINARY, "multiclass": ("auto",)}[kind]
+    params["loss"] = _one(rng, *losses)
+    if params["loss"] in ("poisson", "gamma"):
+        y = np.exp(0.5 * y)
+    return Composition(kind, {k: v for k, v in params.items() if not (k == "loss" and v == "auto")}, x, y, weight)
+
+
+def _change(rng: np.random.Generator, params: dict[str, Any]) -> None:
+    """Fewer pieces, or more of them, where they go together."""
+    if rng.random() < 0.6:  # few pieces at a time
+        params |= {name: value for name, value in USUAL.items() if rng.random() < 0.7}
     if params["growth"] == "sign_stump":
         params["max_depth"] = 1
+    if getattr(params["execution"], "workers", 1) > 1:
+        params["n_estimators"] += 5
     if params["categorical_features"] != "from_dtype" and isinstance(params["learners"], gb.RandomLearners):
         params["learners"] = None  # refused as a fit begins
     if rng.random() < 0.2:
@@ -84,11 +105,6 @@ def composition(rng: np.random.Generator) -> Composition:
     if rng.random() < 0.15:
         params["base_learner"] = _one(rng, gb.learners.Linear(), gb.learners.LinearTree(2), gb.learners.Spline())
         params["learners"] = None
-    losses = {"regression": REGRESSION, "binary": BINARY, "multiclass": ("auto",)}[kind]
-    params["loss"] = _one(rng, *losses)
-    if params["loss"] in ("poisson", "gamma"):
-        y = np.exp(0.5 * y)
-    return Composition(kind, {k: v for k, v in params.items() if not (k == "loss" and v == "auto")}, x, y, weight)
 
 
 def _importance(rng: np.random.Generator) -> tuple[Any, ...]:
@@ -97,7 +113,7 @@ def _importance(rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def _workers(rng: np.random.Generator) -> Any:
-    count = int(rng.integers(1, 4))
+    count = int(rng.integers(1, 6))
     rules = _one(rng, *WORKERS)
     return gb.SimulatedWorkers(count, build_time=1.0, server_time=0.2, allow_unproven=bool(rng.random() < 0.7), **rules)
 
@@ -129,12 +145,18 @@ def row_losses(loss: Any, y: Array, f: Array) -> Array:
         "huber": lambda y, f: _huber(np.abs(y - f), loss.parameter),
         "absolute_error": lambda y, f: np.abs(y - f),
         "quantile": lambda y, f: np.where(y > f, loss.parameter * (y - f), (1.0 - loss.parameter) * (f - y)),
-        "poisson": lambda y, f: np.exp(f) - y * f,
-        "gamma": lambda y, f: y * np.exp(-f) + f,
+        "poisson": lambda y, f: _on(lambda c: np.exp(c) - y * c, lambda c: np.exp(c) - y, f),
+        "gamma": lambda y, f: _on(lambda c: y * np.exp(-c) + c, lambda c: 1.0 - y * np.exp(-c), f),
         "logistic": lambda y, f: np.logaddexp(0.0, np.where(y > 0.5, -f, f)) + 0.5 * loss.parameter * f * f,
-        "exponential": lambda y, f: np.exp(np.where(y > 0.5, -f, f)),
+        "exponential": lambda y, f: _on(np.exp, np.exp, np.where(y > 0.5, -f, f)),
     }[loss.name]
     return formula(y, f[0])
+
+
+def _on(value: Callable[[Array], Array], slope: Callable[[Array], Array], f: Array) -> Array:
+    """The loss, which goes on as its tangent where |f| > 40."""
+    c = np.clip(f, -40.0, 40.0)
+    return value(c) + slope(c) * (f - c)
 
 
 def _huber(r: Array, delta: float) -> Array:
