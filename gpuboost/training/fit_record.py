@@ -94,10 +94,14 @@ class FitRecorder:
 
     def record(self, ensemble: Ensemble) -> FitRecord:
         """The record of the model, whose trees are in the host's memory."""
+        return self.record_with(ensemble, self.steps(ensemble))
+
+    def record_with(self, ensemble: Ensemble, steps: StepSizes | None) -> FitRecord:
+        """``record``, given ``steps`` of the ensemble."""
         earlier = self.past.earlier
         if ensemble.n_rounds <= self.first and earlier:
             return FitRecord(joined(earlier[:-1], earlier[-1]), self.chain)
-        made = guarantee_of(self.recipe, replace(self.facts, steps=self.steps(ensemble)))
+        made = guarantee_of(self.recipe, replace(self.facts, steps=steps))
         made = replace(made, rounds=(self.first + 1, ensemble.n_rounds))
         if self.past.checkpoint is not None:
             made = of_whole_run(self.past.checkpoint, made)

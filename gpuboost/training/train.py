@@ -104,7 +104,8 @@ def train(job: Job) -> Trained:
         done = time.perf_counter()
     best = None if monitoring.stopping is None else monitoring.stopping.best_rounds
     kept = ensemble if best is None else ensemble.first(best)
-    fit_record = records.record(kept)
+    steps = records.steps(kept)
+    fit_record = records.record_with(kept, steps)
     report = FitReport(
         device=job.choice.name,
         device_reason=job.choice.why,
@@ -119,7 +120,7 @@ def train(job: Job) -> Trained:
         sampling=record.report(),
         edges=edges.report(),
         log=recorder.state_after(ensemble.n_rounds).log,
-        steps=records.steps(kept),
+        steps=steps,
         guarantee=fit_record.guarantee,
     )
     return Trained(

@@ -189,6 +189,7 @@ class TestOneGuaranteeOfTheRun:
         loaded = again(model, tmp_path)
         assert loaded.guarantee_ == model.guarantee_ == model.fit_report_.guarantee
         assert loaded.guarantee_.rounds == (1, 30)
+        assert "Rounds 1 to 30." in str(loaded.guarantee_)
         first = (tmp_path / "model.json").read_bytes()
         loaded.save_model(tmp_path / "model.json")
         assert (tmp_path / "model.json").read_bytes() == first
@@ -268,6 +269,9 @@ class TestOneGuaranteeOfTheRun:
         assert model.guarantee_.kind == "none"
         with pytest.raises(RecipeError, match="posterior_samples: early stopping picks the best iterate"):
             chain.set_params(posterior_samples=2).fit(X, Y)
+        for several in (gb.chains, gb.fit_posterior):
+            with pytest.raises(RecipeError, match="early_stopping_rounds: "):
+                several(regressor(langevin=gb.Langevin(), **how), X, Y)
 
     def test_an_older_file_says_that_it_does_not_know(self, tmp_path: Path) -> None:
         path = tmp_path / "model.json"
