@@ -53,7 +53,8 @@ langevin : None or gb.Langevin
     from a posterior. ``step="auto"`` then means gradient steps.
 posterior_samples : int or None
     Number of posterior draws for ``predict_uncertainty``: ``n_estimators`` must be at least twice as large, since half
-    of the rounds are burn-in. Needs ``langevin``, and no early stopping.
+    of the rounds are burn-in. Needs ``langevin``, and no early stopping. A fit warns if the chain is too short to
+    forget its start, with the number of rounds that would do.
 step : "auto", "newton", "gradient", "constant", "line_search", or policy
     Leaf values: Newton (-G / H), mean gradient (-G / n, n being the weight), constant step (-G / (sigma n), sigma being
     the loss's smoothness), or a line search along the tree for convex losses (``gb.LineSearchStep``). "auto" is Newton;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +14,7 @@ from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.data.cuts import check_max_bins
-from gpuboost.errors import InputError, RecipeError
+from gpuboost.errors import InputError, RecipeError, UnprovenError
 from gpuboost.training import files, parameters
 from gpuboost.training.monotone import monotone_constraints
 
@@ -88,11 +89,14 @@ def _estimator(
 
 
 def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> None:
-    """Refuse parameters that no estimator accepts: a model that loads can be shown, cloned and fitted again."""
+    """Refuse parameters that no estimator accepts: a model that loads can be shown, cloned and fitted again.
+
+    Parameters that have to be asked for (``allow_unproven``) load: earlier versions did not ask for all of them.
+    """
     try:
-        with warnings.catch_warnings(action="ignore"):
-            parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
+        with warnings.catch_warnings(action="ignore"), suppress(UnprovenError):
             check_max_bins(params["max_bins"])
             monotone_constraints(params["monotonic_cst"], saved.columns)
+            parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
     except (RecipeError, InputError) as error:
         raise InputError(f"{name}: parameters: {error}") from None

@@ -17,6 +17,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.posterior import Diagnostics, Uncertainty, diagnose, interval, uncertainty
 from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import integer
+from gpuboost.watch.early_stopping import stops_early
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def chains(model: GradientBoosting, X: Any, y: Any = None, *, n_chains: int = 4,
     """
     if not isinstance(getattr(model, "langevin", None), Langevin):
         raise RecipeError(f"model: chains need an estimator with langevin=gb.Langevin(...); got {model!r}.")
-    if model.early_stopping_rounds is not None:
+    if model.early_stopping_rounds is not None or stops_early(model.callbacks):
         raise RecipeError("early_stopping_rounds: chains are compared round by round; set it to None.")
     count, seed = integer("n_chains", n_chains, 1), seed_of(model.random_state)
     data = X if isinstance(X, Dataset) else None

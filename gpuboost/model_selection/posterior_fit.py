@@ -20,6 +20,7 @@ from gpuboost.losses.distribution import GaussianNLL
 from gpuboost.losses.residual import SquaredError
 from gpuboost.model_selection.cv import dataset_of
 from gpuboost.training.job import seed_of
+from gpuboost.watch.early_stopping import stops_early
 
 TEMPERATURES = (1.0, 4.0, 16.0, 64.0, 256.0)
 OF_CLASSES = (1.0, 4.0, 16.0)  # prior variances of scores
@@ -122,7 +123,8 @@ def _checked(model: Any, held_out: Any) -> tuple[Langevin, str]:
     """The policy, and the kind of the model: "classes", "numbers" or "nll"."""
     if not isinstance(model, GradientBoosting):
         raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
-    if model.early_stopping_rounds is not None or model.validation_fraction is not None:
+    stops = model.early_stopping_rounds is not None or stops_early(model.callbacks)
+    if stops or model.validation_fraction is not None:
         raise RecipeError("early_stopping_rounds: a chain that stops where it predicts best is no posterior; leave it.")
     if not isinstance(held_out, float) or not 0.0 < held_out < 1.0:
         raise RecipeError(f"held_out: must be a share between 0 and 1; got {held_out!r}.")

@@ -59,7 +59,7 @@ def guarantee_of(recipe: Recipe, run: RunFacts) -> Guarantee:
         return Guarantee("none", "none: the law of this chain is not known.", missing=_reasons(recipe, result))
     step = _step(recipe, result)
     if step is None and run.steps is not None:
-        return _certified(recipe, run.steps, result)
+        return _certified(recipe, run.steps)
     if step is None:
         nothing = "none: no theorem says before the fit that the training loss falls."
         return Guarantee("none", nothing, missing=_reasons(recipe, result))
@@ -72,14 +72,14 @@ def _reasons(recipe: Recipe, result: Verdict) -> tuple[str, ...]:
     return tuple(why.replace(repr(recipe.execution), "several workers") for why in result.reasons)
 
 
-def _certified(recipe: Recipe, steps: StepSizes, result: Verdict) -> Guarantee:
+def _certified(recipe: Recipe, steps: StepSizes) -> Guarantee:
     """Descent by the sizes of the steps that were taken."""
     used = (
         f"the third derivative of {recipe.loss.name} is at most {steps.change:g} times the second",
         f"no step was above {steps.largest:.4g}, and steps up to {steps.safe:.4g} lower the loss",
     )
     statement = "the training loss never rose: every round fell, by the size of its steps."
-    return Guarantee("monotone descent", statement, used, _reasons(recipe, result))
+    return Guarantee("monotone descent", statement, used, ("no rate is known of Newton steps.",))
 
 
 def _descent(recipe: Recipe, step: float, missing: tuple[str, ...]) -> Guarantee:

@@ -13,7 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
 from gpuboost.elementary import exp
+from gpuboost.langevin import Langevin
 from gpuboost.losses.base import facts_of
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
@@ -46,17 +49,18 @@ def step_sizes(recipe: Recipe, ensemble: Ensemble, first: int) -> StepSizes | No
     if change is None or ensemble.n_rounds <= first:
         return None
     k, joint = ensemble.n_outputs, facts_of(recipe.loss).joint_curvature
-    worst, of_worst = 0.0, (0.0, LARGEST)
-    for i in range(first * k, len(ensemble.trees), k):
-        rate = ensemble.factors[i] * ensemble.scale
-        values = [rate * tree.value for tree in ensemble.trees[i : i + k]]
-        ups, downs = (max(float((sign * v).max(initial=0.0)) for v in values) for sign in (1.0, -1.0))
-        step, safe = ups + downs if k > 1 else max(ups, downs), longest_safe_step(rate * joint) / change
-        if not step <= safe:
-            return None
-        if step / safe >= worst:
-            worst, of_worst = step / safe, (step, safe)
-    return StepSizes(*of_worst, change)
+    trees, rates = ensemble.trees[first * k :], np.array(ensemble.factors[first * k :: k]) * ensemble.scale
+    values = np.concatenate([tree.value for tree in trees])
+    starts = np.cumsum([0] + [len(tree.value) for tree in trees[:-1]])
+    ups, downs = (np.maximum.reduceat(sign * values, starts).clip(min=0.0) for sign in (1.0, -1.0))
+    ups, downs = (sizes.reshape(-1, k).max(axis=1) for sizes in (ups, downs))
+    steps = rates * (ups + downs if k > 1 else np.maximum(ups, downs))
+    longest = {rate: longest_safe_step(rate * joint) / change for rate in set(rates.tolist())}
+    safe = np.array([longest[rate] for rate in rates.tolist()])
+    if not (steps <= safe).all():
+        return None
+    worst = int(np.argmax(np.divide(steps, safe, out=np.zeros(len(steps)), where=safe > 0.0)))
+    return StepSizes(float(steps[worst]), float(safe[worst]), change)
 
 
 @cache
@@ -80,7 +84,7 @@ def _change(recipe: Recipe) -> float | None:
     """M, if leaf values are the exact Newton steps of all rows at the newest scores; otherwise None."""
     if not isinstance(recipe.step, NewtonStep) or recipe.base_learner is not None or recipe.stale_leaves:
         return None
-    if recipe.growth.limits.directions is not None or recipe.langevin.random_from is not None:
+    if recipe.growth.limits.directions is not None or isinstance(recipe.langevin, Langevin):
         return None
     if declared(SamplingTraits, recipe.sampling).variance_control != "leaf_refit":
         return None

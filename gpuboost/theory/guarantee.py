@@ -63,4 +63,5 @@ class Guarantee:
         raise InputError(f"{needed}: the bound of a {self.kind} needs it; see gpuboost.theory.")
 
     def __str__(self) -> str:
-        return self.statement + "".join(f" Not more: {why}" for why in self.missing[:1])
+        of = f" Rounds {self.rounds[0]} to {self.rounds[1]}." if self.rounds and not self.parts else ""
+        return self.statement + of + "".join(f" Not more: {why}" for why in self.missing[:1])

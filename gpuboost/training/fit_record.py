@@ -36,7 +36,7 @@ class FitRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastFits:
     """Facts of the rounds before this call of ``fit``."""
 
     earlier: tuple[Guarantee, ...] = ()  # of the fits that made the model to continue, in order
@@ -44,12 +44,12 @@ class Past:
     chain_start: int = 0  # rounds before the chain that this fit continues or begins
 
     @classmethod
-    def of_model(cls, record: FitRecord, rounds: int, chain_start: int) -> Past:
+    def of_model(cls, record: FitRecord, rounds: int, chain_start: int) -> PastFits:
         """The past of a fit that continues a model of so many rounds."""
         return cls(_parts(record.guarantee, rounds) if rounds else (), None, chain_start)
 
     @classmethod
-    def of_checkpoint(cls, record: FitRecord, first: int, done: int) -> Past:
+    def of_checkpoint(cls, record: FitRecord, first: int, done: int) -> PastFits:
         """The past of a resumed fit: it began with ``first`` rounds of a model, and has done ``done`` more."""
         start = first if record.chain is None else record.chain.start
         parts = _parts(record.guarantee, first + done) if first + done else ()
@@ -70,17 +70,17 @@ def same_chain(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorder:
+class FitRecorder:
     """Maker of the record of a fit, for its model and for its checkpoints."""
 
     recipe: Recipe
-    past: Past
+    past: PastFits
     first: int  # rounds of the model that the fit began with
     facts: RunFacts
     chain: ChainOrigin | None
 
     @classmethod
-    def of(cls, recipe: Recipe, past: Past, run: CheckpointState, data: TrainingSet, *, stops: bool) -> Recorder:
+    def of(cls, recipe: Recipe, past: PastFits, run: CheckpointState, data: TrainingSet, *, stops: bool) -> FitRecorder:
         """The recorder of a fit to these rows; stops: True if it may stop early."""
         if not isinstance(recipe.langevin, Langevin):
             return cls(recipe, past, run.first, RunFacts.of(data, stops_early=stops), None)
@@ -94,10 +94,14 @@ class Recorder:
 
     def record(self, ensemble: Ensemble) -> FitRecord:
         """The record of the model, whose trees are in the host's memory."""
+        return self.record_with(ensemble, self.steps(ensemble))
+
+    def record_with(self, ensemble: Ensemble, steps: StepSizes | None) -> FitRecord:
+        """``record``, given ``steps`` of the ensemble."""
         earlier = self.past.earlier
         if ensemble.n_rounds <= self.first and earlier:
             return FitRecord(joined(earlier[:-1], earlier[-1]), self.chain)
-        made = guarantee_of(self.recipe, replace(self.facts, steps=self.steps(ensemble)))
+        made = guarantee_of(self.recipe, replace(self.facts, steps=steps))
         made = replace(made, rounds=(self.first + 1, ensemble.n_rounds))
         if self.past.checkpoint is not None:
             made = of_whole_run(self.past.checkpoint, made)

@@ -36,7 +36,7 @@ from gpuboost.training.checks import check_custom_loss, warn_of_light_weights, w
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.files import Saved, write, written
-from gpuboost.training.fit_record import FitRecord, Past, same_chain
+from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start
 from gpuboost.training.memory import check_room
 from gpuboost.training.monotone import monotone_constraints_for
@@ -139,15 +139,15 @@ def _run(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, 
     return start.run
 
 
-def _past(params: Mapping[str, Any], run: CheckpointState, start: Start | None) -> Past:
+def _past(params: Mapping[str, Any], run: CheckpointState, start: Start | None) -> PastFits:
     """Facts of the rounds that the fit continues."""
     if start is None:
-        return Past()
+        return PastFits()
     if start.run is not None:
-        return Past.of_checkpoint(start.record, run.first, run.done)
+        return PastFits.of_checkpoint(start.record, run.first, run.done)
     chain, rounds = start.record.chain, start.ensemble.n_rounds
     goes_on = chain is not None and chain.data == run.data and same_chain(written(start.params), written(params))
-    return Past.of_model(start.record, rounds, chain.start if goes_on and chain is not None else rounds)
+    return PastFits.of_model(start.record, rounds, chain.start if goes_on and chain is not None else rounds)
 
 
 def _write(model: Saved, ensemble: Ensemble, path: str, run: dict[str, Any], record: FitRecord) -> None:

@@ -26,7 +26,7 @@ from gpuboost.state import RunningScores
 from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
 from gpuboost.training.diverging import RiseCheck, may_diverge
-from gpuboost.training.fit_record import FitRecord, Past, Recorder
+from gpuboost.training.fit_record import FitRecord, FitRecorder, PastFits
 from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Component, Ensemble, Progress, TrainingSet, Tree
 from gpuboost.watch.callbacks import Watchers
@@ -49,7 +49,7 @@ class Job:
     resume: Ensemble | None
     write_model: Callable[[Ensemble, str, dict[str, Any], FitRecord], None]  # with the state for a continuation
     started: float  # perf_counter
-    past: Past = field(default_factory=Past)
+    past: PastFits = field(default_factory=PastFits)
     draws: bool = False  # True: draws from the posterior are asked for
 
 
@@ -85,7 +85,7 @@ def train(job: Job) -> Trained:
     with Watchers(plan, monitoring.watchers) as watchers:
         data = job.training_set(job.backend)
         stops = monitoring.stopping is not None
-        records = Recorder.of(job.recipe, job.past, run, data, stops=stops)
+        records = FitRecorder.of(job.recipe, job.past, run, data, stops=stops)
         watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
         record, edges = SamplingRecord(job.recipe.sampling, job.backend), EdgeRecord(job.recipe)
         edges.start(data)
@@ -110,7 +110,8 @@ def train(job: Job) -> Trained:
             rise.warn(job.recipe)
     best = None if monitoring.stopping is None else monitoring.stopping.best_rounds
     kept = ensemble if best is None else ensemble.first(best)
-    fit_record = records.record(kept)
+    steps = records.steps(kept)
+    fit_record = records.record_with(kept, steps)
     report = FitReport(
         device=job.choice.name,
         device_reason=job.choice.why,
@@ -125,7 +126,7 @@ def train(job: Job) -> Trained:
         sampling=record.report(),
         edges=edges.report(),
         log=recorder.state_after(ensemble.n_rounds).log,
-        steps=records.steps(kept),
+        steps=steps,
         guarantee=fit_record.guarantee,
         rounds_before=run.first,
         rounds_without_split=_without_split(ensemble, run.first),

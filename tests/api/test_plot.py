@@ -15,6 +15,8 @@ matplotlib = pytest.importorskip("matplotlib")
 
 Data = tuple[np.ndarray, np.ndarray]
 
+pytestmark = pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
+
 
 @pytest.fixture(autouse=True)
 def off_screen() -> Iterator[None]:

@@ -102,6 +102,7 @@ def test_text_labels_are_classes_and_proba_has_a_column_for_each(
 NOISY = ["--langevin", "--temperature", "2", "--shrinkage", "0.1", "--random-from", "5", "--posterior-samples", "4"]
 
 
+@pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
 def test_a_model_with_noise_says_how_sure_it_is(houses: Path, flowers: Path, tmp_path: Path) -> None:
     model, out = tmp_path / "model.json", tmp_path / "out.csv"
     for data, target, columns in ((houses, "price", ["mean"]), (flowers, "kind", None)):

@@ -189,6 +189,7 @@ class TestOneGuaranteeOfTheRun:
         loaded = again(model, tmp_path)
         assert loaded.guarantee_ == model.guarantee_ == model.fit_report_.guarantee
         assert loaded.guarantee_.rounds == (1, 30)
+        assert "Rounds 1 to 30." in str(loaded.guarantee_)
         first = (tmp_path / "model.json").read_bytes()
         loaded.save_model(tmp_path / "model.json")
         assert (tmp_path / "model.json").read_bytes() == first
@@ -268,6 +269,9 @@ class TestOneGuaranteeOfTheRun:
         assert model.guarantee_.kind == "none"
         with pytest.raises(RecipeError, match="posterior_samples: early stopping picks the best iterate"):
             chain.set_params(posterior_samples=2).fit(X, Y)
+        for several in (gb.chains, gb.fit_posterior):
+            with pytest.raises(RecipeError, match="early_stopping_rounds: "):
+                several(regressor(langevin=gb.Langevin(), **how), X, Y)
 
     def test_an_older_file_says_that_it_does_not_know(self, tmp_path: Path) -> None:
         path = tmp_path / "model.json"
@@ -466,6 +470,17 @@ class TestChains:
         if kind == "unproven":
             with pytest.raises(UnprovenError, match="from 2 on steps are not stable"):
                 refused.fit(X, LABEL)
+
+    def test_a_file_of_a_chain_that_was_not_asked_for_loads(self, tmp_path: Path) -> None:
+        """As earlier versions wrote them."""
+        path, policy = tmp_path / "model.json", gb.Langevin(shrinkage=0.01, allow_unproven=True)
+        with pytest.warns(OutsideTheoryWarning, match="not stable"):
+            model = classifier(learning_rate=10.0, n_estimators=3, langevin=policy).fit(X, LABEL)
+        model.save_model(path)
+        path.write_text(path.read_text().replace('"allow_unproven":true', '"allow_unproven":false'))
+        loaded = gb.load_model(path)
+        assert loaded.langevin == gb.Langevin(shrinkage=0.01)
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
     def test_the_limit_is_that_of_the_step(self) -> None:
         """A constant step divides by the curvature's bound, so its limit is a learning rate of 2."""
