@@ -17,8 +17,8 @@ from gpuboost.backends.cuda.codegen.numba_cuda import refusal
 from gpuboost.backends.python_functions import registered
 
 _TYPES = {
-    "double": types.float64, "int": types.int32, "unsigned int": types.uint32, "long long": types.int64,
-    "void": types.void, "double *": types.CPointer(types.float64), "const double *": types.CPointer(types.float64),
+    "double": types.float64, "int": types.int32, "long long": types.int64, "void": types.void,
+    "double *": types.CPointer(types.float64), "const unsigned int *": types.CPointer(types.uint32),
 }  # fmt: skip
 
 

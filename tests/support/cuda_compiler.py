@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib.util
+import inspect
 import json
 import re
 import shutil
@@ -66,7 +67,7 @@ def _made(source: str, architecture: int, options: tuple[str, ...], functions: F
     """The files of what one compilation says: resources (.json) and PTX (.ptx); compiled where they are not kept."""
     compiler = Linker() if functions else device_compiler()
     prints = [f"{function.declaration}{fingerprint(function.function)}" for function in functions]
-    parts = (compiler.version, *options, *CUPY_ADDS, *prints, source, str(architecture), Path(__file__).read_text())
+    parts = (compiler.version, *options, *CUPY_ADDS, *prints, source, str(architecture), inspect.getsource(_parsed))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     files = {suffix: cache_folder() / f"{key}{suffix}" for suffix in (".json", ".ptx")}
     if not all(path.exists() for path in files.values()):

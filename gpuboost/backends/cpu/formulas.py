@@ -18,9 +18,11 @@ from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.gradients import ranking as lists
+from gpuboost.kernels.sampling import row_scores as score_kernels
 from gpuboost.losses import ranking
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
+from gpuboost.types import RowScore
 
 LossKernel = Callable[..., None]
 
@@ -39,6 +41,18 @@ def values(loss: Loss) -> LossKernel:
     if loss.n_outputs == 1:
         return _compiled(pointwise.values_of, loss.value, _parts(loss))
     return _compiled(pointwise.row_values_of, loss.row_value, _parts(loss))
+
+
+@cache
+def row_scores(score: RowScore) -> LossKernel:
+    """The kernel of a user's sampling score.
+
+    Raises:
+        RecipeError: if numba cannot compile it, or it returns no number.
+    """
+    _check("score", score)
+    compiled: LossKernel = for_this_process(registered(score_kernels.row_scores(registered(score))))
+    return compiled
 
 
 def lambdas(loss: ListLoss) -> LossKernel:

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["f64", "row", "u32", "i32", "i64", "f64*"]
+Kind: TypeAlias = Literal["f64", "row", "i32", "const u32*", "f64*"]
 """Type of an argument. "row": float64 numbers of all outputs; in C three arguments: address, stride and count"""
 
 Returned: TypeAlias = Literal["f64", "pair", "none"]
 """C type of the result. "pair": two float64, which C receives by one more argument, the address of both"""
 
 C_TYPES: dict[str, tuple[str, ...]] = {
-    "f64": ("double",), "i32": ("int",), "u32": ("unsigned int",), "i64": ("long long",), "f64*": ("const double *",),
-    "row": ("double *", "long long", "long long"),
+    "f64": ("double",), "row": ("double *", "long long", "long long"), "i32": ("int",),
+    "const u32*": ("const unsigned int *",), "f64*": ("double *",),
 }  # fmt: skip
 
 

@@ -84,8 +84,8 @@ def _signature(function: DeviceFunction) -> Any:
     from numba import types
 
     numbers = {
-        "double": types.float64, "int": types.int32, "unsigned int": types.uint32, "long long": types.int64,
-        "void": types.void, "double *": types.CPointer(types.float64), "const double *": types.CPointer(types.float64),
+        "double": types.float64, "int": types.int32, "long long": types.int64, "void": types.void,
+        "double *": types.CPointer(types.float64), "const unsigned int *": types.CPointer(types.uint32),
     }  # fmt: skip
     return numbers[function.c_result](*(numbers[c_type] for c_type in function.c_arguments))
 

@@ -22,7 +22,7 @@ class Launcher:
     __slots__ = ("_launch", "_name", "_parameters")
 
     def __init__(
-        self, runtime: Runtime, text: str, name: str, *, functions: Functions = (), shared_limit: int | None = None
+        self, runtime: Runtime, text: str, name: str, functions: Functions = (), *, shared_limit: int | None = None
     ) -> None:
         self._launch = runtime.kernel(text, name, functions=functions, shared_limit=shared_limit)
         self._name = name
@@ -83,5 +83,5 @@ class Kernels:
         key = name, before, functions
         if key not in self._launchers:
             text = source(*self._files, before=self._before + before)
-            self._launchers[key] = Launcher(self._runtime, text, name, functions=functions, shared_limit=shared_limit)
+            self._launchers[key] = Launcher(self._runtime, text, name, functions, shared_limit=shared_limit)
         return self._launchers[key]
