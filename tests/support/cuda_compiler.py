@@ -25,7 +25,7 @@ from emulator.compiler import cache_folder
 
 from gpuboost.backends.cuda.codegen.fingerprint import fingerprint
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
-from gpuboost.backends.cuda.codegen.linking import _versions, link
+from gpuboost.backends.cuda.codegen.linking import compiler_versions, link
 from gpuboost.backends.cuda.device.sources import OPTIONS
 
 Functions = tuple[DeviceFunction, ...]
@@ -127,7 +127,7 @@ class Linker:
     def __init__(self) -> None:
         if importlib.util.find_spec("numba_cuda") is None:
             pytest.skip("linking Python functions needs: pip install 'numba-cuda[cu13]'")
-        self.version = ", ".join(_versions())
+        self.version = ", ".join(compiler_versions())
 
     def linked(self, source: str, architecture: int, functions: Functions) -> tuple[str, str]:
         """The text of ptxas about a module on sm_<architecture>, and its PTX."""

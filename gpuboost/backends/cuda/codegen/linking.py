@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
@@ -122,7 +123,7 @@ def folder() -> Path:
 
 def _path(architecture: int, *parts: str) -> Path:
     """The file of what is made of these parts."""
-    text = "\0".join((*_versions(), *OPTIONS, FLUSH, str(architecture), *parts))
+    text = "\0".join((*compiler_versions(), *OPTIONS, FLUSH, str(architecture), *parts))
     return folder() / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.sm_{architecture}"
 
 
@@ -139,7 +140,7 @@ def _is_kept(path: Path) -> bool:
 
 
 @cache
-def _versions() -> tuple[str, ...]:
+def compiler_versions() -> tuple[str, ...]:
     """Versions of the installed compilers; wheels for CUDA 12 have names that end in -cu12."""
     found = []
     for name in _COMPILERS:
@@ -150,14 +151,14 @@ def _versions() -> tuple[str, ...]:
 
 
 def _bindings() -> Any:
-    try:
-        import numba.cuda  # noqa: F401 - chooses numba-cuda in place of numba's own module
-        from cuda.bindings import nvjitlink
-    except ImportError as error:
+    """nvJitLink's functions. Raises DeviceError if numba-cuda is not installed, which brings them."""
+    if find_spec("numba_cuda") is None:
         raise DeviceError(
-            "device: a GPU needs numba-cuda to compile a loss, and it is not installed: "
+            "device: a GPU needs numba-cuda to compile formulas, and it is not installed: "
             "pip install 'gpuboost[cuda13]', or 'gpuboost[cuda12]' for an older driver."
-        ) from error
+        )
+    from cuda.bindings import nvjitlink
+
     return nvjitlink
 
 
