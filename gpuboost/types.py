@@ -203,6 +203,10 @@ class Noise:
     key: Key
 
 
+RowScore: TypeAlias = Callable[[float, float], float]
+"""(g, h) -> sampling score of a row, in the Python that numba compiles"""
+
+
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Candidates:

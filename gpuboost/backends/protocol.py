@@ -24,6 +24,7 @@ from gpuboost.types import (
     Gradients,
     Limits,
     Noise,
+    RowScore,
     Sample,
     Structure,
     Target,
@@ -80,15 +81,19 @@ class Trainer(Protocol):
         ...
 
     def draw(
-        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
-    ) -> Sample:
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key,
+        losses: Array | RowScore | None = None,
+    ) -> Sample:  # fmt: skip
         """Sample of rows, each drawn by its own number of the stream with the probability ``rule`` gives its score.
 
         A score is sqrt(sum g^2 + kappa sum h^2) over outputs, sqrt(sum h^2) for an infinite kappa, or the row's entry
         of ``losses`` if they are passed; times the row's multiplicity. ``reference/sampling.py`` is the definition.
+        ``losses`` may be a Python function (g, h) -> number, which numba compiles: its sum over the outputs is the
+        score, a negative one counts as 0.
 
         Raises:
-            InputError: if a gradient is not a number.
+            InputError: if a gradient or a score is not a number.
+            RecipeError, DeviceError: if the function does not compile.
         """
         ...
 

@@ -314,8 +314,12 @@ def settled(
     """
     if choice.name in ("cpu", GPUS):
         return choice
+    from gpuboost.backends.cuda.codegen.formulas import functions_of
+    from gpuboost.backends.cuda.device.gpus import open_gpu
+
     try:
         check_room(choice.name, recipe, found.cuts, target.rows, eval_rows)
+        open_gpu(choice.name).check(functions_of(recipe.loss))
     except DeviceError as error:
         if not automatic:
             raise

@@ -133,11 +133,7 @@ def check_for_gpus(recipe: Recipe) -> None:
     ------
     RecipeError
         If a piece is not supported; the message names it, and the supported ones.
-    DeviceError
-        If the loss cannot be computed on a GPU.
     """
-    from gpuboost.backends.cuda.codegen.formulas import formulas
-
     asked = (
         ("sampling", GPU_SHARDS.sampling, not isinstance(recipe.sampling, EveryRow), "sampled rows"),
         ("langevin", GPU_SHARDS.langevin, isinstance(recipe.langevin, Langevin), "Langevin boosting"),
@@ -148,4 +144,3 @@ def check_for_gpus(recipe: Recipe) -> None:
             raise RecipeError(
                 f"{name}: {ON_GPUS}; {what} only with device='cpu'. Use that, or execution=None, where one GPU does it."
             )
-    formulas(recipe.loss)

@@ -398,26 +398,16 @@ def test_auto_takes_the_gpu_if_it_is_worth_it_and_can(gpu, rows, monkeypatch):
     large = gb.GradientBoostingRegressor(**FEW).fit(rows.x, rows.y).fit_report_
     assert large.device == "cuda:0"
     assert "first usable GPU for 2,400 values: emulated GPU" in large.device_reason
-    log = math_of_python()
-    refused = gb.GradientBoostingRegressor(log, **FEW).fit(rows.x, rows.y).fit_report_
+
+    def refuse(functions):
+        raise gb.DeviceError("loss: a GPU cannot run it")
+
+    monkeypatch.setattr(gpu.linker, "check", refuse)
+    refused = gb.GradientBoostingRegressor(**FEW).fit(rows.x, rows.y).fit_report_
     assert refused.device == "cpu"
-    assert "device='auto' took the CPU; on cuda:0: " in refused.device_reason
-
-
-def math_of_python():
-    """A loss that the CPU compiles and that has no translation to CUDA C."""
-    table = (0.0, 2.0)
-
-    def value(y, f):
-        return (y - f) ** 2
-
-    def gradient(y, f):
-        total = 0.0
-        for part in table:
-            total += part * (f - y)
-        return total
-
-    return gb.losses.custom(value, gradient, lambda y, f: 2.0)
+    assert "device='auto' took the CPU; on cuda:0: loss: a GPU cannot run it" in refused.device_reason
+    with pytest.raises(gb.DeviceError, match="loss: a GPU cannot run it"):
+        gb.GradientBoostingRegressor(device="cuda", **FEW).fit(rows.x, rows.y)
 
 
 def test_a_training_that_does_not_fit_is_refused_with_the_numbers(rows, monkeypatch):

@@ -337,7 +337,7 @@ def test_weights_too_light_for_any_split_are_pointed_at(params: dict[str, Any]) 
 
 
 def helper(a: float) -> float:
-    return 2.0 * a
+    return np.ones(3).median() + a
 
 
 def square(y: float, f: float) -> float:
@@ -347,8 +347,8 @@ def square(y: float, f: float) -> float:
 @pytest.mark.parametrize(
     ("role", "function", "words"),
     [
-        ("gradient", lambda y, f: nowhere(y), "NameError: name 'nowhere' is not defined. Use arithmetic"),  # noqa: F821
-        ("gradient", lambda y, f: helper(f) - y, "Untyped global name 'helper'.* decorate what it calls with numba"),
+        ("gradient", lambda y, f: nowhere(y), "NameError: name 'nowhere' is not .*, line .*Use arith"),  # noqa: F821
+        ("gradient", lambda y, f: helper(f) - y, r"Unknown attribute 'median'.* line \d+: return .*median\(\)"),
         ("hessian", lambda y, f: np.ones(3).median(), "Unknown attribute 'median'"),
         ("hessian", lambda y, f: (y, f), "must return a number for each row; .* returns UniTuple"),
         ("value", lambda y, f: None, "must return a number for each row; .* returns none"),

@@ -9,6 +9,8 @@ import pytest
 from support.cuda_compiler import ARCHITECTURES, CompilerError, device_compiler, ptx, resources
 from support.cuda_modules import TABLE, name_of, others, rows, usual
 
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
+
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 PLANTED = (Path(__file__).parent / "planted.cu").read_text()
 REGISTERS, SHARED = 65_536, 48 << 10  # of a block, before it asks for more
@@ -29,9 +31,9 @@ def threads_of(text: str) -> dict[str, int]:
     return found
 
 
-def check_resources(text: str, architecture: int) -> None:
-    threads, name = threads_of(ptx(text)), name_of(text)
-    for kernel, taken in resources(text, architecture).items():
+def check_resources(text: str, functions: tuple[DeviceFunction, ...], architecture: int) -> None:
+    threads, name = threads_of(ptx(text, functions=functions)), name_of(text)
+    for kernel, taken in resources(text, architecture, functions).items():
         assert threads[kernel] > 0, f"{name}: {kernel} says nothing of its largest block: __launch_bounds__"
         allocated = -(-taken.registers // 8) * 8 * threads[kernel]
         assert allocated <= REGISTERS, f"{name}: {kernel} takes {allocated} registers"
@@ -39,8 +41,8 @@ def check_resources(text: str, architecture: int) -> None:
         assert taken.spills <= SPILLS.get(kernel, 0), f"{name}: {kernel} spills {taken.spills} bytes"
 
 
-def check_ptx(text: str) -> None:
-    made, name = ptx(text), name_of(text)
+def check_ptx(text: str, functions: tuple[DeviceFunction, ...]) -> None:
+    made, name = ptx(text, functions=functions), name_of(text)
     assert not _FUSED.search(made), f"{name}: a product is fused with a sum"
     assert not _SPINNING.findall(made), f"{name}: an atomic operation is a loop"
     assert not _FLOATING.findall(made), f"{name}: a sum of floats depends on who comes first"
@@ -48,24 +50,24 @@ def check_ptx(text: str) -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_resources(architecture):
-    for text in usual():
-        check_resources(text, architecture)
+    for text, functions in usual():
+        check_resources(text, functions, architecture)
 
 
 def test_no_product_is_fused_and_no_atomic_operation_spins():
-    for text in usual():
-        check_ptx(text)
+    for text, functions in usual():
+        check_ptx(text, functions)
 
 
 @pytest.mark.slow
 def test_every_loss_and_every_shape_of_a_tree():
-    for text in others():
-        check_ptx(text)
-        check_resources(text, 90)
+    for text, functions in others():
+        check_ptx(text, functions)
+        check_resources(text, functions, 90)
 
 
 def test_every_file_is_reached():
-    assert {name_of(text)[0] for text in usual()} == {
+    assert {name_of(text)[0] for text, _ in usual()} == {
         path.relative_to(KERNELS).as_posix() for path in KERNELS.glob("*/*.cu")
     }
 

@@ -34,16 +34,17 @@ class Noting:
 
     def __init__(self, runtime: CupyRuntime) -> None:
         self._runtime = runtime
-        self.most: dict[tuple[str, str], int] = {}  # (text, kernel) -> bytes
+        self.most: dict[tuple[str, Any, str], int] = {}  # (text, functions linked with it, kernel) -> bytes
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._runtime, name)
 
-    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Any:
-        launch = self._runtime.kernel(source, name, shared_limit=shared_limit)
+    def kernel(self, source: str, name: str, *, functions: Any = (), shared_limit: int | None = None) -> Any:
+        launch = self._runtime.kernel(source, name, functions=functions, shared_limit=shared_limit)
 
         def noted(grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:
-            self.most[source, name] = max(shared_mem, self.most.get((source, name), 0))
+            key = source, functions, name
+            self.most[key] = max(shared_mem, self.most.get(key, 0))
             launch(grid, block, args, shared_mem)
 
         return noted
@@ -64,7 +65,7 @@ def test_the_same_model(runtime: Noting, growth: str, most_cuts: int, passes: in
     assert backend.predict(found, case.x).tobytes() == Reference().predict(expected, case.x).tobytes()
     split = [tree.nodes.bin[~tree.nodes.is_leaf] for tree in expected.trees]
     assert (np.concatenate(split) >= 128).any() == (passes == 2)  # bins of the second pass decide
-    names = {name_of(text) for text, _ in runtime.most}
+    names = {name_of(text) for text, _, _ in runtime.most}
     assert {f"PASSES {passes}" in macros for file, macros in names if file == "histograms/histogram.cu"} == {True}
 
 
@@ -75,6 +76,6 @@ def test_every_kernel_fits_into_a_block(runtime: Noting) -> None:
         backend = Cuda(runtime)
         backend.predict(boost(Recipe(SquaredError(), 1, 0.5, DepthWise(limits)), case.data, backend), case.x)
     assert max(runtime.most.values()) > 32 << 10
-    for (text, kernel), asked in runtime.most.items():
-        taken = resources(text, 75)[kernel]
+    for (text, functions, kernel), asked in runtime.most.items():
+        taken = resources(text, 75, functions)[kernel]
         assert taken.shared + asked <= BLOCK, (name_of(text), kernel, taken.shared, asked)

@@ -26,9 +26,13 @@ from numpy.typing import DTypeLike
 
 from emulator.arrays import FakeCudaError, OutOfMemoryError, check_dtype, ndarray
 from emulator.counts import Traffic
+from emulator.functions import on_the_cpu
 from emulator.launch import DYNAMIC_SHARED, Kernel, Module, Schedule
 from emulator.memory import Allocation
 from emulator.streams import Event, Node, Stream, Work
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
+
+Functions = tuple[DeviceFunction, ...]
 
 CAPACITY = 8 << 30  # bytes
 MULTIPROCESSORS = 4
@@ -62,13 +66,15 @@ class _Device(_Context):
 class _RawKernel:
     """Compiled at its first launch, not when it is asked for as CuPy does: what is never launched costs nothing."""
 
-    def __init__(self, cp: FakeCupy, source: str, defines: tuple[str, ...], name: str) -> None:
-        self._cp, self._source, self._defines, self._name = cp, source, defines, name
+    def __init__(
+        self, cp: FakeCupy, source: str, defines: tuple[str, ...], name: str, functions: Functions = ()
+    ) -> None:
+        self._cp, self._source, self._defines, self._name, self._functions = cp, source, defines, name, functions
         self._most_shared = DYNAMIC_SHARED
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return self._cp.compiled(self._source, self._defines, self._name)
+        return self._cp.compiled(self._source, self._defines, self._name, self._functions)
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
@@ -100,6 +106,21 @@ class _RawKernel:
         self._cp.submit(f"kernel {self._kernel.name}", launch, *allocations)
 
 
+class _Linker:
+    """What takes the place of ``codegen.linking.Linker``: numba compiles Python functions for the CPU."""
+
+    def __init__(self, cp: FakeCupy) -> None:
+        self._cp = cp
+
+    def module(self, source: str, functions: Functions) -> SimpleNamespace:
+        self._cp.sources.add((source, functions))
+        return SimpleNamespace(get_function=lambda name: _RawKernel(self._cp, source, (), name, functions))
+
+    def check(self, functions: Functions) -> None:
+        for function in functions:
+            on_the_cpu(function)
+
+
 class FakeCupy:
     """What ``import cupy`` gives, for one device.
 
@@ -127,7 +148,8 @@ class FakeCupy:
         self.capacity, self.multiprocessors, self.shared_memory = capacity, multiprocessors, shared_memory
         self.counts: Counter[str] = Counter()  # what was submitted, by kind: "kernel <name>", "memset", "sync" ...
         self.kernels: list[Kernel] = []
-        self.sources: set[str] = set()  # texts of the modules that were asked for
+        self.sources: set[tuple[str, Functions]] = set()  # the modules that were asked for, with what is linked in
+        self.linker = _Linker(self)
         self._schedule, self._build, self._deferred = schedule or Schedule(), build, deferred
         self._allocations: weakref.WeakSet[Allocation] = weakref.WeakSet()
         self.running, self._books = threading.RLock(), threading.RLock()  # of work; of counts and allocations
@@ -277,11 +299,11 @@ class FakeCupy:
     # Kernels
 
     def RawModule(self, *, code: str, options: tuple[str, ...] = ()) -> SimpleNamespace:  # noqa: N802 - CuPy's name
-        self.sources.add(code)
+        self.sources.add((code, ()))
         defines = tuple(option for option in options if option.startswith("-D"))
         return SimpleNamespace(get_function=lambda name: _RawKernel(self, code, defines, name))
 
-    def compiled(self, source: str, defines: tuple[str, ...], name: str) -> Kernel:
-        kernel = _module(source, defines, self._build, self._schedule).kernel(name)
+    def compiled(self, source: str, defines: tuple[str, ...], name: str, functions: Functions = ()) -> Kernel:
+        kernel = _module(source, defines, self._build, self._schedule, functions).kernel(name)
         self.kernels.append(kernel)
         return kernel

@@ -23,6 +23,8 @@ import numpy as np
 
 from emulator.compiler import compiled
 from emulator.counts import CountedArray, CountedArrays, Traffic
+from emulator.functions import called_by_address, on_the_cpu
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 
 ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 Triple = tuple[int, ...]  # of length 3
@@ -111,12 +113,16 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 @cache
-def _copies(library: Path, workers: int) -> tuple[ctypes.CDLL, ...]:
-    """The library loaded once per worker: its static variables are one multiprocessor."""
-    loaded = [ctypes.CDLL(str(library))]
+def _copies(library: Path, workers: int, functions: tuple[DeviceFunction, ...] = ()) -> tuple[ctypes.CDLL, ...]:
+    """The library loaded once per worker: its static variables are one multiprocessor, and the functions' addresses."""
+    loaded = [] if functions else [ctypes.CDLL(str(library))]
     with tempfile.TemporaryDirectory() as folder:
-        for i in range(1, workers):
+        for i in range(len(loaded), workers):
             loaded.append(ctypes.CDLL(str(shutil.copy(library, Path(folder) / f"{i}.so"))))
+    for copy in loaded:
+        for function in functions:
+            address = ctypes.c_void_p(on_the_cpu(function).address)
+            getattr(copy, f"cuda_emulator_set_{function.name}")(address)
     return tuple(loaded)
 
 
@@ -129,10 +135,16 @@ class Module:
     """A compiled CUDA C text."""
 
     def __init__(
-        self, source: str, options: tuple[str, ...] = (), build: str = "plain", schedule: Schedule | None = None
+        self,
+        source: str,
+        options: tuple[str, ...] = (),
+        build: str = "plain",
+        schedule: Schedule | None = None,
+        functions: tuple[DeviceFunction, ...] = (),
     ) -> None:
         self.schedule, self.counts = schedule or Schedule(), build == "counts"
-        self.libraries = _copies(compiled(source, options, build), self.schedule.workers)
+        text = "".join(called_by_address(function) for function in functions) + source
+        self.libraries = _copies(compiled(text, options, build), self.schedule.workers, functions)
         lines = _text(self.libraries[0].cuda_emulator_kernels).splitlines()
         self.parameters = {line.split()[0]: tuple(line.split()[1:]) for line in lines}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib.util
+import inspect
 import json
 import re
 import shutil
@@ -22,7 +23,12 @@ from typing import Any
 import pytest
 from emulator.compiler import cache_folder
 
+from gpuboost.backends.cuda.codegen.fingerprint import fingerprint
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
+from gpuboost.backends.cuda.codegen.linking import compiler_versions, link
 from gpuboost.backends.cuda.device.sources import OPTIONS
+
+Functions = tuple[DeviceFunction, ...]
 
 ARCHITECTURES = (75, 80, 90, 100)
 PTX_OF = 80  # one compilation for it gives what ptxas says, and the PTX
@@ -43,25 +49,33 @@ class CompilerError(RuntimeError):
     """What the device's compiler said."""
 
 
-def resources(source: str, architecture: int) -> dict[str, Resources]:
-    """What each kernel of a module takes on sm_<architecture>; kept between runs. Skips the test without a compiler."""
-    kept = _made(source, architecture, OPTIONS)[".json"]
+def resources(source: str, architecture: int, functions: Functions = ()) -> dict[str, Resources]:
+    """What each kernel of a module takes on sm_<architecture>; kept between runs. Skips the test without a compiler.
+
+    functions: Python functions that are linked with the module.
+    """
+    kept = _made(source, architecture, OPTIONS, functions)[".json"]
     return {kernel: Resources(**taken) for kernel, taken in json.loads(kept.read_text()).items()}
 
 
-def ptx(source: str, options: tuple[str, ...] = OPTIONS) -> str:
+def ptx(source: str, options: tuple[str, ...] = OPTIONS, functions: Functions = (), architecture: int = PTX_OF) -> str:
     """The PTX of a module; kept between runs. Skips the test without a compiler."""
-    return _made(source, PTX_OF, options)[".ptx"].read_text()
+    return _made(source, architecture, options, functions)[".ptx"].read_text()
 
 
-def _made(source: str, architecture: int, options: tuple[str, ...]) -> dict[str, Path]:
+def _made(source: str, architecture: int, options: tuple[str, ...], functions: Functions) -> dict[str, Path]:
     """The files of what one compilation says: resources (.json) and PTX (.ptx); compiled where they are not kept."""
-    compiler = device_compiler()
-    parts = (compiler.version, *options, *CUPY_ADDS, source, str(architecture), Path(__file__).read_text())
+    compiler = Linker() if functions else device_compiler()
+    prints = [f"{function.declaration}{fingerprint(function.function)}" for function in functions]
+    parts = (compiler.version, *options, *CUPY_ADDS, *prints, source, str(architecture), inspect.getsource(_parsed))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     files = {suffix: cache_folder() / f"{key}{suffix}" for suffix in (".json", ".ptx")}
     if not all(path.exists() for path in files.values()):
-        log, text = compiler.compiled(source, architecture, options)
+        log, text = (
+            compiler.linked(source, architecture, functions)
+            if functions
+            else compiler.compiled(source, architecture, options)
+        )
         _keep(files[".json"], json.dumps({kernel: asdict(taken) for kernel, taken in _parsed(log).items()}))
         _keep(files[".ptx"], text)
     return files
@@ -105,6 +119,20 @@ def _nvrtc_library() -> str:
             for path in sorted(Path(folder, "lib").glob("libnvrtc.so.*")):
                 return str(path)
     return ""
+
+
+class Linker:
+    """numba.cuda and nvJitLink, for modules that call Python functions, as the library uses them."""
+
+    def __init__(self) -> None:
+        if importlib.util.find_spec("numba_cuda") is None:
+            pytest.skip("linking Python functions needs: pip install 'numba-cuda[cu13]'")
+        self.version = ", ".join(compiler_versions())
+
+    def linked(self, source: str, architecture: int, functions: Functions) -> tuple[str, str]:
+        """The text of ptxas about a module on sm_<architecture>, and its PTX."""
+        text, _ = link(source, functions, architecture, to_ptx=True)
+        return link(source, functions, architecture)[1], text.rstrip(b"\0").decode()
 
 
 class Nvrtc:

@@ -19,6 +19,7 @@ from support.cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_co
 
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.collective import Alone
 from gpuboost.backends.cuda.device.sources import OPTIONS
 from gpuboost.backends.cuda.matrix import CudaMatrix
@@ -35,12 +36,13 @@ from gpuboost.sampling import UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
 from gpuboost.types import Cuts, Limits, Progress, TrainingSet
 
+Asked = tuple[str, tuple[DeviceFunction, ...]]  # a text of CUDA C, and the Python functions that are linked with it
 TABLE = Path(__file__).resolve().parents[2] / "kernels" / "RESOURCES.md"
 
 
 @cache
-def usual() -> frozenset[str]:
-    """The texts of data that live on a device, and of trainings that between them reach every file."""
+def usual() -> frozenset[Asked]:
+    """The modules of data that live on a device, and of trainings that between them reach every file."""
     wide = random_case(1, 400, 28, full=True, most_cuts=200, missing=0.0, categorical=0.0)
     few = random_case(2, 150, 3, target="3", most_cuts=9)
     some = random_case(3, 150, 6, most_cuts=30)
@@ -72,9 +74,9 @@ def usual() -> frozenset[str]:
     )
 
 
-def others() -> frozenset[str]:
+def others() -> frozenset[Asked]:
     """Those of every loss of a row, and of every shape of a tree's data."""
-    texts: set[str] = set()
+    texts: set[Asked] = set()
     for loss in (registry.get(name, n_classes=3) for name in registry.NAMES):
         case = random_case(
             4, 60, 2, target={"binary": "binary", "multiclass": "3", "ranking": "4"}.get(loss.task, "positive")
@@ -91,9 +93,9 @@ def others() -> frozenset[str]:
     return (texts | runtime.cp.sources) - usual()
 
 
-def _asked_by_shards() -> set[str]:
+def _asked_by_shards() -> set[Asked]:
     """By one of several GPUs: what others have is added up between its launches."""
-    texts: set[str] = set()
+    texts: set[Asked] = set()
     for target, recipe in (
         ("real", Recipe(SquaredError(), 1)),
         ("real", Recipe(registry.get("absolute_error"), 1, step=automatic(registry.get("absolute_error")))),
@@ -117,14 +119,14 @@ def in_lists(data: TrainingSet) -> TrainingSet:
     return replace(data, query_start=np.arange(0, data.n_rows + 1, 30))
 
 
-def _asked(case: Case, recipe: Recipe) -> set[str]:
+def _asked(case: Case, recipe: Recipe) -> set[Asked]:
     backend = Cuda(runtime := emulated_runtime())
     data = replace(case.data, x=case.x)
     backend.predict(boost(recipe, data, backend), case.x.astype(np.float32))
     return runtime.cp.sources
 
 
-def _asked_of_matrix(dtype: type) -> set[str]:
+def _asked_of_matrix(dtype: type) -> set[Asked]:
     runtime = emulated_runtime()
     CudaMatrix.of(runtime, runtime.upload(np.ones((3, 2), dtype))).first_infinite()
     return runtime.cp.sources
@@ -143,8 +145,8 @@ def name_of(text: str) -> tuple[str, str]:
 def rows() -> dict[tuple[str, str, str], tuple[Resources, ...]]:
     """(file, variant, kernel) -> the most that it takes on each architecture, over texts of one name."""
     found: dict[tuple[str, str, str], list[tuple[Resources, ...]]] = defaultdict(list)
-    for text in usual():
-        on = [resources(text, architecture) for architecture in ARCHITECTURES]
+    for text, functions in usual():
+        on = [resources(text, architecture, functions) for architecture in ARCHITECTURES]
         for kernel in on[0]:
             found[*name_of(text), kernel].append(tuple(one[kernel] for one in on))
     return {name: max(several, key=str) for name, several in sorted(found.items())}

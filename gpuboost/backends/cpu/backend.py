@@ -64,6 +64,7 @@ from gpuboost.types import (
     Limits,
     Nodes,
     Noise,
+    RowScore,
     Sample,
     Structure,
     Target,
@@ -144,8 +145,9 @@ class Cpu:
         return sample
 
     def draw(
-        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
-    ) -> Sample:
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key,
+        losses: Array | RowScore | None = None,
+    ) -> Sample:  # fmt: skip
         room = self._free_workspace()
         sample = cpu_sampling.draw(gradients, kappa, rule, key, losses, self._team, room)
         self._workspaces.append(room)

@@ -6,20 +6,23 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 from numba import types
 from numba.core.errors import NumbaError
-from numba.extending import register_jitable
 
 from gpuboost import elementary
+from gpuboost.backends.python_functions import python_function, registered, why_not_compiled
 from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.gradients import ranking as lists
+from gpuboost.kernels.sampling import row_scores as score_kernels
 from gpuboost.losses import ranking
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
+from gpuboost.types import RowScore
 
 LossKernel = Callable[..., None]
 
@@ -40,6 +43,18 @@ def values(loss: Loss) -> LossKernel:
     return _compiled(pointwise.row_values_of, loss.row_value, _parts(loss))
 
 
+@cache
+def row_scores(score: RowScore) -> LossKernel:
+    """The kernel of a user's sampling score.
+
+    Raises:
+        RecipeError: if numba cannot compile it, or it returns no number.
+    """
+    _check("score", score)
+    compiled: LossKernel = for_this_process(registered(score_kernels.row_scores(registered(score))))
+    return compiled
+
+
 def lambdas(loss: ListLoss) -> LossKernel:
     """The kernel of the derivatives of a ranking loss, query by query."""
     return _compiled_lists(loss.pair_weight)
@@ -47,8 +62,7 @@ def lambdas(loss: ListLoss) -> LossKernel:
 
 @cache
 def _compiled_lists(pair_weight: PairWeight) -> LossKernel:
-    _elementary_functions()
-    formulas = register_jitable(pair_weight), elementary.exp, elementary.log
+    formulas = registered(pair_weight), registered(elementary.exp), registered(elementary.log)
     limits = ranking.NEAR, ranking.FARTHEST, ranking.FURTHEST
     compiled: LossKernel = lists.lambdas_of(*formulas, *limits, _stamp(pair_weight), kernel)
     return compiled
@@ -63,11 +77,10 @@ def _parts(loss: Loss) -> tuple[Callable[..., Any], ...]:
 def _compiled(
     make: Callable[..., LossKernel], formula: Callable[..., Any], parts: tuple[Callable[..., Any], ...]
 ) -> LossKernel:
-    _elementary_functions()
+    registered(formula)
     for role, part in zip(ROLES, parts, strict=bool(parts)):
-        register_jitable(part)
         _check(role, part)
-    return make(register_jitable(formula), _stamp(formula), for_this_process if parts else kernel)
+    return make(formula, _stamp(formula), for_this_process if parts else kernel)
 
 
 @cache
@@ -78,25 +91,20 @@ def _check(role: str, part: Callable[..., Any]) -> None:
     """
     two = (types.float64, types.float64)
     try:
-        compiled = for_this_process(part)
+        compiled = for_this_process(python_function(part) or part)
         compiled.compile(two)
     except NumbaError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        why = " ".join(lines[1:3] if lines[1:] and lines[1].endswith(":") else lines[1:2]) or lines[0]
         raise RecipeError(
-            f"{role}: numba must be able to compile the function; {why}. Use arithmetic, comparisons and math on two "
-            "numbers, and decorate what it calls with numba.njit."
+            f"{role}: numba must be able to compile the function; {why_not_compiled(part, error, _compiled_alone)}. "
+            "Use arithmetic, comparisons, loops and math on two numbers, and functions made of the same."
         ) from error
     returned = compiled.overloads[two].signature.return_type
     if not isinstance(returned, (types.Integer, types.Float, types.Boolean)):
         raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {returned}.")
 
 
-@cache
-def _elementary_functions() -> None:
-    """Register the library's own exp, log and the like with numba, once, to be compiled where they are called."""
-    for function in elementary.SCALAR_FUNCTIONS:
-        register_jitable(function)
+def _compiled_alone(function: FunctionType) -> None:
+    for_this_process(function).compile((types.float64,) * function.__code__.co_argcount)
 
 
 def _stamp(formula: Callable[..., Any]) -> str:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu.threshold_search import ThreadedRowSums
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
@@ -17,7 +18,7 @@ from gpuboost.backends.numerics.threshold import Counts
 from gpuboost.kernels.common import philox
 from gpuboost.kernels.sampling import importance
 from gpuboost.keys import Key
-from gpuboost.types import Array, Gradients, Sample
+from gpuboost.types import Array, Gradients, RowScore, Sample
 
 SMALL = 16_384  # rows below which waking another thread costs more than it saves
 NO_MULTIPLICITY = np.empty(0, np.int32)
@@ -38,10 +39,11 @@ def uniform(probability: float, n_rows: int, key: Key, pool: ThreadPool, workspa
 
 
 def draw(
-    gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None, pool: ThreadPool,
-    workspace: Workspace,
+    gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | RowScore | None,
+    pool: ThreadPool, workspace: Workspace,
 ) -> Sample:  # fmt: skip
     """See ``Backend.draw``. ``workspace`` is scratch memory."""
+    losses = row_scores(gradients, losses, pool) if callable(losses) else losses
     scores, counts = _scores(gradients, kappa, losses, pool, workspace)
     parameters = np.array(rule.solve(counts, ThreadedRowSums(scores, counts, pool, workspace)), np.float64)
 
@@ -50,6 +52,20 @@ def draw(
         return drawn, excluded
 
     return Sample(*_drawn(len(scores), draw_stretch, pool, workspace))
+
+
+def row_scores(gradients: Gradients, score: RowScore, pool: ThreadPool | None = None) -> Array:
+    """(n,) float64: the sum over outputs of a user's score of each row; on the calling thread without a pool."""
+    run, (k, n) = formulas.row_scores(score), gradients.g.shape
+    g, h = (
+        np.ascontiguousarray(values, np.float32).view(np.uint32).reshape(-1) for values in (gradients.g, gradients.h)
+    )
+    scores = np.empty(n)
+    if pool is None:
+        run(0, n, 1, g, h, n, k, scores)
+    else:
+        _in_parts(n, lambda _, begin, end: run(begin, end, 1, g, h, n, k, scores), pool)
+    return scores
 
 
 def weigh(gradients: Gradients, sample: Sample, pool: ThreadPool) -> Gradients:

@@ -59,6 +59,7 @@ from gpuboost.types import (
     Gradients,
     Limits,
     Noise,
+    RowScore,
     Sample,
     Structure,
     Target,
@@ -147,8 +148,9 @@ class Cuda:
         return self._targets.losses(loss, scores, data)
 
     def draw(
-        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
-    ) -> Sample:
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key,
+        losses: Array | RowScore | None = None,
+    ) -> Sample:  # fmt: skip
         return self._importance.draw(self._targets.given(gradients), kappa, rule, key, losses)
 
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:

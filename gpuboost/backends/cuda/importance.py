@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import inf
 
 import numpy as np
 
+from gpuboost.backends.cuda.codegen.functions import Kind
+from gpuboost.backends.cuda.codegen.row_kernels import row_kernel
 from gpuboost.backends.cuda.device.inputs import Input
-from gpuboost.backends.cuda.device.kernels import Kernels
+from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
-from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.device.runtime import Functions, Runtime
 from gpuboost.backends.cuda.draws import draw_log
 from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.target import (
@@ -22,8 +25,9 @@ from gpuboost.backends.cuda.target import (
 )
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
+from gpuboost.kernels.sampling.row_scores import row_scores
 from gpuboost.keys import Key
-from gpuboost.types import Array
+from gpuboost.types import Array, RowScore
 
 COUNT_THREADS, COUNT_ROWS, LEAST_ROWS, APPROACH_ROWS = 512, 1 << 14, 2048, 4 * 256  # as in the kernels
 THRESHOLD_BYTES, SEEN_BYTES = 80, 16
@@ -36,6 +40,13 @@ FILES = (
     "sampling/threshold.cuh",
     "sampling/importance.cu",
 )
+
+
+@cache
+def _row_scores_kernel(score: RowScore) -> tuple[str, str, Functions]:
+    """Text, name and functions of the kernel ``row_scores`` of a user's function."""
+    parameters: dict[str, Kind] = {"g": "const u32*", "h": "const u32*", "n": "i32", "k": "i32", "out": "f64*"}
+    return row_kernel("row_scores", row_scores(score), parameters)
 
 
 def room_for(rule: ProbabilityRule, n: int) -> int:
@@ -54,10 +65,24 @@ class Importance:
         self._kernel, self._key = Kernels(runtime, *FILES), Input(rounds, KEY_WORDS)
 
     def draw(
-        self, gradients: DeviceGradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None
-    ) -> DeviceSample:
+        self, gradients: DeviceGradients, kappa: float, rule: ProbabilityRule, key: Key,
+        losses: Array | RowScore | None,
+    ) -> DeviceSample:  # fmt: skip
         """See the verb."""
+        losses = self._row_scores(gradients, losses) if callable(losses) else losses
         return self._draw(gradients, kappa, rule, self._key.set(*key.words), losses)
+
+    @recorded_verb()
+    def _row_scores(self, gradients: DeviceGradients, score: RowScore) -> Array:
+        """(n,) float64: scores by a user's function, by a kernel of numba.cuda."""
+        k, n = gradients.g.shape
+        scores = self._rounds.buffer(("row scores", n), lambda: self._runtime.empty(n, np.float64))
+        launch = Launcher(self._runtime, *_row_scores_kernel(score))
+        launch(
+            self._blocks(n, 256), (256,),
+            g=gradients.g.view(np.uint32), h=gradients.h.view(np.uint32), n=n, k=k, out=scores,
+        )  # fmt: skip
+        return scores
 
     @recorded_verb()
     def _draw(

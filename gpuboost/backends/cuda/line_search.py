@@ -89,7 +89,7 @@ class LineSearch:
         if k > 1:
             grid = max(1, min(grid, ROOM_BYTES // (24 * k * SEARCH_THREADS)))
             room = self._room("search of rows", 3 * k * grid * SEARCH_THREADS, np.float64)
-        search, rows = self._search("search_along", formulas(loss)), self._resident.rows(data)
+        search, rows = self._search("search_along", *formulas(loss)), self._resident.rows(data)
         for step in range(MOST + 1):  # the first one looks where there is a way to go
             search(
                 (grid,), (SEARCH_THREADS,),

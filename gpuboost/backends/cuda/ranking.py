@@ -60,21 +60,21 @@ class RankingGradients:
         sums = {name: a[name] for name in ("above_g", "above_h", "below", "factors")}
         how: dict[str, Any] = {"sigma": loss.parameter, "even": loss.evens_lists}
 
-        self._kernel("sort_runs", formulas)(
+        self._kernel("sort_runs", *formulas)(
             self._blocks(n), (RUN,), scores=scores, **of_row, n=n, keys=a["keys"], rows=a["rows"]
         )
-        self._kernel("place_documents", formulas)(
+        self._kernel("place_documents", *formulas)(
             self._blocks(n), (THREADS,),
             keys=a["keys"], rows=a["rows"], scores=scores, worth=lists.worth, **of_row, sigma=loss.parameter, n=n,
             place_of=a["place_of"], **placed,
         )  # fmt: skip
-        self._kernel("pair_lambdas", formulas)(
+        self._kernel("pair_lambdas", *formulas)(
             self._blocks(max(n, 16 * lists.n_leaders), 16), (THREADS,),
             **placed, discounts=lists.discounts, **of_row, leaders=lists.leaders, **leaders, n=n, most=lists.most,
             **how, closer=loss.prefers_close, **sums, arrived=a["arrived"],
         )  # fmt: skip
         rows = self._targets.rows_of(data)
-        self._kernel("finish_lists", formulas)(
+        self._kernel("finish_lists", *formulas)(
             (max(1, min(-(-n // STRETCH), 4 * self._runtime.sm_count)),), (EXTENT_THREADS,),
             **sums, **of_row, **leaders, place_of=a["place_of"], **how, **self._resident.weight(data.weight),
             **self._resident.times(rows.times), curvature=-1.0 if curvature is None else curvature, n=n, **rows.sizes,

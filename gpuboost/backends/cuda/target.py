@@ -102,11 +102,11 @@ class Targets:
         }  # fmt: skip
         if k > 1:
             room = self._rounds.buffer(("room", k), lambda: self._row_room(k))
-            kernel = self._pointwise("row_gradients", formulas(loss))
+            kernel = self._pointwise("row_gradients", *formulas(loss))
             kernel((room.shape[0] // (2 * k * 256),), (256,), **of_loss, k=k, room=room)
             self._measure(made.g, made.h, rows, made.states, scratch)
         else:
-            kernel = self._pointwise("gradients", formulas(loss))
+            kernel = self._pointwise("gradients", *formulas(loss))
             measures = {**self._resident.times(rows.times), **rows.sizes, **scratch, "state": made.states}
             kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), **of_loss, **measures)
             if self._shares is not None:
@@ -214,7 +214,7 @@ class Targets:
         """(n,) float64 the loss of each row, times its weight."""
         k, n = scores.shape
         losses = self._rounds.buffer(("losses", n), lambda: self._runtime.empty(n, np.float64))
-        self._pointwise("row_losses", formulas(loss))(
+        self._pointwise("row_losses", *formulas(loss))(
             self._grid(n, 256), (256,),
             y=self._resident.array(data.y, np.float64), scores=scores, **self._resident.weight(data.weight),
             a=loss.parameter, n=n, k=k, losses=losses,
@@ -225,7 +225,7 @@ class Targets:
         """The weighted sum of the loss; waits for it."""
         k, n = scores.shape
         sums, total = self._runtime.empty(max(1, -(-n // STRETCH)), np.float64), self._runtime.empty(1, np.float64)
-        self._pointwise("loss_total", formulas(loss))(
+        self._pointwise("loss_total", *formulas(loss))(
             self._grid(n, STRETCH), (EXTENT_THREADS,),
             y=self._resident.array(y, np.float64), scores=scores, **self._resident.weight(weight), a=loss.parameter,
             n=n, k=k, sums=sums, arrived=self._runtime.zeros(1, np.uint32), total=total,

@@ -37,6 +37,7 @@ from gpuboost.types import (
     Gradients,
     Limits,
     Noise,
+    RowScore,
     Sample,
     Structure,
     Target,
@@ -95,8 +96,9 @@ class Reference:
         return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))
 
     def draw(
-        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
-    ) -> Sample:
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key,
+        losses: Array | RowScore | None = None,
+    ) -> Sample:  # fmt: skip
         return reference_sampling.draw(gradients, kappa, rule, uniform_bits(gradients.g.shape[1], key), losses)
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:

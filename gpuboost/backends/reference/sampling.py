@@ -10,17 +10,28 @@ import numpy as np
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints
-from gpuboost.types import Array, Gradients, Sample
+from gpuboost.types import Array, Gradients, RowScore, Sample
 
 NORMAL, LARGEST = 2.0**-126, float(np.finfo(np.float32).max)
 
 
-def draw(gradients: Gradients, kappa: float, rule: ProbabilityRule, numbers: Array, losses: Array | None) -> Sample:
+def draw(
+    gradients: Gradients, kappa: float, rule: ProbabilityRule, numbers: Array, losses: Array | RowScore | None
+) -> Sample:
     """See ``Backend.draw``. ``numbers`` (n,): each row's own number of the stream, an integer below 2**32."""
+    losses = row_scores(gradients, losses) if callable(losses) else losses
     scores = scores_of(gradients, kappa, losses)
     p = probabilities(scores, rule)
     rows = np.flatnonzero(numbers.astype(np.float64) < p * 2.0**32)
     return Sample(rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32), int((p == 0.0).sum()))
+
+
+def row_scores(gradients: Gradients, score: RowScore) -> Array:
+    """(n,) float64: the sum over outputs of ``score(g, h)``, in the order of the outputs."""
+    total = np.zeros(gradients.g.shape[1])
+    for g, h in zip(gradients.g.astype(np.float64), gradients.h.astype(np.float64), strict=True):
+        total += [score(*pair) for pair in zip(g.tolist(), h.tolist(), strict=True)]
+    return total
 
 
 def scores_of(gradients: Gradients, kappa: float, losses: Array | None) -> Array:

@@ -41,6 +41,7 @@ from gpuboost.types import (
     Gradients,
     Limits,
     Noise,
+    RowScore,
     Sample,
     SparseBins,
     Structure,
@@ -115,8 +116,9 @@ class Sharded(Machine):
         return self._sample(*self._driver.ask_and_keep(2, Shard.draw_evenly, probability, key))
 
     def draw(
-        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None = None
-    ) -> Sample:
+        self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key,
+        losses: Array | RowScore | None = None,
+    ) -> Sample:  # fmt: skip
         return self._sample(*draw(self._driver, gradients, kappa, rule, key, losses))
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:

@@ -12,11 +12,16 @@ from gpuboost.backends.numerics.threshold import Counts, Ints
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.shard import Shard
 from gpuboost.keys import Key
-from gpuboost.types import Array, Gradients
+from gpuboost.types import Array, Gradients, RowScore
 
 
 def draw(
-    driver: Driver, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key, losses: Array | None
+    driver: Driver,
+    gradients: Gradients,
+    kappa: float,
+    rule: ProbabilityRule,
+    key: Key,
+    losses: Array | RowScore | None,
 ) -> tuple[tuple[int, ...], list[int], int]:
     """See ``Backend.draw``. Returns the numbers of the arrays of rows and of 1 / p, each shard's number of drawn rows,
     and the number of rows of probability 0.

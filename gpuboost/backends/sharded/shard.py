@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
+from gpuboost.backends.cpu import sampling as cpu_sampling
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.backend import EVERY_ROW, Cpu
 from gpuboost.backends.cpu.layout import laid_out, layout_of
@@ -41,6 +42,7 @@ from gpuboost.types import (
     Limits,
     Nodes,
     Noise,
+    RowScore,
     Sample,
     SparseBins,
     Target,
@@ -131,9 +133,10 @@ class Shard:
         return (drawn, np.full(len(drawn), 1.0 / probability, dtype=np.float32)), len(drawn)
 
     def importance(
-        self, gradients: Gradients, kappa: float, losses: Array | None
+        self, gradients: Gradients, kappa: float, losses: Array | RowScore | None
     ) -> tuple[tuple[Array], tuple[Array, Array, int]]:
         """Compute the sampling scores; return their counts by bucket, and the number of NaN."""
+        losses = cpu_sampling.row_scores(gradients, losses) if callable(losses) else losses
         m, n = cpu_sums.multiplicity_of(gradients), gradients.g.shape[1]
         scores, counts = np.empty(n, np.float32), np.zeros((2, sampling.BUCKETS), np.int64)
         if losses is None:

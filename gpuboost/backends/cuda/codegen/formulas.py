@@ -1,106 +1,94 @@
-"""Translation of a loss's scalar formulas to the CUDA C that ``pointwise.cu`` is compiled with.
+"""A loss's scalar formulas, as functions that the CUDA C of ``pointwise.cu`` and others calls.
 
-A formula is written once, in Python: the Reference backend calls it, numba compiles it for the CPU, and this module
-translates it to text that NVRTC compiles with ``--fmad=false``. All do the same float64 operations in the same order,
-so a formula of arithmetic and ``gpuboost.elementary`` has the same bits everywhere.
+A formula is written once, in Python: the Reference backend calls it, numba compiles it for the CPU and numba.cuda for
+a GPU, where it is linked into the kernel without contraction. All do the same float64 operations in the same order, so
+a formula of arithmetic and ``gpuboost.elementary`` has the same bits everywhere.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuboost import elementary
-from gpuboost.backends.cuda.codegen.functions import Library
-from gpuboost.backends.cuda.codegen.terms import constant
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.reference.ranking import SMALLEST
 from gpuboost.losses import ranking
-from gpuboost.losses.protocol import ListLoss, Loss
+from gpuboost.losses.protocol import ListLoss, Loss, is_list_loss
 
 _ONE = """
 #define MANY_OUTPUTS 0
-static __device__ double value_of(double y, double f, double a) {{ return {value}(y, f, a); }}
-static __device__ void derivatives_of(double y, double f, double a, double &g, double &h)
-{{
-    const auto both = {derivatives}(y, f, a);
-    g = both.r0;
-    h = both.r1;
-}}
+static __device__ __forceinline__ void derivatives_of(double y, double f, double a, double &g, double &h)
+{
+    double both[2];
+    derivatives_of_row(y, f, a, both);
+    g = both[0];
+    h = both[1];
+}
 """
 
 _MANY = """
 #define MANY_OUTPUTS 1
-static __device__ double value_of(double y, const Row f, double a) {{ return {value}(y, f, a); }}
-static __device__ void derivatives_of(double y, const Row f, const Row g, const Row h, double a)
-{{
-    {derivatives}(y, f, g, h, a);
-}}
-"""
-
-_LISTS = """
-#define NEAR {near}
-#define FARTHEST {farthest}
-#define FURTHEST {furthest}
-#define SMALLEST {smallest}
-static __device__ double exp_of(double x) {{ return {exp}(x); }}
-static __device__ double log_of(double x) {{ return {log}(x); }}
-static __device__ double pair_weight_of(double gain, double discount) {{ return {weight}(gain, discount); }}
+struct Row { double *at; long long stride, length; };
+static __device__ __forceinline__ double value_of(double y, const Row f, double a)
+{
+    return value_of_row(y, f.at, f.stride, f.length, a);
+}
+static __device__ __forceinline__ void derivatives_of(double y, const Row f, const Row g, const Row h, double a)
+{
+    derivatives_of_row(y, f.at, f.stride, f.length, g.at, g.stride, g.length, h.at, h.stride, h.length, a);
+}
 """
 
 
-def formulas(loss: Loss) -> str:
-    """``value_of`` and ``derivatives_of`` of a loss, with all functions that they call.
+class Formulas(NamedTuple):
+    """What stands in front of the text of a kernel that uses formulas, and the functions to link with it."""
 
-    Raises:
-        DeviceError: if a formula uses a construct without translation; with the function, the line and the construct.
-    """
+    text: str
+    functions: tuple[DeviceFunction, ...]
+
+
+def functions_of(loss: Loss) -> tuple[DeviceFunction, ...]:
+    """The functions of a loss that kernels call."""
+    return (list_formulas(loss) if is_list_loss(loss) else formulas(loss)).functions
+
+
+def formulas(loss: Loss) -> Formulas:
+    """``value_of`` and ``derivatives_of`` of a loss."""
     if loss.n_outputs == 1:
         return _one(loss.value, loss.derivatives)
     return _many(loss.row_value, loss.row_derivatives)
 
 
 @cache
-def _one(value: Any, derivatives: Any) -> str:
-    library = Library()
-    three = ("float", "float", "float")
-    value_name, returned = library.function(value, three)
-    derivatives_name, both = library.function(derivatives, three)
-    _expect(value, returned, 1)
-    _expect(derivatives, both, 2)
-    return library.text + _ONE.format(value=value_name, derivatives=derivatives_name)
+def _one(value: Any, derivatives: Any) -> Formulas:
+    functions = (
+        DeviceFunction("value_of", value, ("f64", "f64", "f64")),
+        DeviceFunction("derivatives_of_row", derivatives, ("f64", "f64", "f64"), "pair"),
+    )
+    return Formulas(_ONE, functions)
 
 
 @cache
-def _many(row_value: Any, row_derivatives: Any) -> str:
-    library = Library()
-    value_name, returned = library.function(row_value, ("float", "row", "float"))
-    derivatives_name, nothing = library.function(row_derivatives, ("float", "row", "row", "row", "float"))
-    _expect(row_value, returned, 1)
-    _expect(row_derivatives, nothing, 0)
-    return library.text + _MANY.format(value=value_name, derivatives=derivatives_name)
+def _many(row_value: Any, row_derivatives: Any) -> Formulas:
+    functions = (
+        DeviceFunction("value_of_row", row_value, ("f64", "row", "f64")),
+        DeviceFunction("derivatives_of_row", row_derivatives, ("f64", "row", "row", "row", "f64"), "none"),
+    )
+    return Formulas(_MANY, functions)
 
 
-def list_formulas(loss: ListLoss) -> str:
-    """``pair_weight_of`` of a ranking loss, and its exp and log; for ``ranking.cu``.
-
-    Raises:
-        DeviceError: as ``formulas``.
-    """
+def list_formulas(loss: ListLoss) -> Formulas:
+    """``pair_weight_of`` of a ranking loss, and its exp and log; for ``ranking.cu``."""
     return _of_lists(loss.pair_weight)
 
 
 @cache
-def _of_lists(pair_weight: Any) -> str:
-    library, pair = Library(), ("float", "float")
-    weight, returned = library.function(pair_weight, pair)
-    _expect(pair_weight, returned, 1)
-    exp, log = (library.function(function, pair[:1])[0] for function in (elementary.exp, elementary.log))
-    limits = {"near": ranking.NEAR, "farthest": ranking.FARTHEST, "furthest": ranking.FURTHEST, "smallest": SMALLEST}
-    texts = {name: term.code for name, term in ((name, constant(x)) for name, x in limits.items()) if term is not None}
-    return library.text + _LISTS.format(weight=weight, exp=exp, log=log, **texts)
-
-
-def _expect(function: Any, returned: tuple[Any, ...], count: int) -> None:
-    if len(returned) != count:
-        name = function.__qualname__
-        raise TypeError(f"{name} returns {len(returned)} values; gpuboost.losses.protocol asks for {count}.")
+def _of_lists(pair_weight: Any) -> Formulas:
+    functions = (
+        DeviceFunction("pair_weight_of", pair_weight, ("f64", "f64")),
+        DeviceFunction("exp_of", elementary.exp, ("f64",)),
+        DeviceFunction("log_of", elementary.log, ("f64",)),
+    )
+    limits = {"NEAR": ranking.NEAR, "FARTHEST": ranking.FARTHEST, "FURTHEST": ranking.FURTHEST, "SMALLEST": SMALLEST}
+    return Formulas("".join(f"#define {name} ({float(x).hex()})\n" for name, x in limits.items()), functions)

@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpuboost.backends.cuda.device.runtime import Kernel, Shape
+from gpuboost.backends.cuda.device.runtime import Functions, Kernel, Shape
 
 ENDLESS = 1 << 62  # bytes
 
@@ -121,10 +121,13 @@ class DryRun:
 
     def wait(self) -> None: ...
 
-    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Kernel:
+    def kernel(self, source: str, name: str, *, functions: Functions = (), shared_limit: int | None = None) -> Kernel:
         def launch(grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None: ...
 
         return launch
+
+    def check(self, functions: Functions) -> None:
+        """Do nothing: a dry run compiles nothing."""
 
     def beyond(self, work: Callable[[], None]) -> None:
         """Do nothing: a dry run has no other devices."""

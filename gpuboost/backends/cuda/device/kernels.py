@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NoReturn, final
 
 from gpuboost.backends.cuda.device.parameters import parameters
-from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.device.runtime import Functions, Runtime
 from gpuboost.backends.cuda.device.sources import source
 
 
@@ -21,8 +21,11 @@ class Launcher:
 
     __slots__ = ("_launch", "_name", "_parameters")
 
-    def __init__(self, runtime: Runtime, text: str, name: str, *, shared_limit: int | None = None) -> None:
-        self._launch, self._name = runtime.kernel(text, name, shared_limit=shared_limit), name
+    def __init__(
+        self, runtime: Runtime, text: str, name: str, functions: Functions = (), *, shared_limit: int | None = None
+    ) -> None:
+        self._launch = runtime.kernel(text, name, functions=functions, shared_limit=shared_limit)
+        self._name = name
         self._parameters = parameters(text)[name]
 
     def __call__(
@@ -71,12 +74,14 @@ class Kernels:
 
     def __init__(self, runtime: Runtime, *files: str, before: str = "") -> None:
         self._runtime, self._files, self._before = runtime, files, before
-        self._launchers: dict[tuple[str, str], Launcher] = {}
+        self._launchers: dict[tuple[str, str, Functions], Launcher] = {}
 
-    def __call__(self, name: str, before: str = "", *, shared_limit: int | None = None) -> Launcher:
-        """The kernel of that name; ``before``: further macro definitions."""
-        key = name, before
+    def __call__(
+        self, name: str, before: str = "", functions: Functions = (), *, shared_limit: int | None = None
+    ) -> Launcher:
+        """The kernel of that name; ``before``: further macro definitions; ``functions``: Python functions it calls."""
+        key = name, before, functions
         if key not in self._launchers:
             text = source(*self._files, before=self._before + before)
-            self._launchers[key] = Launcher(self._runtime, text, name, shared_limit=shared_limit)
+            self._launchers[key] = Launcher(self._runtime, text, name, functions, shared_limit=shared_limit)
         return self._launchers[key]

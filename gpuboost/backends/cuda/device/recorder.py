@@ -7,7 +7,7 @@ from typing import Any, final
 
 from numpy.typing import DTypeLike, NDArray
 
-from gpuboost.backends.cuda.device.runtime import Kernel, Runtime, Shape
+from gpuboost.backends.cuda.device.runtime import Functions, Kernel, Runtime, Shape
 from gpuboost.types import Array
 
 
@@ -81,13 +81,16 @@ class Recorder:
         self._replayable = False
         self._runtime.wait()
 
-    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Kernel:
-        launch = self._runtime.kernel(source, name, shared_limit=shared_limit)
+    def kernel(self, source: str, name: str, *, functions: Functions = (), shared_limit: int | None = None) -> Kernel:
+        launch = self._runtime.kernel(source, name, functions=functions, shared_limit=shared_limit)
 
         def noted(grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None:
             self._do(lambda: launch(grid, block, args, shared_mem))
 
         return noted
+
+    def check(self, functions: Functions) -> None:
+        self._runtime.check(functions)
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return self._runtime.capture(work)

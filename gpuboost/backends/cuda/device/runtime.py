@@ -16,6 +16,7 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.sources import OPTIONS, source
 from gpuboost.errors import DeviceError
 from gpuboost.types import Array
@@ -25,6 +26,7 @@ __all__ = ["CupyRuntime", "Kernel", "Runtime", "source"]
 _DLPACK_CUDA = (2, 13)  # kDLCUDA and kDLCUDAManaged of dlpack.h
 
 Shape = int | tuple[int, ...]
+Functions = tuple[DeviceFunction, ...]
 
 
 class Kernel(Protocol):
@@ -56,7 +58,10 @@ class Runtime(Protocol):
     def copy(self, destination: Array, source: Array) -> None: ...
     def download(self, device: Array) -> NDArray[Any]: ...
     def wait(self) -> None: ...
-    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Kernel: ...
+    def kernel(
+        self, source: str, name: str, *, functions: Functions = (), shared_limit: int | None = None
+    ) -> Kernel: ...
+    def check(self, functions: Functions) -> None: ...
     def beyond(self, work: Callable[[], None]) -> None: ...
     def capture(self, work: Callable[[], None]) -> Callable[[], None]: ...
     def beside(self) -> Runtime: ...
@@ -89,7 +94,7 @@ class CupyRuntime:
         self._device = cp.cuda.Device(index)
         with self._device:
             self._stream = cp.cuda.Stream(non_blocking=True)
-        self._modules: dict[str, Any] = {}
+        self._modules: dict[tuple[str, Functions], Any] = {}
         self._compiling = threading.Lock()
         self._careful = os.environ.get("GPUBOOST_SYNC", "") == "1"
         self._capturing = False
@@ -212,16 +217,17 @@ class CupyRuntime:
         with self._device:
             self._stream.synchronize()
 
-    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Kernel:
+    def kernel(self, source: str, name: str, *, functions: Functions = (), shared_limit: int | None = None) -> Kernel:
         """The kernel ``name`` of a module's text (see ``source``), compiled at the first request.
 
         Args:
             source: CUDA C.
             name: an extern "C" kernel in it.
+            functions: Python functions that it calls, to be compiled and linked in.
             shared_limit: dynamic shared memory it may be launched with, in bytes, where that is above 48 KB.
 
         Raises:
-            DeviceError: if a block of this device cannot have that much.
+            DeviceError: if a block of this device cannot have that much, or a function does not compile.
         """
         if shared_limit is not None and shared_limit > self.block_memory:
             raise DeviceError(
@@ -229,9 +235,14 @@ class CupyRuntime:
                 f"a block of {self.name} may have {self.block_memory:,}. Use device='cpu'."
             )
         with self._device, self._compiling:
-            if source not in self._modules:
-                self._modules[source] = self.cp.RawModule(code=source, options=OPTIONS)
-            raw = self._modules[source].get_function(name)
+            key = source, functions
+            if key not in self._modules:
+                self._modules[key] = (
+                    _linker(self.cp).module(source, functions)
+                    if functions
+                    else self.cp.RawModule(code=source, options=OPTIONS)
+                )
+            raw = self._modules[key].get_function(name)
             if shared_limit is not None:
                 raw.max_dynamic_shared_size_bytes = shared_limit
 
@@ -244,6 +255,15 @@ class CupyRuntime:
                 self._find_fault(name)
 
         return launch
+
+    def check(self, functions: Functions) -> None:
+        """Compile Python functions that kernels are to call.
+
+        Raises:
+            DeviceError: if one does not compile; with the compiler's reason and the line of the source.
+        """
+        with self._device:
+            _linker(self.cp).check(functions)
 
     def beyond(self, work: Callable[[], None]) -> None:
         """Queue work that involves other devices. Not in a capture."""
@@ -304,3 +324,12 @@ class _Graph:
     def __call__(self) -> None:
         with self.device:
             self.graph.launch(stream=self.stream)
+
+
+def _linker(cp: Any) -> Any:
+    """What compiles Python functions for kernels and links them. An emulated namespace brings its own."""
+    if hasattr(cp, "linker"):
+        return cp.linker
+    from gpuboost.backends.cuda.codegen.linking import Linker
+
+    return Linker(cp)

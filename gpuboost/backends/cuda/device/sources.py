@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-OPTIONS = ("-std=c++17", "--fmad=false")  # a * b + c rounds twice, as on every other machine
+from gpuboost.backends.cuda.codegen.options import OPTIONS
+
+__all__ = ["OPTIONS", "source"]
 
 
 @cache

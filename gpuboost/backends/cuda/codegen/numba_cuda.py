@@ -1,0 +1,135 @@
+"""The one place where numba.cuda compiles: a Python function to LTO-IR that NVIDIA's linker inlines into a kernel.
+
+numba.cuda and NVVM are imported by the first compilation of a process, and not at all if all kernels are on disk.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
+from gpuboost.backends.cuda.codegen.numpy_functions import NUMPY_FUNCTIONS
+from gpuboost.backends.python_functions import registered, why_not_compiled
+from gpuboost.errors import DeviceError
+
+_alone = threading.RLock()
+
+
+def ltoir(function: DeviceFunction, architecture: int) -> bytes:
+    """A function as LTO-IR for sm_<architecture>, with all functions that it calls. Needs no GPU.
+
+    Raises:
+        DeviceError: if numba.cuda cannot compile it; with numba's reason and the line of the source.
+    """
+    with _alone, _compiling_for(architecture) as capability:
+        from numba.cuda import compiler
+
+        _define_numpy_functions()
+        registered(function.function)
+        try:
+            code, _ = compiler.compile(
+                function.shell(_strided()), _signature(function), device=True, cc=capability, abi="c",
+                abi_info={"abi_name": function.name}, output="ltoir", forceinline=True,
+            )  # fmt: skip
+        except Exception as error:  # numba raises errors of many kinds for functions that it cannot compile
+            raise refusal(function, error, lambda part: _compiled_alone(part, capability)) from error
+    return bytes(code)
+
+
+def refusal(
+    function: DeviceFunction, error: Exception, compiled: Callable[[FunctionType], object] | None = None
+) -> DeviceError:
+    """The error of a function that a compiler has refused. ``compiled``: see ``why_not_compiled``."""
+    return DeviceError(
+        f"loss: a GPU cannot run it; numba says: {why_not_compiled(function.function, error, compiled)}. Use numbers, "
+        "arithmetic, branches, loops, math, and functions made of the same, or pass device='cpu'."
+    )
+
+
+def _compiled_alone(function: FunctionType, capability: tuple[int, int]) -> object:
+    """A function of numbers by itself, for the sake of the compiler's message."""
+    from numba import types
+    from numba.cuda import compiler
+
+    numbers = (types.float64,) * function.__code__.co_argcount
+    return compiler.compile(function, numbers, device=True, cc=capability, abi="numba", output="ltoir")
+
+
+@contextmanager
+def _compiling_for(architecture: int) -> Iterator[tuple[int, int]]:
+    """The compute capability, which numba meanwhile takes for that of the current device.
+
+    A function called by another one is compiled for "the current device", and to find that numba starts the driver:
+    that takes a context of its own, and fails without a GPU.
+    """
+    from numba.cuda import dispatcher
+
+    capability = divmod(architecture, 10)
+    before, dispatcher.get_current_device = (
+        dispatcher.get_current_device,
+        lambda: SimpleNamespace(compute_capability=capability),
+    )
+    try:
+        yield capability
+    finally:
+        dispatcher.get_current_device = before
+
+
+def _signature(function: DeviceFunction) -> Any:
+    from numba import types
+
+    numbers = {
+        "double": types.float64, "int": types.int32, "long long": types.int64, "void": types.void,
+        "double *": types.CPointer(types.float64), "const unsigned int *": types.CPointer(types.uint32),
+    }  # fmt: skip
+    return numbers[function.c_result](*(numbers[c_type] for c_type in function.c_arguments))
+
+
+@cache
+def _strided() -> Any:
+    """For compiled code: (address, stride, count) -> an array of float64."""
+    from numba.cuda import types
+    from numba.cuda.extending import intrinsic
+    from numba.cuda.np.arrayobj import make_array, populate_array
+
+    array_type = types.Array(types.float64, 1, "A")
+
+    @intrinsic
+    def strided(typing_context: Any, address: Any, stride: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data, step, length = arguments
+            array = make_array(array_type)(context, builder)
+            size = context.get_constant(types.intp, 8)
+            populate_array(
+                array, data=data, shape=(length,), strides=(builder.mul(step, size),), itemsize=size, meminfo=None
+            )
+            return array._getvalue()
+
+        return array_type(address, stride, count), codegen
+
+    return strided
+
+
+@cache
+def _define_numpy_functions() -> None:
+    """Give numba.cuda the scalar functions of numpy that numba for the CPU has and numba.cuda lacks."""
+    from numba.cuda.ufuncs import ufunc_db
+
+    known = ufunc_db()
+    for ufunc, function in NUMPY_FUNCTIONS.items():
+        loop = "d" * ufunc.nin + "->d"
+        known.setdefault(ufunc, {}).setdefault(loop, _loop(function))
+
+
+def _loop(function: Callable[..., Any]) -> Callable[..., Any]:
+    def compiled(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if isinstance(function, FunctionType):
+            return context.compile_internal(builder, function, signature, arguments)
+        return context.get_function(function, signature)(builder, arguments)
+
+    return compiled

@@ -1,0 +1,18 @@
+"""float32 <-> float64 by their bits, as kernels/common/common.cuh: a GPU may take a denormal float32 for 0.
+
+Plain Python, compiled where it is called: by numba for CPUs, by numba.cuda for GPUs.
+"""
+
+import numpy as np
+
+_SIGN, _SMALLEST_NORMAL = 0x8000_0000, 0x0080_0000
+
+
+def widened(bits):
+    """The float64 of a float32's bits (uint32)."""
+    word = np.int64(bits)
+    size = word & (_SIGN - 1)
+    if size < _SMALLEST_NORMAL:
+        value = np.float64(size) * 2.0**-149
+        return -value if word & _SIGN else value
+    return np.float64(np.uint32(bits).view(np.float32))

@@ -1,0 +1,129 @@
+"""Modules with Python functions linked in: contracted operations, registers, instructions.
+
+``cd tests && python -m support.linked_modules`` writes kernels/LINKED.md.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from support.cuda_compiler import ARCHITECTURES, Resources, compiler_versions, ptx, resources
+
+from gpuboost.backends.cuda import importance, line_search, ranking, target
+from gpuboost.backends.cuda.codegen.formulas import formulas, list_formulas
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
+from gpuboost.backends.cuda.codegen.linking import link
+from gpuboost.backends.cuda.codegen.options import FLUSH, LINK, OPTIONS
+from gpuboost.backends.cuda.device.sources import source
+from gpuboost.losses import registry
+from gpuboost.losses.protocol import is_list_loss
+
+TABLE = Path(__file__).resolve().parents[2] / "kernels" / "LINKED.md"
+SHOWN = 90  # the architecture whose registers and instructions are listed
+FUSED = re.compile(r"\bfma\.")
+
+
+class Linked(NamedTuple):
+    """A text of CUDA C and the functions that are linked with it."""
+
+    of: str
+    file: str
+    text: str
+    functions: tuple[DeviceFunction, ...]
+
+
+def modules() -> Iterator[Linked]:
+    """Every module with a loss of the library, and the kernel of a user's sampling score."""
+    for name in registry.NAMES:
+        loss = registry.get(name, n_classes=3)
+        if is_list_loss(loss):
+            asked = list_formulas(loss)
+            yield Linked(name, ranking._FILES[-1], source(*ranking._FILES, before=asked.text), asked.functions)
+            continue
+        asked = formulas(loss)
+        for files in (target._POINTWISE, line_search._SEARCH):
+            yield Linked(name, files[-1], source(*files, before=asked.text), asked.functions)
+    text, _, functions = importance._row_scores_kernel(magnitude)
+    yield Linked("a user's score", "sampling/row_scores.py", text, functions)
+
+
+def magnitude(g: float, h: float) -> float:
+    """The score of the last line of the table."""
+    return abs(g) + h
+
+
+def fused(module: Linked, architecture: int) -> int:
+    """Number of contracted operations in the linked PTX."""
+    return len(FUSED.findall(ptx(module.text, functions=module.functions, architecture=architecture)))
+
+
+def instructions(cubin: bytes) -> dict[str, int]:
+    """Number of machine instructions of each kernel, without padding; empty without nvdisasm."""
+    program = _nvdisasm()
+    if program is None:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "module.cubin"
+        path.write_bytes(cubin)
+        text = subprocess.run([program, "-c", str(path)], capture_output=True, text=True, check=True).stdout
+    counts: dict[str, int] = {}
+    kernel = ""
+    for line in text.splitlines():
+        if begun := re.match(r"\s*\.text\.(\w+):", line):
+            kernel = begun[1]
+            counts[kernel] = 0
+        elif kernel and re.match(r"\s+/\*[0-9a-f]{4,}\*/\s", line) and not re.search(r"\bNOP\b", line):
+            counts[kernel] += 1
+    return counts
+
+
+def _nvdisasm() -> str | None:
+    """nvdisasm of the wheel nvidia-cuda-nvdisasm, or of a toolkit."""
+    for package in ("nvidia.cu13", "nvidia"):
+        try:
+            spec = find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        for folder in (spec.submodule_search_locations or []) if spec else []:
+            for path in (Path(folder) / "bin" / "nvdisasm", Path(folder) / "cuda_nvdisasm" / "bin" / "nvdisasm"):
+                if path.exists():
+                    return str(path)
+    return shutil.which("nvdisasm")
+
+
+def table() -> str:
+    """What the linker makes of every module, as Markdown."""
+    on = " | ".join(f"sm_{architecture}" for architecture in ARCHITECTURES)
+    lines = [
+        "# Modules with Python functions linked in",
+        "",
+        f"By {', '.join(compiler_versions())}: NVRTC with `{' '.join((*OPTIONS, FLUSH, '-dlto'))}`, nvJitLink with",
+        f"`{' '.join(LINK)}`. Columns: contracted operations (`fma`) in the linked PTX of the whole module for each",
+        f"architecture; registers of a thread, bytes spilled, machine instructions of a kernel on sm_{SHOWN}. These",
+        "contain the fused operations inside the correctly rounded quotient and root. Written by",
+        "`cd tests && python -m support.linked_modules`; `tests/cuda/test_linking.py` holds the zeros.",
+        "",
+        f"| formulas of | module | {on} | kernel | registers | spilled | instructions |",
+        f"|---|---|{'--:|' * len(ARCHITECTURES)}---|--:|--:|--:|",
+    ]
+    for module in modules():
+        zeros = " | ".join(str(fused(module, architecture)) for architecture in ARCHITECTURES)
+        counts = instructions(link(module.text, module.functions, SHOWN)[0])
+        for kernel, taken in sorted(resources(module.text, SHOWN, module.functions).items()):
+            lines.append(f"| {module.of} | {module.file} | {zeros} | {_row(kernel, taken, counts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _row(kernel: str, taken: Resources, counts: dict[str, int]) -> str:
+    return f"`{kernel}` | {taken.registers} | {taken.spills} | {counts.get(kernel, 0):,}"
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table(), encoding="utf-8")
