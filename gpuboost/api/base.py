@@ -7,10 +7,12 @@ Importing this module imports the CPU backend, and with it numba and the kernels
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Self
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gpuboost import losses
 from gpuboost.api.html import summary
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.posterior import PosteriorMixin
@@ -32,6 +35,7 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
+from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
 from gpuboost.reports.guarantee import guarantee_of
@@ -87,6 +91,8 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
+        with suppress(RecipeError):  # of a loss that fit will refuse
+            tags.target_tags.positive_only = facts_of(losses.get(self.loss, 2)).link == "log"
         return tags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -101,6 +107,11 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         if nested:
             super().set_params(**replaced(self.get_params(deep=False), nested))
         return self
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters of the final class: a subclass whose constructor takes fewer has set all of them."""
+        final = next(kind for kind in type(self).__mro__ if kind.__module__.startswith("gpuboost.api."))
+        return {name: getattr(self, name) for name in inspect.signature(final).parameters}
 
     # fitting
 
@@ -159,7 +170,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         target = fresh._target(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), target)
         start = start if resume_from is None else checkpoint(resume_from, init_model, target)
-        job, untrained = preparation.job(self.get_params(deep=False), rows, target, eval_set, start, started)
+        job, untrained = preparation.job(self._settings(), rows, target, eval_set, start, started)
         with on_its_machine(job) as ready:
             trained = train(ready)
         best_iteration, best_score = trained.best_iteration, trained.best_score
@@ -194,7 +205,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
             target = fresh._target(rows)
             stops = self.early_stopping_rounds is not None
             held = monotone_constraints_for(self.monotonic_cst, rows.x, self.categorical_features)
-            recipe = parameters.recipe(self.get_params(deep=False), target.loss, len(target.y), rows.x.shape[1], held)
+            recipe = parameters.recipe(self._settings(), target.loss, len(target.y), rows.x.shape[1], held)
             return verdict(recipe, stops_early=stops)
         except RecipeError as error:
             return refused(error)
@@ -227,7 +238,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
         check_is_fitted(self)
         rows = 2**31  # limits that depend on the number of rows only matter where there are fewer
         held = monotone_constraints(self.monotonic_cst, self.columns_)
-        recipe = parameters.recipe(self.get_params(deep=False), self.loss_, rows, directions=held)
+        recipe = parameters.recipe(self._settings(), self.loss_, rows, directions=held)
         guarantee = guarantee_of(recipe, stops_early=self.early_stopping_rounds is not None)
         if "fit_report_" in vars(self) or guarantee.kind == "none":
             return guarantee
@@ -252,7 +263,7 @@ class GradientBoosting(PosteriorMixin, BaseEstimator):
 
     def _saved(self) -> files.Saved:
         return files.Saved(
-            params=self.get_params(deep=False),
+            params=self._settings(),
             ensemble=self.ensemble_,
             loss=self.loss_,
             columns=self.columns_,

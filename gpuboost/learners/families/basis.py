@@ -85,11 +85,13 @@ def _medians(data: TrainingSet, feature: int, b: int) -> Floats:
         x = data.x[:, [column]].toarray()[:, 0] if hasattr(data.x, "toarray") else data.x[:, column]
     x = np.sort(np.asarray(x, np.float64))
     x = x[: len(x) - int(np.isnan(x).sum())]
+    if len(x) == 0:  # all missing
+        return np.zeros(b)
     thresholds = data.cuts.thresholds[feature]
     ends = np.append(np.searchsorted(x, thresholds, side="right"), len(x))
     begins = np.concatenate([[0], ends[:-1]])
     empty = np.append(thresholds, thresholds[-1:] if b > 1 else [0.0])
-    return np.where(ends > begins, x[np.minimum((begins + ends - 1) // 2, max(len(x) - 1, 0))], empty)
+    return np.where(ends > begins, x[np.minimum((begins + ends - 1) // 2, len(x) - 1)], empty)
 
 
 def b_splines(u: Floats, pieces: int, degree: int) -> tuple[NDArray[np.int32], Floats]:
