@@ -7,13 +7,14 @@ Importing this module imports the CPU backend, and with it numba and the kernels
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
-from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gpuboost import losses
 from gpuboost.api.html import summary
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.posterior import PosteriorMixin
@@ -36,6 +38,7 @@ from gpuboost.data.tables import as_table
 from gpuboost.data.targets import refuse_complex
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
+from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
 from gpuboost.reports.report import FitReport, Verdict, refused, verdict
@@ -96,12 +99,14 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
+        with suppress(RecipeError):  # of a loss that fit will refuse
+            tags.target_tags.positive_only = facts_of(losses.get(self.loss, 2)).link == "log"
         return tags
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Parameters that the version which pickled the estimator did not have get their defaults."""
-        parameters = signature(type(self).__init__).parameters.values()
-        super().__setstate__({p.name: p.default for p in parameters if p.default is not p.empty} | state)
+        known = _parameters_of(type(self)).values()
+        super().__setstate__({parameter.name: parameter.default for parameter in known} | state)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's parameters; with ``deep`` those of policies and base learners too: ``sampling__rate``."""
@@ -115,6 +120,10 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         if nested:
             super().set_params(**replaced(self.get_params(deep=False), nested))
         return self
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters of the final class: a subclass whose constructor takes fewer has set all of them."""
+        return {name: getattr(self, name) for name in _parameters_of(type(self))}
 
     # fitting
 
@@ -175,7 +184,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         target = fresh._target(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), target)
         start = start if resume_from is None else checkpoint(resume_from, init_model, target)
-        job, untrained = preparation.job(self.get_params(deep=False), rows, target, eval_set, start, started)
+        job, untrained = preparation.job(self._settings(), rows, target, eval_set, start, started)
         with on_its_machine(job) as ready:
             trained = train(ready)
         best_iteration, best_score = trained.best_iteration, trained.best_score
@@ -218,12 +227,12 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             target = fresh._target(rows)
             stops = self.early_stopping_rounds is not None or stops_early(self.callbacks)
             held = monotone_constraints_for(self.monotonic_cst, rows.x, self.categorical_features)
-            recipe = parameters.recipe(self.get_params(deep=False), target.loss, len(target.y), rows.x.shape[1], held)
+            recipe = parameters.recipe(self._settings(), target.loss, len(target.y), rows.x.shape[1], held)
             check_rows_of(recipe.sampling, len(target.y))
         except RecipeError as error:
             return refused(error)
         try:
-            try_base_learner(self.get_params(deep=False), recipe, rows, target)
+            try_base_learner(self._settings(), recipe, rows, target)
         except (InputError, RecipeError) as error:
             return refused(error)
         return verdict(recipe, stops_early=stops)
@@ -279,7 +288,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
 
     def _saved(self) -> files.Saved:
         return files.Saved(
-            params=self.get_params(deep=False),
+            params=self._settings(),
             ensemble=self.ensemble_,
             loss=self.loss_,
             columns=self.columns_,
@@ -432,3 +441,9 @@ def _saved_model(init_model: Any) -> files.Saved:
     except NotFittedError:
         raise RecipeError(f"init_model: must be fitted; got {init_model!r}, which is not.") from None
     return init_model._saved()
+
+
+def _parameters_of(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
+    """The constructor's parameters of the estimator of this library that a class is, or is derived from."""
+    final = next(parent for parent in kind.__mro__ if parent.__module__.startswith("gpuboost.api."))
+    return inspect.signature(final).parameters

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from gpuboost import losses
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
 from gpuboost.data.columns import FROM_DTYPE
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, RecipeError
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
@@ -116,6 +118,12 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(RecipeError):  # of a loss that fit will refuse
+            tags.classifier_tags.multi_class = self.loss == "logistic" or losses.get(self.loss, 3).n_outputs > 1
+        return tags
 
     def _target(self, rows: LabelledRows) -> TrainingTarget:
         return classification(self.loss, self.class_weight, rows)

@@ -22,6 +22,7 @@ from gpuboost.growth import CategoricalSplits, DepthWise
 from gpuboost.keys import Key
 from gpuboost.learners.families.basis import Axes
 from gpuboost.learners.families.protocol import Family, SmoothFamily, TreeFamily
+from gpuboost.learners.families.trees import Tree
 from gpuboost.losses.averages import exact_sum
 from gpuboost.steps import Step, searches
 from gpuboost.types import Array, Candidates, Component, Grow, Limits, Nodes, Noise, Structure, Target, TrainingSet
@@ -102,6 +103,8 @@ class Competition:
         """
         axes = Axes(data, backend.smoothing())
         spaces = [space for family in self.smooth for space in family.spaces(axes)]
+        if not spaces and not self.trees:  # no column varies: single leaves
+            return replace(self, families=(Tree(max_depth=1),)).prepared(backend, data)
         lines = any(family.ridge is not None for family in self.trees)
         return replace(self, plan=SmoothingPlan.of(on_shared_grids(spaces)), centres=_centres(axes) if lines else None)
 

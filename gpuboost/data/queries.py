@@ -72,6 +72,8 @@ def _check_kind(ids: NDArray[Any]) -> None:
 
 def _from_sizes(sizes: NDArray[Any], n_rows: int) -> NDArray[Any]:
     rule = f"group: must be one query id for each of {n_rows} rows, or the sizes of the queries, which sum to {n_rows}"
+    if sizes.dtype.kind == "f" and bool((sizes == np.floor(sizes)).all()):
+        sizes = sizes.astype(np.int64)  # as a mean or a join with missing rows makes them
     if sizes.dtype.kind not in "iu":
         raise InputError(f"{rule}; got {len(sizes)} entries of dtype {sizes.dtype}. Give one id for each row.")
     if bool((sizes < 1).any()):

@@ -22,7 +22,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """The model as an ``onnx.ModelProto``, written to the path if one is given.
 
     Input ``X``: (n, d) float32. Outputs: ``variable`` (n, k) for regression; ``label`` (n,) and ``probabilities``
-    (n, classes), all float32, for classification.
+    (n, classes), all float32, for classification. A categorical column of ``X`` holds codes, the places of its values
+    in the metadata entry ``gpuboost_categories``; ``model.columns_.encode(X)`` makes them.
 
     Raises:
         ImportError: if onnx is not installed.
@@ -39,6 +40,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     graph = onnx.helper.make_graph([trees, *nodes], "gpuboost", [x], outputs, constants)
     versions = [onnx.helper.make_opsetid("", 15), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
     model_proto = onnx.helper.make_model(graph, opset_imports=versions, ir_version=8, producer_name="gpuboost")
+    onnx.helper.set_model_props(model_proto, plain_model.notes)
     onnx.checker.check_model(model_proto)
     if path is not None:
         write(path, model_proto.SerializeToString())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -50,6 +51,18 @@ class PlainModel:
     xgboost_objective: str  # empty for the usual one of the link function
     names: list[str] | None
     classes: NDArray[Any] | None
+    categories: list[list[str | int | float]] | None  # of each column, in the order of the codes; None if not known
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What a format has no field for, as JSON: the values that the codes of categories and classes stand for."""
+        notes = {}
+        if self.categories is not None and any(self.categories):
+            listed = {str(column): values for column, values in enumerate(self.categories) if values}
+            notes["gpuboost_categories"] = json.dumps(listed)
+        if self.classes is not None:
+            notes["gpuboost_classes"] = json.dumps(np.asarray(self.classes).tolist(), default=str)
+        return notes
 
 
 def plain(model: Any) -> PlainModel:
@@ -70,7 +83,7 @@ def plain(model: Any) -> PlainModel:
             "add up are written by gb.export.to_table."
         )
     names, classes = getattr(model, "feature_names_in_", None), getattr(model, "classes_", None)
-    loss = getattr(model, "loss_", None)
+    loss, columns = getattr(model, "loss_", None), getattr(model, "columns_", None)
     link, by = ("identity", 1.0) if loss is None else _link(loss, is_classifier=classes is not None)
     k = 1 if link == "identity" and loss is not None else ensemble.n_outputs  # the mean, where spreads are scores too
     is_categorical = np.zeros(ensemble.cuts.n_columns, np.bool_)
@@ -89,6 +102,7 @@ def plain(model: Any) -> PlainModel:
         xgboost_objective="" if loss is None else facts_of(loss).xgboost_objective,
         names=None if names is None else [str(name) for name in names],
         classes=classes,
+        categories=None if columns is None else [list(values or ()) for values in columns.categories],
     )
 
 

@@ -13,6 +13,8 @@ _POSTPROCESSORS = {"logistic": "sigmoid", "softmax": "softmax", "log": "exponent
 def to_treelite(model: Any) -> Any:
     """The model as a ``treelite.Model``, with float64 thresholds and leaves.
 
+    The rows to predict hold the codes of categories, which ``model.columns_.encode(X)`` makes.
+
     Serialise it with ``.serialize(path)`` for Triton or FIL, or predict with ``treelite.gtil.predict``.
 
     Raises:

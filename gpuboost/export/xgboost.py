@@ -6,6 +6,8 @@ Requirements of its readers, and their consequences here:
 * Some versions never read the number of the right child: it is the left one's plus one.
 * ``base_score`` means something else for each objective and version: it is neutral, and single-leaf trees in the
   first round hold the bias.
+* ``cats`` has the values of categories, by which XGBoost from 3.1 on finds the codes of a frame's categories. Earlier
+  versions take a frame's own codes.
 * ``sum_hessian`` holds numbers of rows, so that contributions are those of ``predict_contributions``.
 """
 
@@ -23,6 +25,7 @@ from gpuboost.export.plain import PlainModel, PlainTree, float32_below, plain
 from gpuboost.storage import write
 
 _NO_PARENT = 2**31 - 1
+_INT64_ARRAY = 15  # number of this kind of JSON value in XGBoost
 
 _LOG_OBJECTIVES: dict[str, dict[str, dict[str, str]]] = {
     "count:poisson": {"poisson_regression_param": {"max_delta_step": "0.7"}},
@@ -38,12 +41,18 @@ def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:
     Load it with ``xgboost.Booster(model_file=path)``. Predictions agree to float32 rounding; a float64 value between a
     threshold and the float32 next to it may be sent the other way, as XGBoost reads values as float32.
 
+    The file holds the values of categories, so that XGBoost from 3.1 on reads pandas categories in any order and
+    refuses those that did not occur in training. Earlier versions need ``pandas.Categorical(column, categories)`` with
+    the categories of training. The booster's attributes ``gpuboost_categories`` and ``gpuboost_classes`` list
+    categories and class labels as JSON: XGBoost itself numbers classes from 0.
+
     Args:
         model: a fitted estimator, or an ``Ensemble``: a regression that predicts the scores.
         path: ends with ``.json``, by which XGBoost knows the format.
 
     Raises:
-        InputError: if the path ends otherwise, or a category code is negative or 2**24 or more.
+        InputError: if the path ends otherwise, a category is a fraction or has letters beyond ASCII, which XGBoost
+            confuses, or a category code is negative or 2**24 or more.
     """
     place = Path(path)
     if place.suffix != ".json":
@@ -58,6 +67,7 @@ def _document(model: PlainModel) -> dict[str, Any]:
         tree["id"] = i
         tree["tree_param"]["num_feature"] = str(model.n_columns)
     objective, parameters, neutral = _objective(model)
+    categories = {"cats": _category_container(model.categories)} if "gpuboost_categories" in model.notes else {}
     kinds = ["c" if categorical else "q" for categorical in model.is_categorical]
     named = model.names is not None and not any(set(name) & set("[]<") for name in model.names)
     forest = {
@@ -65,10 +75,11 @@ def _document(model: PlainModel) -> dict[str, Any]:
         "iteration_indptr": list(range(0, len(trees) + 1, k)),
         "tree_info": [*range(k), *(tree.output for tree in model.trees)],
         "trees": trees,
+        **categories,
     }
     return {
         "learner": {
-            "attributes": {},
+            "attributes": model.notes,
             "feature_names": model.names if named else [],
             "feature_types": kinds if model.is_categorical.any() else [],
             "gradient_booster": {"model": forest, "name": "gbtree"},
@@ -95,6 +106,41 @@ def _objective(model: PlainModel) -> tuple[str, dict[str, dict[str, str]], float
         objective = model.xgboost_objective or "count:poisson"
         return objective, _LOG_OBJECTIVES[objective], 1.0
     return "reg:squarederror", {"reg_loss_param": {"scale_pos_weight": "1"}}, 0.0
+
+
+def _category_container(categories: Any) -> dict[str, Any]:
+    """Categories of all columns as XGBoost 3.1 holds them: texts joined, or numbers; and their sorting order."""
+    encoders, ends, order = [], [0], []
+    for values in categories:
+        ends.append(ends[-1] + len(values))
+        order += sorted(range(len(values)), key=values.__getitem__)
+        if not values or isinstance(values[0], str):
+            _refuse_beyond_ascii(values)
+            offsets = np.cumsum([0, *map(len, values)]).tolist() if values else []
+            encoders.append({"offsets": offsets, "values": list("".join(values).encode("ascii"))})
+        else:
+            encoders.append({"type": _INT64_ARRAY, "values": [_whole(value) for value in values]})
+    return {"enc": encoders, "feature_segments": ends, "sorted_idx": order}
+
+
+def _whole(category: float) -> int:
+    """The category as an integer. Raises InputError for a fraction, which XGBoost refuses in frames."""
+    if category != int(category):
+        raise InputError(
+            f"model: categories of XGBoost are texts or integers; got {category!r}. Train on texts of these numbers, "
+            "or use gb.export.to_onnx."
+        )
+    return int(category)
+
+
+def _refuse_beyond_ascii(texts: list[str]) -> None:
+    """Raise InputError if a category has other letters: XGBoost 3.2 counts letters of a frame's texts as bytes."""
+    for text in texts:
+        if not text.isascii():
+            raise InputError(
+                f"model: XGBoost confuses categories with letters beyond ASCII; got {text!r}. Rename the categories "
+                "before training, or use gb.export.to_onnx."
+            )
 
 
 def _leaf(value: float) -> dict[str, Any]:

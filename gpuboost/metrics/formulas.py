@@ -118,9 +118,11 @@ def mae(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 
 def r2(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-    """1 - squared error / variance; nan if y is constant."""
-    spread = mean(np.square(y - mean(y, weight)), weight)
-    return 1.0 - mse(y, scores, weight, loss) / spread if spread > 0.0 else math.nan
+    """1 - squared error / variance; if y is constant, 1 for exact predictions, else 0 (scikit-learn's rule)."""
+    spread, error = mean(np.square(y - mean(y, weight)), weight), mse(y, scores, weight, loss)
+    if spread > 0.0:
+        return 1.0 - error / spread
+    return 1.0 if error == 0.0 else 0.0
 
 
 def mape(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:

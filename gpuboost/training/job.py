@@ -383,7 +383,7 @@ def seed_of(random_state: Any) -> int:
     Raises
     ------
     RecipeError
-        If it is not an int, None or a RandomState.
+        If it is not an int, None, a RandomState or a Generator.
     """
     if isinstance(random_state, bool):
         random_state = "a bool"
@@ -391,8 +391,11 @@ def seed_of(random_state: Any) -> int:
         return int(random_state)
     if random_state is None or isinstance(random_state, np.random.RandomState):
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(np.iinfo(np.int32).max))
     raise RecipeError(
-        f"random_state: must be None, an integer of at least 0, or a numpy RandomState; got {random_state!r}."
+        "random_state: must be None, an integer of at least 0, or a numpy RandomState or Generator; got "
+        f"{random_state!r}."
     )
 
 

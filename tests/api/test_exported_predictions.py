@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,3 +71,64 @@ def test_custom_losses_without_a_link_export_scores_of_regressions_only(rows: tu
             with pytest.raises(InputError, match=r"a function of its own.*Export model\.ensemble_"):
                 export(model)
         assert through_onnx(model.ensemble_, x)[0].shape == (300, 1)
+
+
+def mixed_frame() -> Any:
+    """A frame of two categorical columns and a number, and labels that depend on the categories."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    colour, number = rng.choice(["red", "green", "blue"], size=300), rng.choice([9, 2, 5], size=300)
+    frame = pd.DataFrame({"colour": colour, "b": rng.normal(size=300), "number": number})
+    frame = frame.astype({"colour": "category", "number": "category"})
+    score = (colour == "red") + 0.5 * (number == 5) + 0.3 * rng.normal(size=300)
+    return frame, np.array(["low", "mid", "high"])[np.digitize(score, [0.4, 1.0])]
+
+
+def test_xgboost_reads_categories_in_any_order(tmp_path: Path) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    x, y = mixed_frame()
+    model = gb.GradientBoostingClassifier(n_estimators=10, random_state=0).fit(x, y)
+    gb.export.to_xgboost(model, tmp_path / "m.json")
+    booster = xgboost.Booster(model_file=str(tmp_path / "m.json"))
+    other = x.copy()
+    for name in ("colour", "number"):
+        other[name] = x[name].cat.reorder_categories(list(x[name].cat.categories)[::-1])
+    found = booster.predict(xgboost.DMatrix(other, enable_categorical=True))
+    np.testing.assert_allclose(found, model.predict_proba(x), atol=1e-5)
+    labels = json.loads(booster.attr("gpuboost_classes"))
+    np.testing.assert_array_equal(np.array(labels)[found.argmax(axis=1)], model.predict(x))
+
+
+def test_onnx_holds_the_categories_of_its_codes() -> None:
+    onnx_runtime = pytest.importorskip("onnxruntime")
+    x, y = mixed_frame()
+    model = gb.GradientBoostingClassifier(n_estimators=10, random_state=0).fit(x, y)
+    text = gb.export.to_onnx(model).SerializeToString()
+    session = onnx_runtime.InferenceSession(text, providers=["CPUExecutionProvider"])
+    categories = json.loads(session.get_modelmeta().custom_metadata_map["gpuboost_categories"])
+    codes = np.stack(
+        [
+            [categories["0"].index(value) for value in x["colour"]],
+            x["b"],
+            [categories["2"].index(value) for value in x["number"]],
+        ],
+        axis=1,
+    )
+    label, found = session.run(None, {"X": codes.astype(np.float32)})
+    np.testing.assert_allclose(found, model.predict_proba(x), atol=1e-5)
+    np.testing.assert_array_equal(label, model.predict(x))
+
+
+@pytest.mark.parametrize(
+    ("column", "renamed", "why"),
+    [
+        ("colour", {"green": "gr\u00fcn"}, "letters beyond ASCII; got 'gr\u00fcn'"),
+        ("number", {2: 2.5, 5: 5.0, 9: 9.0}, "texts or integers; got 2.5"),
+    ],
+)
+def test_categories_that_xgboost_confuses_are_refused(column: str, renamed: Any, why: str, tmp_path: Path) -> None:
+    x, y = mixed_frame()
+    x[column] = x[column].cat.rename_categories(renamed)
+    model = gb.GradientBoostingClassifier(n_estimators=2).fit(x, y)
+    with pytest.raises(InputError, match=why):
+        gb.export.to_xgboost(model, tmp_path / "m.json")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 import pickle
 
 import numpy as np
@@ -226,9 +225,10 @@ def test_extreme_scores_give_numbers():
     assert metrics.get("mlogloss", loss)(np.array([0.0, 0.0, 1.0]), wide, None, loss) > 6e4
 
 
-def test_r2_of_a_constant_target_is_not_a_number():
+def test_r2_of_a_constant_target_is_1_or_0():
     loss = SquaredError()
-    assert math.isnan(metrics.get("r2", loss)(np.ones(3), np.zeros((1, 3)), None, loss))
+    assert metrics.get("r2", loss)(np.ones(3), np.zeros((1, 3)), None, loss) == 0.0  # as scikit-learn's r2_score
+    assert metrics.get("r2", loss)(np.ones(3), np.ones((1, 3)), None, loss) == 1.0
 
 
 @pytest.mark.parametrize(

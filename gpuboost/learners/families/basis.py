@@ -89,6 +89,8 @@ def _medians(data: TrainingSet, feature: int, b: int) -> Floats:
     order = None if flat else np.argsort(x, kind="stable")
     x = np.sort(x) if order is None else x[order]
     x = x[: len(x) - int(np.isnan(x).sum())]
+    if len(x) == 0:  # all missing
+        return np.zeros(b)
     thresholds = data.cuts.thresholds[feature]
     ends = np.append(np.searchsorted(x, thresholds, side="right"), len(x))
     begins = np.concatenate([[0], ends[:-1]])
@@ -98,7 +100,7 @@ def _medians(data: TrainingSet, feature: int, b: int) -> Floats:
     else:
         below = np.concatenate([[0.0], np.cumsum(data.row_weight()[order[: len(x)]])])  # weight of the rows before each
         middle = np.searchsorted(below[1:], (below[begins] + below[ends]) / 2.0)
-    return np.where(ends > begins, x[np.minimum(middle, max(len(x) - 1, 0))], empty)
+    return np.where(ends > begins, x[np.minimum(middle, len(x) - 1)], empty)
 
 
 def b_splines(u: Floats, pieces: int, degree: int) -> tuple[NDArray[np.int32], Floats]:

@@ -1,0 +1,98 @@
+"""Small things that a new user meets: faults of the first week, each through the public door."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.utils import get_tags
+
+import gpuboost as gb
+
+FAMILIES = [gb.learners.Linear(), gb.learners.Spline(), gb.learners.TensorSpline([(0, 1)]), gb.learners.LinearTree()]
+
+
+@pytest.fixture
+def rows() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    return x, x[:, 0] + 0.1 * rng.normal(size=60)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+def test_a_column_that_is_all_missing_takes_no_part(family: Any, rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    x[:, 1] = np.nan
+    model = gb.GradientBoostingRegressor(n_estimators=5, base_learner=family).fit(x, y)
+    assert np.isfinite(model.predict(x)).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+def test_columns_that_do_not_vary_give_the_constant(family: Any, rows: tuple[Any, Any]) -> None:
+    y = rows[1]
+    x = np.ones((60, 3))
+    model = gb.GradientBoostingRegressor(n_estimators=5, base_learner=family).fit(x, y)
+    np.testing.assert_allclose(model.predict(x), y.mean(), atol=1e-6)
+    one = gb.GradientBoostingRegressor(n_estimators=2, base_learner=family).fit(x[:1], y[:1])
+    np.testing.assert_allclose(one.predict(x[:1]), y[:1])
+
+
+class Narrow(gb.GradientBoostingRegressor):
+    """A subclass whose constructor takes one parameter."""
+
+    def __init__(self, max_depth: int = 3) -> None:
+        super().__init__(n_estimators=5, max_depth=max_depth)
+
+
+def test_a_subclass_may_take_fewer_parameters(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    model = Narrow(max_depth=2).fit(x, y)
+    assert model.get_params() == {"max_depth": 2}
+    same = gb.GradientBoostingRegressor(n_estimators=5, max_depth=2).fit(x, y)
+    np.testing.assert_array_equal(model.predict(x), same.predict(x))
+
+
+def test_r2_of_a_constant_target_is_that_of_scikit_learn(rows: tuple[Any, Any]) -> None:
+    x, ones = rows[0], np.ones(60)
+    model = gb.GradientBoostingRegressor(n_estimators=2, eval_metric="r2")
+    sets = {"exact": (x, ones), "other": (x, 2 * ones)}
+    found = model.fit(x, ones, eval_set=sets).evals_result_
+    assert (found["exact"]["r2"], found["other"]["r2"]) == ([1.0] * 2, [0.0] * 2)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logitboost", "smoothed_zero_one", gb.losses.Logistic(ridge=0.1)])
+def test_tags_promise_two_classes_where_the_loss_is_for_two(loss: Any) -> None:
+    assert not get_tags(gb.GradientBoostingClassifier(loss=loss)).classifier_tags.multi_class
+    assert get_tags(gb.GradientBoostingClassifier()).classifier_tags.multi_class
+
+
+def test_tags_of_losses_of_positive_targets() -> None:
+    for loss, positive in (("poisson", True), ("gamma", True), ("tweedie", True), ("squared_error", False)):
+        assert get_tags(gb.GradientBoostingRegressor(loss=loss)).target_tags.positive_only is positive
+
+
+def test_the_package_is_a_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "gpuboost", "--version"], capture_output=True, text=True, check=True)
+    assert gb.__version__ in done.stdout
+
+
+def test_a_generator_as_random_state_draws_the_seed(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    drawn = [
+        gb.GradientBoostingRegressor(n_estimators=3, sampling=0.5, random_state=np.random.default_rng(seed)).fit(x, y)
+        for seed in (1, 1, 2)
+    ]
+    assert np.array_equal(drawn[0].predict(x), drawn[1].predict(x))
+    assert not np.array_equal(drawn[0].predict(x), drawn[2].predict(x))
+
+
+def test_group_sizes_may_be_whole_floats(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    ranker = gb.GradientBoostingRanker(n_estimators=3)
+    want = ranker.fit(x, y > 0, group=[20, 40]).predict(x)
+    np.testing.assert_array_equal(ranker.fit(x, y > 0, group=[20.0, 40.0]).predict(x), want)
+    with pytest.raises(gb.InputError, match="group: must be one query id"):
+        ranker.fit(x, y > 0, group=[20.5, 39.5])
