@@ -76,7 +76,7 @@ def _certified(recipe: Recipe, steps: StepSizes) -> Guarantee:
     """Descent by the sizes of the steps that were taken."""
     used = (
         f"the third derivative of {recipe.loss.name} is at most {steps.change:g} times the second",
-        f"no step was above {steps.largest:.4g}, and steps up to {steps.safe:.4g} lower the loss",
+        f"every step was short enough to lower the loss; nearest to its limit: {steps.largest:.4g} of {steps.safe:.4g}",
     )
     statement = "the training loss never rose: every round fell, by the size of its steps."
     return Guarantee("monotone descent", statement, used, ("no rate is known of Newton steps.",))

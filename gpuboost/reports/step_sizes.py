@@ -32,12 +32,14 @@ PASSES = 60
 class StepSizes:
     """Every round lowered the training loss: no step was as long as the longest that lowers it for sure."""
 
-    largest: float  # of all rounds: the step of a row's score; of several scores, the range of their steps
-    safe: float  # steps up to this one lower the loss, at that round's learning rate
+    largest: float  # in the round nearest to its limit: the step of a row's score; of several scores, their range
+    safe: float  # the limit of that round: steps up to this one lower the loss
     change: float  # M
 
     def __str__(self) -> str:
-        return f"every round fell, by the size of its steps (at most {self.largest:.4g}, and {self.safe:.4g} is safe)"
+        return (
+            f"every round fell, by the size of its steps (nearest to its limit: {self.largest:.4g} of {self.safe:.4g})"
+        )
 
 
 def step_sizes(recipe: Recipe, ensemble: Ensemble, first: int) -> StepSizes | None:

@@ -93,6 +93,7 @@ def test_a_real_set_is_split_searched_and_judged(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
 def test_the_posterior_tells_rows_of_another_kind_and_its_intervals_nest(tmp_path: Path) -> None:
     path = tmp_path / "sglb.json"
     for case in ("coverage", "ood"):

@@ -131,7 +131,11 @@ def check_steps(model: Any, case: Composition, losses: Array, first: int) -> Non
     moved = np.diff(scores[first:], axis=0)
     if moved.shape[1] > 1:
         moved = moved - moved.min(axis=1, keepdims=True)
-    assert np.abs(moved).max() <= steps.safe * (1.0 + 1e-9)
+    rates = np.array(model.ensemble_.factors[first * moved.shape[1] :: moved.shape[1]]) * min(moved.shape[1], 2)
+    u = np.abs(moved).max(axis=(1, 2))
+    assert ((np.exp(u) - 1.0 - u) * rates <= u * u * (1.0 + 1e-6) + 1e-12).all(), (
+        "the third derivative is below the second"
+    )
     assert (np.diff(losses[first:]) <= slack(losses[first:])).all()
 
 
