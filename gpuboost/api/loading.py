@@ -16,6 +16,7 @@ from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.data.cuts import check_max_bins
 from gpuboost.errors import InputError, RecipeError, UnprovenError
 from gpuboost.training import files, parameters
+from gpuboost.training.checkpoint import CheckpointState
 from gpuboost.training.monotone import monotone_constraints
 
 _MANY_ROWS = 2**31  # a file does not say how many rows the model was fitted to
@@ -84,8 +85,39 @@ def _estimator(
         raise InputError(f"{name}: parameters: {unknown[0]!r} is unknown; it may come from a newer gpuboost.")
     model: GradientBoostingClassifier | GradientBoostingRegressor | GradientBoostingRanker = kind(**saved.params)
     _check_parameters(model.get_params(deep=False), saved, name)
+    if saved.run is not None:
+        _check_run(saved.run, name)
     model._restore(saved)
     return model
+
+
+def _check_run(run: Any, name: str) -> None:
+    """Refuse a checkpoint from which no fit could be resumed."""
+    try:
+        CheckpointState.from_json(run)
+    except InputError as error:
+        raise InputError(f"{name}: {str(error).removeprefix('model file: ')}") from None
+
+
+def _check_unused(params: dict[str, Any]) -> None:
+    """Refuse values of the parameters that a recipe does not hold."""
+    rounds, share = params["early_stopping_rounds"], params["validation_fraction"]
+    if rounds is not None:
+        parameters.integer("early_stopping_rounds", rounds, 1)
+    if share is not None and not 0.0 < parameters.real("validation_fraction", share, positive=True) < 1.0:
+        raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {share!r}.")
+    rules = {
+        "categorical_features": (str, list),
+        "class_weight": (str, dict),
+        "eval_metric": (str, list),
+        "eval_at": (int, list),
+        "random_state": (int,),
+        "posterior_samples": (int,),
+    }
+    for name, kinds in rules.items():
+        value = params.get(name)
+        if not (value is None or isinstance(value, kinds)) or isinstance(value, bool):
+            raise RecipeError(f"{name}: no estimator has such a value; got {value!r}.")
 
 
 def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> None:
@@ -96,6 +128,7 @@ def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> 
     try:
         with warnings.catch_warnings(action="ignore"), suppress(UnprovenError):
             check_max_bins(params["max_bins"])
+            _check_unused(params)
             monotone_constraints(params["monotonic_cst"], saved.columns)
             parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
     except (RecipeError, InputError) as error:

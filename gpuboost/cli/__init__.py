@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from gpuboost.cli.parser import build_parser
 from gpuboost.errors import GpuBoostError
 
 __all__ = ["main"]
@@ -22,16 +21,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns the exit status. A wrong command line ends in SystemExit, as argparse does it.
     """
-    options = build_parser().parse_args(arguments)
     try:
-        run: Callable[..., int] = import_module(f"gpuboost.cli.{options.command}").run  # imports the library
-        return run(options)
-    except KeyboardInterrupt:
+        return _run(arguments)
+    except KeyboardInterrupt:  # also while the library is imported
         print("\ngpuboost: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from gpuboost.cli.parser import build_parser
+
+    options = build_parser().parse_args(arguments)
+    try:
+        run: Callable[..., int] = import_module(f"gpuboost.cli.{options.command}").run
+        return run(options)
+    except BrokenPipeError:
+        raise
     except (GpuBoostError, OSError) as error:
         if options.traceback:
             raise

@@ -68,7 +68,7 @@ class CheckpointState:
             evals = tuple(
                 {name: {m: float(v) for m, v in of.items()} for name, of in values.items()} for values in found["evals"]
             )
-        except (AttributeError, TypeError, ValueError):
+        except (AttributeError, TypeError, ValueError, OverflowError):
             raise InputError(f"model file: extra.run.evals: found {str(found['evals'])[:80]!r}.") from None
         return cls(seed, first, (rows, features, check), evals, Log.from_json(found["log"]))
 

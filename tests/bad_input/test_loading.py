@@ -89,8 +89,14 @@ def test_scores_that_overflow_are_refused(classifier: Path, additive: Path) -> N
         for component in document["components"]:
             component["coefficients"] = [1e308] * len(component["coefficients"])
 
-    with pytest.raises(gb.InputError, match="trees: scores that float64 can hold were expected"):
-        gb.load_model(changed(classifier, huge_factor))
+    def huge_scale(document: Json) -> None:
+        document["scale"] = 1e305
+        for tree in document["trees"]:
+            tree["value"] = [1e10 * value for value in tree["value"]]
+
+    for change in (huge_factor, huge_scale):
+        with pytest.raises(gb.InputError, match="trees: scores that float64 can hold were expected"):
+            gb.load_model(changed(classifier, change))
     with pytest.raises(gb.InputError, match="components: scores that float64 can hold were expected"):
         gb.load_model(changed(additive, huge_coefficients))
 
@@ -99,6 +105,11 @@ def test_scores_that_overflow_are_refused(classifier: Path, additive: Path) -> N
 def test_the_best_iteration_is_one_of_the_model(classifier: Path, best: int) -> None:
     with pytest.raises(gb.InputError, match=r"extra\.best_iteration: 0 to 2 was expected"):
         gb.load_model(changed(classifier, lambda document: document["extra"].update(best_iteration=best)))
+
+
+def test_the_state_of_a_checkpoint_is_whole(classifier: Path) -> None:
+    with pytest.raises(gb.InputError, match=r"extra\.run: the entry '\w+' is missing"):
+        gb.load_model(changed(classifier, lambda document: document["extra"].update(run={"seed": 1})))
 
 
 @pytest.mark.parametrize(
@@ -111,6 +122,11 @@ def test_the_best_iteration_is_one_of_the_model(classifier: Path, best: int) -> 
         ("max_bins", 10**6),
         ("sampling", 7.0),
         ("n_estimators", -1),
+        ("categorical_features", {"policy": "Langevin"}),
+        ("validation_fraction", 7.0),
+        ("early_stopping_rounds", "soon"),
+        ("class_weight", 3),
+        ("random_state", "seed"),
     ],
 )
 def test_parameters_are_what_an_estimator_accepts(classifier: Path, name: str, value: object) -> None:

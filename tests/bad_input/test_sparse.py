@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import gpuboost as gb
 from gpuboost.data.sparse import check_sparse
@@ -70,6 +71,8 @@ def test_a_broken_matrix_is_refused_everywhere(model: Any, case: str) -> None:
         lambda: model.predict_contributions(make()),
         lambda: gb.Dataset(make(), y),
         lambda: fresh.fit(make(), y),
+        lambda: clone(fresh).set_params(execution=gb.DataParallel(2)).fit(make(), y),
+        lambda: gb.cv(fresh, make(), y),
         lambda: fresh.fit(matrix(), np.arange(40), eval_set=[(make(), y)]),
     ):
         with pytest.raises(gb.InputError, match=message):
