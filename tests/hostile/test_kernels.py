@@ -70,7 +70,9 @@ def cuda_kernels() -> set[str]:
     return {name for text in texts for name in re.findall(pattern, text) if name != "__launch_bounds__"}
 
 
-LAUNCHES = "import json; from support.every_cuda_kernel import launched; print('launched:' + json.dumps(sorted(launched())))"
+LAUNCHES = (
+    "import json; from support.every_cuda_kernel import launched; print('launched:' + json.dumps(sorted(launched())))"
+)
 
 
 @pytest.mark.slow
