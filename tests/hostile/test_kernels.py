@@ -46,6 +46,7 @@ def test_every_cpu_kernel_keeps_within_its_arrays(tally: Tally) -> None:
     assert set(found["missing"]) <= set(MADE_LATER), "\n".join(found["missing"])
 
 
+@pytest.mark.slow
 def test_the_bounds_check_sees_a_planted_fault() -> None:
     code = """
 import numpy as np
