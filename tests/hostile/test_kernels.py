@@ -18,8 +18,9 @@ from gpuboost.kernels.common import disk_cache
 TESTS = Path(__file__).resolve().parents[1]
 KERNELS = TESTS.parent / "kernels"
 
-ONLY_OTHERS: dict[str, str] = {}
-"""CPU kernels that no case of ``support.every_kernel`` calls -> why."""
+TILED = "part of the kernels that ``tiling`` makes when a ranking is fitted, which every ranking of the cases calls"
+MADE_LATER = dict.fromkeys(("gradients/ranking._close_tile", "gradients/ranking._of_leaders"), TILED)
+"""CPU kernels that no kernel of a module names -> why."""
 
 
 def _folder() -> Path:
@@ -42,9 +43,10 @@ def test_every_cpu_kernel_keeps_within_its_arrays(tally: Tally) -> None:
     tally.add("kernels reached", len(found["reached"]))
     print("\n".join(found["reached"]))
     assert not found["failed"], "\n".join(found["failed"])
-    assert set(found["missing"]) == set(ONLY_OTHERS), "\n".join(found["missing"])
+    assert set(found["missing"]) <= set(MADE_LATER), "\n".join(found["missing"])
 
 
+@pytest.mark.slow
 def test_the_bounds_check_sees_a_planted_fault() -> None:
     code = """
 import numpy as np
@@ -69,19 +71,9 @@ def cuda_kernels() -> set[str]:
     return {name for text in texts for name in re.findall(pattern, text) if name != "__launch_bounds__"}
 
 
-LAUNCHES = """
-import json, sys
-from emulator import launch
-names, call = set(), launch.Kernel.__call__
-def noted(kernel, *arguments, **more):
-    names.add(kernel.name)
-    return call(kernel, *arguments, **more)
-launch.Kernel.__call__ = noted
-from support import cuda_modules
-cuda_modules.usual()
-print("launched:" + json.dumps(sorted(names)))
-"""
-"""Small trainings that between them ask for every text of CUDA C."""
+LAUNCHES = (
+    "import json; from support.every_cuda_kernel import launched; print('launched:' + json.dumps(sorted(launched())))"
+)
 
 
 @pytest.mark.slow
@@ -93,8 +85,4 @@ def test_every_cuda_kernel_keeps_within_its_memory(sanitize: str, tally: Tally) 
     names = set(json.loads(result.stdout.rpartition("launched:")[2]))
     tally.add("kernels launched", len(names))
     print("\n".join(sorted(names)))
-    assert not cuda_kernels() - names - set(NOT_ON_THE_EMULATOR), sorted(cuda_kernels() - names)
-
-
-NOT_ON_THE_EMULATOR: dict[str, str] = {}
-"""CUDA kernels that these trainings do not launch -> the test that does."""
+    assert cuda_kernels() == names, sorted(cuda_kernels() ^ names)

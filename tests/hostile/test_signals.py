@@ -16,8 +16,8 @@ TESTS = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-def _killed(name: str, number: int, tally: Tally, folder: Path) -> None:
-    command = [sys.executable, "-m", "support.victims", name, str(number), "3", str(folder)]
+def _killed(names: str, number: int, tally: Tally, folder: Path) -> None:
+    command = [sys.executable, "-m", "support.victims", names, str(number), "3", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     done = subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -27,12 +27,8 @@ def _killed(name: str, number: int, tally: Tally, folder: Path) -> None:
     assert not found["faults"], "\n".join([*found["faults"][:20], done.stderr[-2000:]])
 
 
-def test_kills(tally: Tally, tmp_path: Path) -> None:
-    _killed("SIGKILL", 15, tally, tmp_path)
-
-
-def test_interrupts(tally: Tally, tmp_path: Path) -> None:
-    _killed("SIGINT", 10, tally, tmp_path)
+def test_kills_and_interrupts(tally: Tally, tmp_path: Path) -> None:
+    _killed("SIGKILL,SIGINT", 20, tally, tmp_path)
 
 
 @pytest.mark.slow

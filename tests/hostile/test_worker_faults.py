@@ -84,15 +84,15 @@ def test_a_shard_that_fails_ends_the_fit_and_nothing_else(
     place = tmp_path / "run.json"
     model = gb.GradientBoostingRegressor(**FEW, execution=gb.DataParallel(3)).fit(X, Y)
     expected = model.predict(X)
-    route, calls = shard_module.Shard.route, []
+    do, calls = shard_module.Shard.do, []
 
     def failing(self: Any, *arguments: Any, **more: Any) -> Any:
         calls.append(1)
-        if len(calls) == 60:
+        if len(calls) == 200:
             raise error
-        return route(self, *arguments, **more)
+        return do(self, *arguments, **more)
 
-    monkeypatch.setattr(shard_module.Shard, "route", failing)
+    monkeypatch.setattr(shard_module.Shard, "do", failing)
     model.set_params(callbacks=[gb.callbacks.Checkpoint(place, every=1)])
     with pytest.raises(type(error)):
         model.fit(X, Y)
@@ -116,7 +116,7 @@ gb.GradientBoostingRegressor(n_estimators=10**6, random_state=0, n_jobs=1, execu
 """
 
 
-@pytest.mark.parametrize("engine", ["threads", "shards"])
+@pytest.mark.parametrize("engine", [pytest.param("threads", marks=pytest.mark.slow), "shards"])
 def test_a_driver_that_is_killed_is_resumed_to_the_same_bytes(engine: str, tmp_path: Path) -> None:
     place = tmp_path / "run.json"
     with subprocess.Popen([sys.executable, "-c", DRIVER, str(place), engine], stdout=subprocess.PIPE) as driver:

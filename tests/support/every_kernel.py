@@ -98,6 +98,9 @@ def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"loss {name}", lambda name=name: _fit(positive, loss=name)
     for name in ("logistic", "exponential", "logitboost", "smoothed_zero_one"):
         yield f"loss {name}", lambda name=name: _fit(binary, kind="Classifier", loss=name)
+    from gpuboost import LineSearchStep
+
+    yield "a line search per leaf", lambda: _fit(loss="huber", step=LineSearchStep("leaf"))
     yield "loss softmax", lambda: _fit(three, kind="Classifier")
     own = losses.custom(lambda y, f: (y - f) ** 2, lambda y, f: 2.0 * (f - y), lambda y, f: 2.0, smoothness=2.0)
     yield "own loss", lambda: _fit(loss=own)
@@ -115,6 +118,7 @@ def _growth() -> Iterator[tuple[str, Callable[[], object]]]:
                     given = {"growth": growth, "max_depth": depth, "categorical_features": categories, **extra}
                     given |= {"max_leaves": 20, "min_samples_leaf": 5} if growth == "leafwise" else {}
                     yield f"{given}", lambda given=given: _fit(**given)
+    yield "no gain", lambda: _fit(growth="oblivious", min_split_gain=1e9)
     for extra in ({}, {"learners": 3}, {"random_strength": 1.0}):
         yield f"sign stump {extra}", lambda extra=extra: _fit(growth="sign_stump", max_depth=1, **extra)
     yield "many bins", lambda: _fit(max_bins=255, min_samples_leaf=2)
@@ -130,6 +134,7 @@ def _sampling() -> Iterator[tuple[str, Callable[[], object]]]:
         gb.GOSS(),
         gb.MVS(0.5),
         gb.ImportanceSampling(0.4),
+        gb.ImportanceSampling(0.4, score="loss"),
         gb.ImportanceSampling(0.4, variance_control="previous_leaf"),
         gb.ImportanceSampling(0.4, variance_control="node"),
         gb.smart_first_order(0.5),
@@ -198,6 +203,7 @@ def _layouts() -> Iterator[tuple[str, Callable[[], object]]]:
                     f"sparse {matrix.format} {matrix.dtype} {growth} {depth}",
                     lambda m=matrix, g=growth, d=depth: _fit(target, m, growth=g, max_depth=d).predict(m),
                 )
+    yield "sparse, leaves of five", lambda: _fit(target, wide, min_samples_leaf=5, n_jobs=3).predict(wide)
     yield "sparse, sampled", lambda: _fit(target, wide, sampling=gb.MVS(0.5)).predict(wide)
     x, y = data()
     for kind in (np.float32, np.float64, np.int16, np.uint8):
@@ -280,11 +286,17 @@ def _divided_trees() -> Iterator[tuple[str, Callable[[], object]]]:
     rng = np.random.default_rng(2)
     wide = sp.random(3000, 80, 0.03, "csr", np.float64, rng)
     target, (x, y) = np.asarray(wide.sum(axis=1)).ravel(), data(3000)
+    for columns in (80, 1500):
+        marks = sp.random(3000, columns, 0.01, "csr", np.float64, rng, np.ones)
+        for least in (1, 5):
+            given = {"max_depth": 1, "min_samples_leaf": least, "n_jobs": 3}
+            yield f"marks {columns} {given}", lambda marks=marks, given=given: _fit(target, marks, **given)
     for growth, sampling, depth, learners in product(
         ("depthwise", "leafwise", "oblivious"), (None, 0.3), (1, 5), (None, 0.3)
     ):
         given = {"growth": growth, "sampling": sampling, "max_depth": depth, "learners": learners, "n_jobs": 3}
         yield f"sparse {given}", lambda given=given: _fit(target, wide, **given).predict(wide)
+        yield f"leaves of five, {given}", lambda given=given: _fit(target, wide, min_samples_leaf=5, **given)
         yield f"dense {given}", lambda given=given: _fit(y, x, **given).predict(x)
 
 

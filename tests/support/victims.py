@@ -1,6 +1,6 @@
 """One process that starts many: each works until a signal ends it, and what it leaves behind is looked at.
 
-``python -m support.victims SIGNAL NUMBER SEED FOLDER`` warms up once, forks ``NUMBER`` times, and prints its counts and
+``python -m support.victims SIGNALS NUMBER SEED FOLDER`` warms up, forks ``NUMBER`` times, and prints its counts and
 the faults as JSON. A child repeats one kind of work until the signal comes at a random moment.
 """
 
@@ -168,13 +168,13 @@ def _end_of(child: int) -> int:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    name, total, seed, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    number = getattr(signal, name)
+    names, total, seed, folder = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     stage, rng = Stage(folder), np.random.default_rng(seed)
     counts: Counter[str] = Counter()
     faults: list[str] = []
     for turn in range(total):
-        kind = KINDS[turn % len(KINDS)]
+        kind, name = KINDS[turn % len(KINDS)], names[turn // len(KINDS) % len(names)]
+        number = getattr(signal, name)
         status, wrong = _once(stage, kind, number, rng)
         counts[f"{name} in {kind}"] += 1
         expected = -signal.SIGKILL if number == signal.SIGKILL else SAME

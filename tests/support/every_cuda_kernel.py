@@ -1,0 +1,112 @@
+"""Small work on the emulator that between it launches every CUDA kernel.
+
+``python -m support.every_cuda_kernel`` prints the names of the launched kernels; under a sanitizer, see
+``emulator.sanitizer.sanitized``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from emulator import emulated_runtime, launch
+from support import cuda_modules
+from support.builders import random_case, sparse
+
+from gpuboost import losses
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.numerics.probabilities import GossRule, ThresholdRule, TrimmingRule
+from gpuboost.boosting import boost
+from gpuboost.growth import DepthWise, LeafWise, Oblivious
+from gpuboost.keys import Key
+from gpuboost.langevin import Langevin
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import ImportanceSampling
+from gpuboost.steps import GradientStep
+from gpuboost.types import Limits, Noise
+
+
+def launched() -> set[str]:
+    """Names of the kernels that ``run`` launches."""
+    names: set[str] = set()
+    call = launch.Kernel.__call__
+
+    def noted(kernel: Any, *arguments: Any, **more: Any) -> None:
+        names.add(kernel.name)
+        call(kernel, *arguments, **more)
+
+    launch.Kernel.__call__ = noted  # type: ignore[method-assign]
+    try:
+        run()
+    finally:
+        launch.Kernel.__call__ = call  # type: ignore[method-assign]
+    return names
+
+
+def run() -> None:
+    """All of the work."""
+    cuda_modules.usual()
+    _matrix()
+    _verbs()
+    _trainings()
+
+
+def _matrix() -> None:
+    runtime = emulated_runtime()
+    matrix = CudaMatrix.of(runtime, runtime.upload(np.arange(12.0).reshape(4, 3)))
+    matrix.with_columns({1: matrix.host_column(0)})
+    matrix[np.array([0, 3])].host_rows(np.array([1]))
+    runtime.wait()
+
+
+def _verbs() -> None:
+    """Verbs of a round, one after the other, as the tests of sanitizers in tests/cuda call them."""
+    n, loss = 300, losses.Logistic()
+    runtime = emulated_runtime()
+    backend, key = Cuda(runtime), Key.root(3) / "rows" / 1
+    data = random_case(3, n, 3, target="binary", weights="whole").data
+    scores = backend.start(data, np.zeros(1))
+    gradients = backend.gradients(loss, scores, data, None)
+    for rule in (ThresholdRule(rate=0.4, floor=0.05), ThresholdRule(rho=0.8), GossRule(0.2, 0.2), TrimmingRule(0.7)):
+        sample = backend.draw(gradients, 0.1, rule, key)
+        runtime.download(backend.weigh(gradients, sample).states)
+    before, leaves = backend.keep(gradients, 1), np.arange(n, dtype=np.int32) % 7
+    backend.to_host(backend.node_control(gradients, sample, before, 0.5).g)
+    backend.to_host(backend.leaf_control(gradients, sample, before, 0.5, (leaves,), (7,)).g)
+    sample = backend.sample(0.5, n, key)
+    noisy = backend.noise(backend.weigh(gradients, sample), sample.rows, Noise(0.5, key))
+    runtime.download(noisy.states)
+    backend.loss_value(loss, scores, data.y, data.row_weight())
+    backend.to_host(backend.losses(loss, scores, data))
+    runtime.wait()
+
+
+def _trainings() -> None:
+    case = random_case(3, 150, 6, most_cuts=30)
+    chain = Recipe(losses.SquaredError(), 3, step=GradientStep(), langevin=Langevin())
+    controlled = ImportanceSampling(0.4, variance_control="previous_leaf")
+    deep = Limits(60, 14, min_child_weight=0.0)
+    recipes = (
+        chain,
+        Recipe(losses.SquaredError(), 3, sampling=controlled, growth=DepthWise(Limits(8, 3))),
+        Recipe(losses.SquaredError(), 1, growth=DepthWise(deep)),
+        Recipe(losses.SquaredError(), 1, growth=LeafWise(deep)),
+        Recipe(losses.SquaredError(), 1, growth=Oblivious(Limits(60, 5))),
+    )
+    for data in (case.data, sparse(case.data, 1)):
+        for recipe in recipes:
+            backend = Cuda(emulated_runtime())
+            ensemble = boost(recipe, data, backend)
+            backend.to_host(backend.leaves(ensemble, case.x))
+            scores = backend.start(data, np.zeros(1))
+            backend.add_tree(scores, ensemble.trees[0], 0.1, data.bins, data.cuts)
+            backend.to_host(scores)
+            if recipe.sampling is not controlled:
+                boost(replace(recipe, rounds=1), data, backend, resume=ensemble)
+
+
+if __name__ == "__main__":
+    print("launched:" + json.dumps(sorted(launched())))
