@@ -39,6 +39,7 @@ PARAMETERS = (
     "sampling",
     "learners",
     "step",
+    "start",
     "early_stopping_rounds",
     "eval_metric",
     "eval_at",
