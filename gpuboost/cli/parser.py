@@ -62,6 +62,7 @@ def _add_parameters(group: Any) -> None:
     add("--sampling", float, "share of the rows drawn for each tree")
     add("--learners", _count_or_share, "features drawn for each tree: a count, or a share such as 0.5")
     add("--step", str, "auto, newton, gradient, constant or line_search")
+    add("--start", _name_or_number, "score before the first tree: optimum, mean, half_log_odds or a number")
     add("--early-stopping-rounds", int, "stop after so many rounds without a better score; needs --eval")
     add("--eval-metric", str, "the score that is watched on the held-out rows")
     add("--eval-at", _places, "places at which a ranking is scored, as in 5,10")
@@ -165,3 +166,10 @@ def _or_none(parse: Callable[[str], object]) -> Callable[[str], object]:
 
 def _count_or_share(text: str) -> int | float:
     return int(text) if text.isdecimal() else float(text)
+
+
+def _name_or_number(text: str) -> str | float:
+    return text if text.replace("_", "").isalpha() else float(text)
+
+
+_name_or_number.__name__ = "name or number"  # argparse quotes it in its message

@@ -40,6 +40,7 @@ PARAMETERS = (
     "sampling",
     "learners",
     "step",
+    "start",
     "early_stopping_rounds",
     "eval_metric",
     "eval_at",

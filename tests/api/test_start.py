@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
+from gpuboost.cli import main
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
@@ -102,3 +103,12 @@ def test_pickles_of_versions_without_the_parameter_load():
     shorter = copy.copy(report)
     shorter.__setstate__([getattr(report, name) for name in report.__slots__[:-2]])
     assert shorter.rounds_before == 0
+
+
+@pytest.mark.parametrize(("text", "start"), [("mean", "mean"), ("0", 0.0), ("-1.5", -1.5)])
+def test_the_command_line_has_it(text, start, tmp_path):
+    table, model = tmp_path / "rows.csv", tmp_path / "model.json"
+    np.savetxt(table, np.column_stack([X, Y]), delimiter=",", header="a,b,c,y", comments="")
+    command = ["train", str(table), "--target", "y", "--start", text, "--model", str(model), "--n-estimators", "2"]
+    assert main([*command, "--quiet"]) == 0
+    assert gb.load_model(model).start == start

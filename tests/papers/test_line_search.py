@@ -50,6 +50,7 @@ def test_no_descent_is_promised_beyond_the_minimum(loss: str, rate: float, kind:
     assert (np.diff(losses) > 1e-12).any() == (kind == "heuristic")
 
 
+@pytest.mark.filterwarnings("ignore:learning_rate. the steps are too long")
 @pytest.mark.parametrize(("rate", "kind"), [(1.9, "sound"), (2.5, "heuristic")])
 def test_a_quadratic_loss_falls_up_to_twice_the_way(
     rate: float, kind: str, regression_data: tuple[np.ndarray, np.ndarray]
