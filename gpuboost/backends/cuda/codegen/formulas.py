@@ -42,7 +42,7 @@ static __device__ __forceinline__ void derivatives_of(double y, const Row f, con
 
 
 class Formulas(NamedTuple):
-    """What stands in front of the text of a kernel that uses formulas, and the functions to link with it."""
+    """Text in front of a kernel that uses formulas, and the functions to link with it."""
 
     text: str
     functions: tuple[DeviceFunction, ...]

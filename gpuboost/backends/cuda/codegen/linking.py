@@ -128,7 +128,7 @@ def _path(architecture: int, *parts: str) -> Path:
 
 
 def _is_kept(path: Path) -> bool:
-    """Whether a file is on disk; if so, it counts as used today."""
+    """True if a file is on disk; it then counts as used today."""
     try:
         if time.time() - path.stat().st_mtime > _DAY:
             os.utime(path)

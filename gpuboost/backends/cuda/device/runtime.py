@@ -327,7 +327,7 @@ class _Graph:
 
 
 def _linker(cp: Any) -> Any:
-    """What compiles Python functions for kernels and links them. An emulated namespace brings its own."""
+    """The linker of kernels and Python functions. An emulated namespace brings its own."""
     if hasattr(cp, "linker"):
         return cp.linker
     from gpuboost.backends.cuda.codegen.linking import Linker
