@@ -18,7 +18,8 @@ growth : "depthwise", "leafwise", "oblivious" or "sign_stump"
 max_depth : int or None
     Maximum depth of a tree. None: limited by ``max_leaves`` only.
 max_leaves : int or None
-    Maximum number of leaves of a tree. None: limited by ``max_depth`` only.
+    Maximum number of leaves of a tree, LightGBM's ``num_leaves``. None: 31 in leaf-wise trees, as there; limited by
+    ``max_depth`` only in others.
 min_samples_leaf : int
     Minimum number of rows in a leaf.
 min_child_weight : float
@@ -41,8 +42,8 @@ sampling : None, float, or policy
     Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
     are always those of all rows.
 learners : None, int, float, or policy
-    Features sampled for each tree, like ``colsample_bytree``: all, a number or a share of them, or a rule such as
-    ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
+    Features sampled for each tree, like ``colsample_bytree``: all (None), a number above 1, a share below 1, or a rule
+    such as ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
     ``gb.WeightedGroups(10, weights)``.
 langevin : None or gb.Langevin
     Noise on the gradient and shrinkage of the model: escapes local optima of losses that are not convex, and samples

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
+from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
@@ -21,6 +22,7 @@ from gpuboost.types import Array
 
 
 @completed
+@explaining_unknown_parameters
 class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     """Gradient boosting of trees for regression.
 

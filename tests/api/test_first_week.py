@@ -96,3 +96,48 @@ def test_group_sizes_may_be_whole_floats(rows: tuple[Any, Any]) -> None:
     np.testing.assert_array_equal(ranker.fit(x, y > 0, group=[20.0, 40.0]).predict(x), want)
     with pytest.raises(gb.InputError, match="group: must be one query id"):
         ranker.fit(x, y > 0, group=[20.5, 39.5])
+
+
+def test_leafwise_trees_have_31_leaves_unless_max_leaves_is_given(rows: tuple[Any, Any]) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(2_000, 3))
+    y = rng.normal(size=2_000)
+
+    def leaves(**params: Any) -> int:
+        model = gb.GradientBoostingRegressor(n_estimators=1, growth="leafwise", **params).fit(x, y)
+        return len(np.unique(model.apply(x)))
+
+    assert leaves() == leaves(max_depth=None) == 31
+    assert leaves(max_depth=3) == 8
+    assert leaves(max_leaves=50) == 50
+
+
+def test_learners_1_is_refused_as_it_may_mean_one_or_all(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    for value in (1, 1.0):
+        with pytest.raises(gb.RecipeError, match=r"one feature or all of them; pass gb.RandomGroups\(1\).*or None"):
+            gb.GradientBoostingRegressor(n_estimators=1, learners=value).fit(x, y)
+    gb.GradientBoostingRegressor(n_estimators=1, learners=gb.RandomGroups(1)).fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [("subsample", "sampling=0.5"), ("colsample_bytree", "learners=0.8"), ("num_leaves", "max_leaves"),
+     ("lambda_l2", "reg_lambda"), ("max_bin", "max_bins"), ("iterations", "n_estimators")],
+)  # fmt: skip
+def test_parameters_of_other_libraries_are_answered_with_ours(name: str, here: str) -> None:
+    with pytest.raises(TypeError, match=f"unknown parameter '{name}'; here it is {here}"):
+        gb.GradientBoostingRegressor(**{name: 1})
+    with pytest.raises(ValueError, match=f"unknown parameter '{name}'; here it is {here}"):
+        gb.GradientBoostingClassifier().set_params(**{name: 1})
+
+
+def test_every_answer_names_a_parameter_that_exists() -> None:
+    from gpuboost.api.peer_names import PEER_NAMES
+
+    known = gb.GradientBoostingClassifier().get_params(deep=False)
+    for peer, answer in PEER_NAMES.items():
+        assert peer not in known
+        assert answer.partition("=")[0].partition(",")[0].partition(";")[0] in known
+    with pytest.raises(TypeError, match="unknown parameter 'n_estimator'; close to it: 'n_estimators'"):
+        gb.GradientBoostingRegressor(n_estimator=1)
