@@ -141,3 +141,30 @@ def test_every_answer_names_a_parameter_that_exists() -> None:
         assert answer.partition("=")[0].partition(",")[0].partition(";")[0] in known
     with pytest.raises(TypeError, match="unknown parameter 'n_estimator'; close to it: 'n_estimators'"):
         gb.GradientBoostingRegressor(n_estimator=1)
+
+
+def test_gaussian_nll_gives_its_spread_without_langevin() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.uniform(size=(3_000, 2))
+    spread = 0.2 + x[:, 1]
+    y = x[:, 0] + spread * rng.normal(size=3_000)
+    model = gb.GradientBoostingRegressor(loss="gaussian_nll", n_estimators=50, max_depth=3).fit(x, y)
+    both = model.predict(x, output="all")
+    np.testing.assert_array_equal(both[:, 0], model.predict(x))
+    np.testing.assert_array_equal(both[:, 1], model.predict(x, output="std"))
+    assert np.corrcoef(both[:, 1], spread)[0, 1] > 0.9
+    bounds = model.predict_interval(x, 0.8)
+    np.testing.assert_allclose(bounds.mean(axis=1), both[:, 0], atol=1e-12)
+    np.testing.assert_allclose((bounds[:, 1] - bounds[:, 0]) / both[:, 1], 2 * 1.2815515655446, rtol=1e-9)
+    assert 0.75 < np.mean((bounds[:, 0] < y) & (y < bounds[:, 1])) < 0.87
+    with pytest.raises(gb.RecipeError, match="langevin"):
+        model.predict_interval(x, kind="mean")
+
+
+def test_outputs_that_a_loss_does_not_have_are_refused(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    model = gb.GradientBoostingRegressor(n_estimators=1).fit(x, y)
+    with pytest.raises(gb.RecipeError, match="output: 'std' needs a loss that estimates a spread"):
+        model.predict(x, output="std")
+    with pytest.raises(gb.RecipeError, match="output: must be 'mean', 'std' or 'all'; got 'sd'"):
+        model.predict(x, output="sd")
