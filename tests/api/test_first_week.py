@@ -168,3 +168,35 @@ def test_outputs_that_a_loss_does_not_have_are_refused(rows: tuple[Any, Any]) ->
         model.predict(x, output="std")
     with pytest.raises(gb.RecipeError, match="output: must be 'mean', 'std' or 'all'; got 'sd'"):
         model.predict(x, output="sd")
+
+
+class WithoutArrow:
+    """A table whose conversion lacks a package, as polars without pyarrow."""
+
+    def to_pandas(self) -> Any:
+        raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+
+
+def test_a_package_that_reading_a_table_needs_is_named() -> None:
+    with pytest.raises(gb.InputError, match=r"needs the package pyarrow; pip install pyarrow, or pass X.to_numpy\(\)"):
+        gb.GradientBoostingRegressor().fit(WithoutArrow(), [1.0, 2.0])
+
+
+def test_a_function_as_loss_is_answered_with_custom(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+
+    def squares(target: Any, score: Any) -> Any:
+        return (score - target) ** 2
+
+    with pytest.raises(gb.InputError, match=r"got the function 'squares'.*gb\.losses\.custom\(value, gradient"):
+        gb.GradientBoostingRegressor(loss=squares).fit(x, y)
+
+
+def test_the_effect_of_an_unused_feature_is_said_in_its_plot(rows: tuple[Any, Any]) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    x, y = rows
+    model = gb.GradientBoostingRegressor(n_estimators=5, base_learner=gb.learners.Linear(columns=[0])).fit(x, y)
+    drawn = gb.plot.partial_effect(model, 2)
+    assert [text.get_text() for text in drawn.texts] == ["not used by the model"]
+    matplotlib.pyplot.close(drawn.figure)
