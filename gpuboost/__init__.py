@@ -7,15 +7,17 @@ neither numba nor scikit-learn.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from gpuboost import _moved, public
+from gpuboost import _moved, _namesake, public
 from gpuboost._version import __version__
 
 __all__ = ["__version__"]
 __all__ += list(public.PUBLIC | public.MODULES)
 
 _moved.install()
+_namesake.warn_of_another_distribution(Path(__file__).parent)
 
 
 def __getattr__(name: str) -> Any:

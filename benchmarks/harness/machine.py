@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuboost.benchmarks.harness.measure import busy_seconds
 
-LIBRARIES = ("gpuboost", "numba", "numpy", "scipy", "scikit-learn", "xgboost-cpu", "xgboost", "lightgbm", "catboost")
+LIBRARIES = ("gpuboosting", "numba", "numpy", "scipy", "scikit-learn", "xgboost-cpu", "xgboost", "lightgbm", "catboost")
 
 
 def describe() -> dict[str, Any]:

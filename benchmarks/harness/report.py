@@ -97,7 +97,7 @@ def plot(suite: Suite, rows: Sequence[Row], path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("--plot: needs matplotlib, which is not installed. pip install 'gpuboost[plot]'") from None
+        raise InputError("--plot: needs matplotlib, which is not installed. pip install 'gpuboosting[plot]'") from None
 
     blocks = [(case, found) for case in suite.cases if (found := results.lines(rows, case))]
     across = min(3, len(blocks))

@@ -154,7 +154,7 @@ def shards(options: Options) -> Finding:
 def _ray(cpus: int) -> Iterator[Any]:
     """A Ray of this machine's own, quiet, with so many CPUs whatever there are."""
     if find_spec("ray") is None:
-        raise InputError("SUITE: ray needs the package ray; pip install 'gpuboost[ray]'.")
+        raise InputError("SUITE: ray needs the package ray; pip install 'gpuboosting[ray]'.")
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -23,7 +23,7 @@ def draw(curves: Mapping[str, Sequence[Run]], path: str | Path) -> None:
         from matplotlib import colormaps
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("--plot: needs matplotlib, which is not installed. pip install 'gpuboost[plot]'") from None
+        raise InputError("--plot: needs matplotlib, which is not installed. pip install 'gpuboosting[plot]'") from None
     if not curves:
         raise InputError("--plot: none of the parts that were run has curves to draw; a9a, colon, rcv1 and year have.")
     figure = Figure(figsize=(15.0, 3.3 * len(curves)), layout="constrained")

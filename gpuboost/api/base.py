@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost import losses
 from gpuboost.api.html import summary
+from gpuboost.api.peer_names import PEER_NAMES, unknown_parameter
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.posterior import PosteriorMixin
 from gpuboost.api.rounds import RoundsMixin
@@ -116,6 +117,9 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Change parameters by name, those of policies and base learners as ``sampling__rate``."""
         nested = {name: value for name, value in params.items() if "__" in name}
+        for name in params:
+            if name in PEER_NAMES:
+                raise ValueError(f"{type(self).__name__}: {unknown_parameter(name, ())}")
         super().set_params(**{name: value for name, value in params.items() if name not in nested})
         if nested:
             super().set_params(**replaced(self.get_params(deep=False), nested))

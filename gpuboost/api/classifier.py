@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from gpuboost import losses
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
+from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.growth import CategoricalSplits
@@ -25,6 +26,7 @@ from gpuboost.types import Array
 
 
 @completed
+@explaining_unknown_parameters
 class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     """Gradient boosting of trees for classification: two classes, or more with one tree per class in each round.
 

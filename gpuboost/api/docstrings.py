@@ -18,7 +18,8 @@ growth : "depthwise", "leafwise", "oblivious" or "sign_stump"
 max_depth : int or None
     Maximum depth of a tree. None: limited by ``max_leaves`` only.
 max_leaves : int or None
-    Maximum number of leaves of a tree. None: limited by ``max_depth`` only.
+    Maximum number of leaves of a tree, LightGBM's ``num_leaves``. None: 31 in leaf-wise trees, as there; limited by
+    ``max_depth`` only in others.
 min_samples_leaf : int
     Minimum number of rows in a leaf.
 min_child_weight : float
@@ -45,8 +46,8 @@ sampling : None, float, or policy
     are those of all rows, unless the object's ``variance_control`` says otherwise or workers compute them
     (``leaf_values="worker"``).
 learners : None, int, float, or policy
-    Features sampled for each tree, like ``colsample_bytree``: all, a number or a share of them, or a rule such as
-    ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
+    Features sampled for each tree, like ``colsample_bytree``: all (None), a number above 1, a share below 1, or a rule
+    such as ``gb.RandomGroups(10)``, ``gb.RandomLearners(500)`` (pairs of feature and cut, for stumps) or
     ``gb.WeightedGroups(10, weights)``.
 langevin : None or gb.Langevin
     Noise on the gradient and shrinkage of the model: escapes local optima of losses that are not convex, and samples

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.errors import OutsideTheoryWarning, RecipeError
 from gpuboost.langevin import Langevin
+from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.protocol import Loss
 from gpuboost.posterior import Uncertainty, interval, member_rounds, uncertainty
 from gpuboost.posterior.members import too_short
@@ -32,6 +33,7 @@ class PosteriorMixin:
     best_iteration_: int | None
     langevin: Langevin | None
     posterior_samples: int | None
+    _answer: Callable[[Any, Callable[[Array], Any]], Any]
     _staged_answers: Callable[[Any, Callable[[Array], Any]], Iterator[Any]]
     _fit_record: Callable[[], FitRecord]
 
@@ -86,17 +88,30 @@ class PosteriorMixin:
         return uncertainty(self.loss_, members, self._temperature())
 
     def predict_interval(
-        self, X: Any, coverage: float = 0.9, kind: str = "mean", samples: int | None = None, burn_in: float = 0.5
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        kind: str | None = None,
+        samples: int | None = None,
+        burn_in: float = 0.5,
     ) -> NDArray[np.float64]:
         """(n, 2) float64 bounds of a central credible interval: normal, with the mean and variance of the draws.
+
+        A model with the loss ``gaussian_nll`` has intervals of observations without ``langevin`` too, from its mean
+        and spread.
 
         Parameters
         ----------
         coverage : float
             Posterior probability of the interval.
-        kind : "mean" or "observation"
+        kind : "mean", "observation" or None
             Interval of the quantity that ``predict`` estimates, or of a new target (squared error and ``GaussianNLL``).
+            None: "mean" with ``langevin``, "observation" without.
         """
+        check_is_fitted(self)
+        if kind != "mean" and not isinstance(self.langevin, Langevin) and estimates_spread(self.loss_):
+            return interval(self.loss_, self._answer(X, np.array)[None], coverage, kind or "observation")
+        kind = kind or "mean"
         members = self.posterior_members(X, samples, burn_in)
         return interval(self.loss_, members, coverage, kind, self._temperature())
 

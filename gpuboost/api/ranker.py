@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
+from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.queries import query_start
@@ -25,6 +26,7 @@ from gpuboost.types import Array
 
 
 @completed
+@explaining_unknown_parameters
 class GradientBoostingRanker(GradientBoosting):
     """Gradient boosting of trees for learning to rank.
 

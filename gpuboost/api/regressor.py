@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
+from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.data.columns import FROM_DTYPE
+from gpuboost.errors import RecipeError
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
+from gpuboost.losses.base import BaseLoss, estimates_spread
 from gpuboost.losses.protocol import Loss
 from gpuboost.training.devices import on_host
 from gpuboost.training.rows import LabelledRows
@@ -22,6 +26,7 @@ from gpuboost.types import Array
 
 
 @completed
+@explaining_unknown_parameters
 class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     """Gradient boosting of trees for regression.
 
@@ -105,10 +110,37 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def _target(self, rows: LabelledRows) -> TrainingTarget:
         return regression(self.loss, rows)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """(n,) float64 predictions of the quantity that the loss estimates: means, medians, quantiles ..."""
-        answer: NDArray[np.float64] = self._answer(X, self._values)
-        return answer
+    def predict(self, X: Any, output: str = "mean") -> NDArray[np.float64]:
+        """Predictions of the quantity that the loss estimates: means, medians, quantiles ...
+
+        Parameters
+        ----------
+        output : "mean", "std" or "all"
+            For the loss ``gaussian_nll``, which estimates a spread too (CatBoost: RMSEWithUncertainty): the mean, the
+            standard deviation of the target, or both. Other losses have "mean" only, whatever they estimate.
+
+        Returns
+        -------
+        (n,) float64, or (n, 2) with the columns mean and standard deviation for "all"
+
+        Raises
+        ------
+        RecipeError
+            If the loss has no such output.
+        """
+        if output == "mean":
+            answer: NDArray[np.float64] = self._answer(X, self._values)
+            return answer
+        check_is_fitted(self)
+        if output not in ("std", "all"):
+            raise RecipeError(f"output: must be 'mean', 'std' or 'all'; got {output!r}.")
+        if not estimates_spread(self.loss_):
+            raise RecipeError(
+                f"output: {output!r} needs a loss that estimates a spread; this model was trained with "
+                f"{self.loss_.name!r}. Train with loss='gaussian_nll'."
+            )
+        both: NDArray[np.float64] = self._answer(X, self._mean_and_spread)
+        return both if output == "all" else both[:, 1]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R2 of the predictions: 1 for exact ones, 0 for those of the mean."""
@@ -119,6 +151,13 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """``predict`` after each round."""
         return self._staged_answers(X, self._values)
+
+    def _mean_and_spread(self, scores: Array) -> NDArray[np.float64]:
+        assert isinstance(self.loss_, BaseLoss)
+        mean = np.asarray(self.loss_.inverse_link(scores))
+        variance = self.loss_.noise(scores[None], mean[None], 1.0)
+        assert variance is not None  # see estimates_spread
+        return np.column_stack([mean, np.sqrt(variance)])
 
     def _values(self, scores: Array) -> NDArray[np.float64]:
         return np.asarray(self.loss_.inverse_link(scores))

@@ -48,7 +48,7 @@ class Ray:
     def __post_init__(self) -> None:
         if find_spec("ray") is None:
             raise RecipeError(
-                "engine: 'ray' needs the package ray, which is not installed. pip install 'gpuboost[ray]', or use "
+                "engine: 'ray' needs the package ray, which is not installed. pip install 'gpuboosting[ray]', or use "
                 "engine='threads'."
             )
         address: Any = self.address

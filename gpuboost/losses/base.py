@@ -150,3 +150,8 @@ FOREIGN = LossFacts(task="any", link="other")
 def facts_of(loss: Loss) -> LossFacts:
     """The facts of a loss; ``FOREIGN`` if it does not derive from ``BaseLoss``."""
     return loss.facts if isinstance(loss, BaseLoss) else FOREIGN
+
+
+def estimates_spread(loss: Loss) -> bool:
+    """True if the loss has a score for the spread of the target beside that for its mean."""
+    return facts_of(loss).normal_noise and loss.n_outputs == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -59,6 +60,11 @@ def get(loss: str | Loss, n_classes: int | None = None) -> Loss:
     if not isinstance(loss, str):
         if isinstance(loss, type):
             raise InputError(f"loss: a loss object or a name is needed; got the class {loss.__name__}. Call it first.")
+        if inspect.isroutine(loss):
+            raise InputError(
+                f"loss: a name or a loss object is needed; got the function {getattr(loss, '__name__', loss)!r}. Make "
+                "a loss of scalar functions of (y, f) with gb.losses.custom(value, gradient, hessian)."
+            )
         missing = [member for member in ("name", "n_outputs", "derivatives", "start") if not _has(loss, member)]
         if missing:
             raise InputError(

@@ -1,6 +1,6 @@
 """Plots of fitted models. Every function draws on ``ax`` (a new one by default) and returns it.
 
-Needs matplotlib: ``pip install gpuboost[plot]``.
+Needs matplotlib: ``pip install gpuboosting[plot]``.
 """
 
 from gpuboost.plot.effects import partial_effect

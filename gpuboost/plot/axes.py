@@ -35,5 +35,5 @@ def axes(ax: Axes | None, *, width: float = 6.4, height: float = 4.0) -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError("gpuboost.plot needs matplotlib: pip install gpuboost[plot]") from error
+        raise ImportError("gpuboost.plot needs matplotlib: pip install gpuboosting[plot]") from error
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]

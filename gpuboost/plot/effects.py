@@ -25,7 +25,8 @@ def partial_effect(
     """Effect of one feature on the score of an output, with its mean over the bins removed.
 
     For additive models: families of ``gb.learners``, and stumps. A dashed line is the effect of a missing value, if it
-    has one of its own. For a pair of features, their interaction (``gb.learners.TensorSpline``) is drawn as a map.
+    has one of its own. A feature that the model does not use has a line at 0 that says so. For a pair of features,
+    their interaction (``gb.learners.TensorSpline``) is drawn as a map.
 
     Raises:
         InputError: if there is no such feature or output, or the model has no additive form.
@@ -61,6 +62,7 @@ def _curve(model: Any, effects_of_feature: list[Effect], name: str, ax: Axes) ->
     ax.set_ylabel("effect on the score")
     if not effects_of_feature:
         ax.axhline(0.0)
+        ax.text(0.5, 0.6, "not used by the model", transform=ax.transAxes, ha="center")
         return ax
     cuts = model.ensemble_.cuts
     parts = [(effect.features[0], effect.values - effect.values[:-1].mean()) for effect in effects_of_feature]

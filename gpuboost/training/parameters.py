@@ -44,6 +44,7 @@ STEPS: dict[str, Callable[[], Step]] = {
     "constant": ConstantStep,
     "line_search": LineSearchStep,
 }
+LEAVES = 31  # of leaf-wise trees, unless max_leaves is given; LightGBM's default
 RIDGE, RIDGE_OF_LISTS = 3.0, 1.0  # reg_lambda, unless it is given
 _MOST = 2**63 - 1
 
@@ -88,9 +89,14 @@ def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
 
 
 def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple[int, ...] | None = None) -> Limits:
-    """Limits of a tree's growth. ``max_depth`` or ``max_leaves`` alone decides if the other one is None."""
+    """Limits of a tree's growth. ``max_depth`` or ``max_leaves`` alone decides if the other one is None.
+
+    Without ``max_leaves``, leaf-wise growth would give the trees of depth-wise growth, so it has LEAVES leaves.
+    """
     depth = None if params["max_depth"] is None else integer("max_depth", params["max_depth"], 1)
     leaves = None if params["max_leaves"] is None else integer("max_leaves", params["max_leaves"], 2)
+    if params["growth"] == "leafwise" and leaves is None:
+        leaves = LEAVES if depth is None else min(LEAVES, 2 ** min(depth, LEAVES))
     if depth is None and leaves is None:
         raise RecipeError("max_depth: a tree needs a limit, and max_leaves is None too; give one of the two.")
     if params["growth"] == "leafwise" and depth is not None and leaves is not None and leaves > 2**depth:
@@ -145,6 +151,11 @@ def learners(value: Any) -> Selection:
     """Selection rule of None, a count or share of the features, or a policy with ``draw``."""
     if value is None:
         return AllLearners()
+    if not isinstance(value, bool) and isinstance(value, Real) and float(value) == 1.0:
+        raise RecipeError(
+            f"learners: {value!r} may mean one feature or all of them; pass gb.RandomGroups(1) to draw one feature for "
+            "each tree, or None for all features."
+        )
     if isinstance(value, Integral) and not isinstance(value, bool):
         return RandomGroups(int(value))
     if isinstance(value, Real) and not isinstance(value, bool):

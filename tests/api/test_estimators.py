@@ -635,7 +635,11 @@ class TestSurface:
     def test_a_sound_loss_never_rises(self, binary_data: Data, step: str) -> None:
         losses: list[float] = []
         model = classifier(
-            step=step, sampling=0.3, learners=1, random_state=2, callbacks=[lambda r: losses.append(r.training_loss())]
+            step=step,
+            sampling=0.3,
+            learners=gb.RandomGroups(1),
+            random_state=2,
+            callbacks=[lambda r: losses.append(r.training_loss())],
         )
         assert model.check(*binary_data).kind == "sound"
         model.fit(*binary_data)

@@ -96,3 +96,107 @@ def test_group_sizes_may_be_whole_floats(rows: tuple[Any, Any]) -> None:
     np.testing.assert_array_equal(ranker.fit(x, y > 0, group=[20.0, 40.0]).predict(x), want)
     with pytest.raises(gb.InputError, match="group: must be one query id"):
         ranker.fit(x, y > 0, group=[20.5, 39.5])
+
+
+def test_leafwise_trees_have_31_leaves_unless_max_leaves_is_given(rows: tuple[Any, Any]) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(2_000, 3))
+    y = rng.normal(size=2_000)
+
+    def leaves(**params: Any) -> int:
+        model = gb.GradientBoostingRegressor(n_estimators=1, growth="leafwise", **params).fit(x, y)
+        return len(np.unique(model.apply(x)))
+
+    assert leaves() == leaves(max_depth=None) == 31
+    assert leaves(max_depth=3) == 8
+    assert leaves(max_leaves=50) == 50
+
+
+def test_learners_1_is_refused_as_it_may_mean_one_or_all(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    for value in (1, 1.0):
+        with pytest.raises(gb.RecipeError, match=r"one feature or all of them; pass gb.RandomGroups\(1\).*or None"):
+            gb.GradientBoostingRegressor(n_estimators=1, learners=value).fit(x, y)
+    gb.GradientBoostingRegressor(n_estimators=1, learners=gb.RandomGroups(1)).fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [("subsample", "sampling=0.5"), ("colsample_bytree", "learners=0.8"), ("num_leaves", "max_leaves"),
+     ("lambda_l2", "reg_lambda"), ("max_bin", "max_bins"), ("iterations", "n_estimators")],
+)  # fmt: skip
+def test_parameters_of_other_libraries_are_answered_with_ours(name: str, here: str) -> None:
+    with pytest.raises(TypeError, match=f"unknown parameter '{name}'; here it is {here}"):
+        gb.GradientBoostingRegressor(**{name: 1})
+    with pytest.raises(ValueError, match=f"unknown parameter '{name}'; here it is {here}"):
+        gb.GradientBoostingClassifier().set_params(**{name: 1})
+
+
+def test_every_answer_names_a_parameter_that_exists() -> None:
+    from gpuboost.api.peer_names import PEER_NAMES
+
+    known = gb.GradientBoostingClassifier().get_params(deep=False)
+    for peer, answer in PEER_NAMES.items():
+        assert peer not in known
+        assert answer.partition("=")[0].partition(",")[0].partition(";")[0] in known
+    with pytest.raises(TypeError, match="unknown parameter 'n_estimator'; close to it: 'n_estimators'"):
+        gb.GradientBoostingRegressor(n_estimator=1)
+
+
+def test_gaussian_nll_gives_its_spread_without_langevin() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.uniform(size=(3_000, 2))
+    spread = 0.2 + x[:, 1]
+    y = x[:, 0] + spread * rng.normal(size=3_000)
+    model = gb.GradientBoostingRegressor(loss="gaussian_nll", n_estimators=50, max_depth=3).fit(x, y)
+    both = model.predict(x, output="all")
+    np.testing.assert_array_equal(both[:, 0], model.predict(x))
+    np.testing.assert_array_equal(both[:, 1], model.predict(x, output="std"))
+    assert np.corrcoef(both[:, 1], spread)[0, 1] > 0.9
+    bounds = model.predict_interval(x, 0.8)
+    np.testing.assert_allclose(bounds.mean(axis=1), both[:, 0], atol=1e-12)
+    np.testing.assert_allclose((bounds[:, 1] - bounds[:, 0]) / both[:, 1], 2 * 1.2815515655446, rtol=1e-9)
+    assert 0.75 < np.mean((bounds[:, 0] < y) & (y < bounds[:, 1])) < 0.87
+    with pytest.raises(gb.RecipeError, match="langevin"):
+        model.predict_interval(x, kind="mean")
+
+
+def test_outputs_that_a_loss_does_not_have_are_refused(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    model = gb.GradientBoostingRegressor(n_estimators=1).fit(x, y)
+    with pytest.raises(gb.RecipeError, match="output: 'std' needs a loss that estimates a spread"):
+        model.predict(x, output="std")
+    with pytest.raises(gb.RecipeError, match="output: must be 'mean', 'std' or 'all'; got 'sd'"):
+        model.predict(x, output="sd")
+
+
+class WithoutArrow:
+    """A table whose conversion lacks a package, as polars without pyarrow."""
+
+    def to_pandas(self) -> Any:
+        raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+
+
+def test_a_package_that_reading_a_table_needs_is_named() -> None:
+    with pytest.raises(gb.InputError, match=r"needs the package pyarrow; pip install pyarrow, or pass X.to_numpy\(\)"):
+        gb.GradientBoostingRegressor().fit(WithoutArrow(), [1.0, 2.0])
+
+
+def test_a_function_as_loss_is_answered_with_custom(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+
+    def squares(target: Any, score: Any) -> Any:
+        return (score - target) ** 2
+
+    with pytest.raises(gb.InputError, match=r"got the function 'squares'.*gb\.losses\.custom\(value, gradient"):
+        gb.GradientBoostingRegressor(loss=squares).fit(x, y)
+
+
+def test_the_effect_of_an_unused_feature_is_said_in_its_plot(rows: tuple[Any, Any]) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    x, y = rows
+    model = gb.GradientBoostingRegressor(n_estimators=5, base_learner=gb.learners.Linear(columns=[0])).fit(x, y)
+    drawn = gb.plot.partial_effect(model, 2)
+    assert [text.get_text() for text in drawn.texts] == ["not used by the model"]
+    matplotlib.pyplot.close(drawn.figure)

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import gpuboost as gb
@@ -37,18 +36,19 @@ RUN = [
 ]
 
 
-@pytest.mark.parametrize("name", RUN)
-def test_python_of_a_page_runs_from_top_to_bottom(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    page, names = ROOT / name, {"__name__": "page", "gb": gb}
-    if "theory" in name:  # these pages speak of the reader's data
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(200, 3))
-        names |= {"X": X, "X_test": X[:9], "y": X[:, 0] if name.endswith("langevin.md") else X[:, 0] > 0.0}
+HEAVY = {"docs/theory/langevin.md", "docs/theory/rgbm.md"}  # thousands of rounds, and a search over learners
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in HEAVY else []) for n in RUN])
+def test_each_python_block_of_a_page_runs_by_itself(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an empty folder, with no names but its own: a reader copies one block."""
+    page = ROOT / name
     assert blocks(page)
-    for line, source in blocks(page):
-        exec(compile("\n" * line + source, str(page), "exec"), names)
-    assert (tmp_path / "model.json").is_file() or name not in ("README.md", "docs/user_guide.md")
+    for number, (line, source) in enumerate(blocks(page)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        exec(compile("\n" * line + source, str(page), "exec"), {"__name__": "page"})
 
 
 def test_no_other_page_has_python_that_nobody_runs() -> None:

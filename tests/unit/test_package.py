@@ -72,13 +72,13 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_metadata() -> None:
-    about = metadata("gpuboost")
+    about = metadata("gpuboosting")
     assert about["Version"] == gb.__version__
     assert about["License-Expression"] == "BSD-3-Clause"
     assert about["Requires-Python"] == ">=3.11"
-    extras = {"cuda12", "cuda13", "ray", "plot", "bench", "test", "all"}
+    extras = {"cuda12", "cuda13", "ray", "plot", "cli", "bench", "test", "all"}
     assert set(about.get_all("Provides-Extra") or ()) == extras
-    assert [script.value for script in entry_points(group="console_scripts", name="gpuboost")] == ["gpuboost.cli:main"]
+    assert {script.value for script in entry_points(group="console_scripts", name="gpuboost")} == {"gpuboost.cli:main"}
 
 
 def test_it_is_typed_and_holds_its_kernels() -> None:
@@ -152,3 +152,19 @@ def test_inner_kernels_are_called_by_kernels_alone() -> None:
                 assert node.attr not in inner, where
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpuboost.kernels"):
                 assert not {alias.name for alias in node.names} & inner or of_kernels, where
+
+
+def test_another_distribution_of_that_name_is_warned_of(tmp_path: Path) -> None:
+    from gpuboost._namesake import warn_of_another_distribution
+
+    warn_of_another_distribution(tmp_path / "gpuboost")
+    (tmp_path / "gpuboost-0.3.1.dist-info").mkdir()
+    with pytest.warns(UserWarning, match="distribution 'gpuboost-0.3.1' is installed.*pip uninstall gpuboost"):
+        warn_of_another_distribution(tmp_path / "gpuboost")
+
+
+def test_all_extras_leave_other_boosting_libraries_alone() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    users = [need for name in ("all", "bench", "cli", "plot", "ray") for need in extras[name]]
+    assert not [need for need in users if "xgboost" in need]
+    assert "bench" not in extras["all"][0]

@@ -9,7 +9,7 @@ from gpuboost.backends.cuda.device.sources import OPTIONS
 from gpuboost.errors import DeviceError
 
 OLDEST = 70  # compute capability 7.0: threads of a warp that advance on their own
-INSTALL = "pip install 'gpuboost[cuda13]' (driver 580 or newer) or 'gpuboost[cuda12]' (driver 525 or newer)"
+INSTALL = "pip install 'gpuboosting[cuda13]' (driver 580 or newer) or 'gpuboosting[cuda12]' (driver 525 or newer)"
 _PROBE = 'extern "C" __global__ void probe() {}'
 
 

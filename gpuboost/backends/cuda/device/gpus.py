@@ -21,7 +21,9 @@ from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.errors import DeviceError
 
 DRIVERS = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
-NO_CUPY = "; nor is CuPy installed: where there is an NVIDIA GPU, pip install 'gpuboost[cuda13]' or 'gpuboost[cuda12]'"
+NO_CUPY = (
+    "; nor is CuPy installed: where there is an NVIDIA GPU, pip install 'gpuboosting[cuda13]' or 'gpuboosting[cuda12]'"
+)
 _DLPACK_CUDA = (2, 13)  # kDLCUDA and kDLCUDAManaged of dlpack.h
 
 
@@ -167,10 +169,10 @@ def _namespace() -> Any:
 def _install(driver: int) -> str:
     """The package to install for a driver of this CUDA version."""
     if driver >= 13_000:
-        return "pip install 'gpuboost[cuda13]'"
+        return "pip install 'gpuboosting[cuda13]'"
     if driver >= 12_000:
-        return "pip install 'gpuboost[cuda12]'"
-    return "update the driver to 525 or newer, then pip install 'gpuboost[cuda12]'"
+        return "pip install 'gpuboosting[cuda12]'"
+    return "update the driver to 525 or newer, then pip install 'gpuboosting[cuda12]'"
 
 
 def _described(cp: Any, index: int) -> Gpu:
