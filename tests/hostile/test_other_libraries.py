@@ -7,6 +7,7 @@ starting values and their rules for ties, so losses are compared by the band of 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,13 @@ class Problem:
     directions: tuple[int, ...]
     strong: int  # a feature that is clearly the most important, and one that is clearly the least
     weak: int
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Data are small: the threads of the others would only wait for each other."""
+    with threadpool_limits(1):
+        yield
 
 
 def problem(seed: int) -> Problem:
@@ -139,7 +147,7 @@ def _falls(model: Any, p: Problem) -> bool:
 
 def _compare(seed: int, tally: Tally) -> None:
     p = problem(seed)
-    with warnings.catch_warnings(action="ignore"), threadpool_limits(1):  # small data: threads would only wait
+    with warnings.catch_warnings(action="ignore"):
         mine, theirs = ours(p), {name: fit(p) for name, fit in others().items()}
     tally.add("problems")
     for what, x, y, slack in (("training", p.x, p.y, TOLERANCE), ("held-out", p.x_test, p.y_test, 2.0 * TOLERANCE)):

@@ -123,8 +123,8 @@ def _child(stage: Stage, kind: str, ready: int) -> None:
     try:
         work = stage.work(kind)
         work()
-        os.write(ready, b".")
         try:
+            os.write(ready, b".")
             while True:
                 work()
         except KeyboardInterrupt:
