@@ -5,7 +5,6 @@ from gpuboost import losses as losses
 from gpuboost import metrics as metrics
 from gpuboost import plot as plot
 from gpuboost import posterior as posterior
-from gpuboost import presets as presets
 from gpuboost import theory as theory
 from gpuboost._version import __version__ as __version__
 from gpuboost.api import GradientBoostingClassifier as GradientBoostingClassifier
@@ -17,6 +16,7 @@ from gpuboost.api import loads as loads
 from gpuboost.api import warm_up as warm_up
 from gpuboost.api.memory import estimate_memory as estimate_memory
 from gpuboost.backends.devices import devices as devices
+from gpuboost.composition import presets as presets
 from gpuboost.data.dataset import Dataset as Dataset
 from gpuboost.errors import DeviceError as DeviceError
 from gpuboost.errors import GpuBoostError as GpuBoostError

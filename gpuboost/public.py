@@ -80,7 +80,7 @@ MODULES = {
     "metrics": "gpuboost.metrics",
     "plot": "gpuboost.plot",
     "posterior": "gpuboost.posterior",
-    "presets": "gpuboost.presets",
+    "presets": "gpuboost.composition.presets",
     "theory": "gpuboost.theory",
     "times": "gpuboost.execution.times",
 }
