@@ -76,7 +76,7 @@ def _put(array: Array, place: int, value: int) -> Array:
 
 def malformed(dense: Array, rng: np.random.Generator) -> Iterator[tuple[str, Any]]:
     """Matrices whose index arrays lie; scipy does not look at them."""
-    numbers = (-1, -5, N, 99, 10**6, 2**31 - 1, -(2**31))
+    numbers = (-1, -5, N, 10_000, 10**6, 2**31 - 1, -(2**31))
     while True:
         kind = rng.choice(["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
         matrix = sp.csr_matrix(dense).asformat(kind)
@@ -219,4 +219,5 @@ def test_many_odd_frames(dense: Array, doors: dict[str, Callable[[Any], Any]], t
 
 def _frames(dense: Array, doors: dict[str, Callable[[Any], Any]], tally: Tally, number: int) -> None:
     with warnings.catch_warnings(action="ignore"):
-        _through(doors, odd_frames(dense, np.random.default_rng(2)), number, tally)
+        others = {name: door for name, door in doors.items() if name != "fit of effects"}
+        _through(others, odd_frames(dense, np.random.default_rng(2)), number, tally)
