@@ -64,7 +64,11 @@ def _add_parameters(group: Any) -> None:
     add("--step", str, "auto, newton, gradient, constant or line_search")
     add("--start", _name_or_number, "score before the first tree: optimum, mean, half_log_odds or a number")
     add("--early-stopping-rounds", int, "stop after so many rounds without a better score; needs --eval")
-    add("--eval-metric", str, "the score that is watched on the held-out rows")
+    add(
+        "--eval-metric",
+        _names_of_metrics,
+        "scores of the held-out rows, as in auc,logloss; the first stops the fit",
+    )
     add("--eval-at", _places, "places at which a ranking is scored, as in 5,10")
     add("--device", str, "auto, cpu, cuda or cuda:N")
     add("--threads", int, "threads to use; all by default", "n_jobs")
@@ -162,6 +166,11 @@ def _or_none(parse: Callable[[str], object]) -> Callable[[str], object]:
 
     parsed.__name__ = f"{getattr(parse, '__name__', 'value')} or none"  # argparse quotes it in its message
     return parsed
+
+
+def _names_of_metrics(text: str) -> str | list[str]:
+    names = [name.strip() for name in text.split(",")]
+    return names if len(names) > 1 else text
 
 
 def _count_or_share(text: str) -> int | float:

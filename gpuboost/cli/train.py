@@ -163,6 +163,10 @@ def _report(
 ) -> None:
     kind = type(model).__name__
     console.print(f"{kind}: {train.n_rows:,} rows, {model.n_features_in_} features, {seconds:.2f} s", highlight=False)
+    if model.best_iteration_ is not None:
+        watched = next(iter(next(iter(model.evals_result_.values())).values()))
+        stopped = f"stopped after {len(watched)}" if len(watched) < model.n_estimators else f"{len(watched)}"
+        console.print(f"{stopped} rounds, the best of which is round {model.best_iteration_ + 1}", highlight=False)
     if held_out is not None:
         simple = baseline(train.y, train.weight, classify=hasattr(model, "classes_"))
         judged = held_out.x, held_out.y, held_out.weight, held_out.group if hasattr(model, "eval_at") else None

@@ -55,7 +55,7 @@ class PlainModel:
 
     @property
     def notes(self) -> dict[str, str]:
-        """Values that the codes of categories and classes stand for, as JSON, for formats without a field for them."""
+        """Values that the codes of categories and classes stand for, as JSON, where a format has no field for them."""
         notes = {}
         if self.categories is not None and any(self.categories):
             listed = {str(column): values for column, values in enumerate(self.categories) if values}

@@ -43,3 +43,17 @@ def test_small(estimator: BaseEstimator, check: Any) -> None:
 )
 def test_large(estimator: BaseEstimator, check: Any) -> None:
     check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        *(gb.GradientBoostingRegressor(**SMALL, loss=loss) for loss in ("poisson", "gamma", "tweedie", "gaussian_nll")),
+        *(gb.GradientBoostingClassifier(**SMALL, loss=loss) for loss in ("exponential", "logitboost")),
+        gb.GradientBoostingClassifier(**SMALL, loss=gb.losses.Logistic(ridge=0.1)),
+        gb.GradientBoostingRegressor(n_estimators=10, base_learner=gb.learners.Linear()),
+        gb.GradientBoostingRegressor(n_estimators=10, base_learner=gb.learners.Spline()),
+    ]
+)
+def test_losses_and_base_learners(estimator: BaseEstimator, check: Any) -> None:
+    check(estimator)

@@ -25,7 +25,7 @@ def ranker(**params: Any) -> gb.GradientBoostingRanker:
         ({"group": None}, "group: a ranker must know which rows belong together; none is given. Pass group="),
         ({"group": [4, 4]}, "sizes of the queries, which sum to 12; got 2 entries with sum 8. Count"),
         ({"group": [6, 0, 6]}, "size 1 is 0. A query has a row or more"),
-        ({"group": [6.0, 6.0]}, "got 2 entries of dtype float64. Give one id for each row"),
+        ({"group": [6.5, 5.5]}, "got 2 entries of dtype float64. Give one id for each row"),
         ({"group": np.tile([1, 2, 3], 4)}, "query 1, which begins at row 0, comes again at row 3. Sort everything by"),
         ({"group": GROUP[:, None]}, "group: must have one dimension; got shape (12, 1). Use group.ravel()"),
         ({"y": Y - 1}, "y: LambdaMART needs labels that are whole numbers, 0 or more (0 for what is of no use); row 0"),
