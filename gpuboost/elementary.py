@@ -121,7 +121,7 @@ def bounded(x: float) -> float:
 
 
 SCALAR_FUNCTIONS: tuple[Callable[..., float], ...] = (exp, log_near_one, log, expit, log1pexp, bounded)
-"""Functions that a backend must compile before a loss that calls them, in this order."""
+"""The scalar functions, each after those that it calls."""
 
 
 def exp_array(x: Any) -> NDArray[np.float64]:

@@ -62,11 +62,11 @@ class Softmax(BaseLoss):
     @staticmethod
     def row_value(y: float, f: Array, a: float) -> float:
         top = f[0]
-        for c in range(1, len(f)):
-            top = f[c] if f[c] > top else top
+        for score in f:
+            top = score if score > top else top
         total = 0.0
-        for c in range(len(f)):
-            total += exp(f[c] - top)
+        for score in f:
+            total += exp(score - top)
         cost: float = log(total) + (top - f[int(y)])
         return cost
 
@@ -74,18 +74,18 @@ class Softmax(BaseLoss):
     def row_derivatives(y: float, f: Array, g: Array, h: Array, a: float) -> None:
         k = len(f)
         top = f[0]
-        for c in range(1, k):
-            top = f[c] if f[c] > top else top
+        for score in f:
+            top = score if score > top else top
         total = 0.0
-        for c in range(k):
-            e = exp(bounded(f[c] - top))
-            g[c] = e
+        for c, score in enumerate(f):
+            e = exp(bounded(score - top))
+            g[np.uint64(c)] = e  # an unsigned index cannot be negative, which compilers would provide for
             total += e
         factor = k / (k - 1.0)
-        for c in range(k):
-            p = g[c] / total
-            h[c] = factor * (p * (1.0 - p))
-            g[c] = p
+        for c, e in enumerate(g):
+            p = e / total
+            h[np.uint64(c)] = factor * (p * (1.0 - p))
+            g[np.uint64(c)] = p
         g[int(y)] -= 1.0
 
     def check_target(self, y: Array) -> None:

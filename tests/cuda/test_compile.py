@@ -14,8 +14,7 @@ from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 PLANTED = (Path(__file__).parent / "planted.cu").read_text()
 REGISTERS, SHARED = 65_536, 48 << 10  # of a block, before it asks for more
-# bytes, for the sake of more blocks at a time; search_along: of softmax only; others: none
-SPILLS = {"list_histogram": 32, "evaluate_level": 32, "search_along": 128}
+SPILLS = {"list_histogram": 32, "evaluate_level": 32}  # bytes, for the sake of more blocks at a time; others: none
 
 # ATOMS.ADD is the only one that a multiprocessor does by itself on 32-bit integers; others are loops in software.
 _SPINNING = re.compile(r"\b(?:atom|red)(?:\.\w+)*?\.shared(?:::cta)?(?:\.\w+)*\.(?:f16x2|f32|f64|[usb]64)\b")
