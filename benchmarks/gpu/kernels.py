@@ -33,8 +33,8 @@ class Timing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._runtime, name)
 
-    def kernel(self, source: str, name: str, *, shared_limit: int | None = None) -> Any:
-        launch = self._runtime.kernel(source, name, shared_limit=shared_limit)
+    def kernel(self, source: str, name: str, *, functions: Any = (), shared_limit: int | None = None) -> Any:
+        launch = self._runtime.kernel(source, name, functions=functions, shared_limit=shared_limit)
 
         def timed(grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None:
             begin = self._event()

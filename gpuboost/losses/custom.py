@@ -158,7 +158,8 @@ class Custom(BaseLoss):
             raise RecipeError(f"inverse_link: must return numbers; it returns an array of kind {kind!r}.")
         if not self.check_derivatives:
             return
-        value, gradient, hessian = self.functions
+        # as Python: numba remembers that a function did not compile, also where a backend makes it compile later
+        value, gradient, hessian = (getattr(function, "py_func", function) for function in self.functions)
         check_gradient(value, gradient, y, start)
         if uses_hessian and self.has_curvature:
             check_hessian(gradient, hessian, y, start)

@@ -175,7 +175,9 @@ class TestEveryLearner:
     def test_samples_of_rows_and_groups_are_drawn_from_the_seed(self, learner: Any) -> None:
         x, y = rows()
         given = {"n_estimators": 30, "base_learner": learner, "sampling": gb.MVS(0.5)}
-        given |= {"learners": 1} if type(learner).__name__ not in ("Tree", "LinearTree") else {}  # of one group
+        given |= (
+            {"learners": gb.RandomGroups(1)} if type(learner).__name__ not in ("Tree", "LinearTree") else {}
+        )  # of one group
         one, same, other = (gb.GradientBoostingRegressor(random_state=s, **given).fit(x, y) for s in (1, 1, 2))
         assert one.predict(x).tobytes() == same.predict(x).tobytes()
         assert one.predict(x).tobytes() != other.predict(x).tobytes()

@@ -130,7 +130,7 @@ OTHERS = {
     "min_split_gain": 5.0,
     "reg_lambda": 50.0,
     "random_strength": 5.0,
-    "learners": 1,
+    "learners": gb.RandomGroups(1),
     "max_bins": 20,
     "sampling": 0.5,
 }

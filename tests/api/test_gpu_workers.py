@@ -142,6 +142,7 @@ def test_workers_of_other_processes_are_refused() -> None:
         regressor(execution=gb.Asynchronous(2, engine="ray")).fit(X, Y)
 
 
+@pytest.mark.filterwarnings("ignore:max_depth. 4 has no effect")
 def test_base_learners_of_several_workers_are_refused() -> None:
     model = regressor(execution=gb.Asynchronous(2), base_learner=gb.learners.Spline())
     with pytest.raises(

@@ -48,7 +48,7 @@ def test_the_report_of_a_continued_fit_tells_old_rounds_from_new_ones():
 
 def test_a_default_classifier_is_not_said_to_rise():
     model = gb.GradientBoostingClassifier(n_estimators=3, n_jobs=1).fit(X, X[:, 0] > 0)
-    assert "before the fit" in str(model.guarantee_)
+    assert "the training loss never rose" in str(model.guarantee_)
     assert "could rise" not in str(model.guarantee_) + str(model.fit_report_)
 
 

@@ -89,6 +89,7 @@ def test_verdicts_say_what_theory_gives():
     assert regressor(schedule=gb.GeometricAnnealing(10.0, 99)).fit(X, Y).guarantee_.kind == "none"
 
 
+@pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
 def test_draws_need_a_constant_temperature_in_the_last_half():
     drawn = regressor(20, schedule=gb.GeometricAnnealing(10.0, 10), posterior_samples=4).fit(X, Y)
     assert drawn.predict_uncertainty(X).knowledge.min() >= 0.0

@@ -54,7 +54,7 @@ def test_a_usable_device():
         (
             {"compiles": RuntimeError("Failed to find CUDA headers.\nmore")},
             0,
-            r"CuPy cannot compile for it \(Failed to find CUDA headers.\). pip install 'gpuboost\[cuda13\]'",
+            r"CuPy cannot compile for it \(Failed to find CUDA headers.\). pip install 'gpuboosting\[cuda13\]'",
         ),
         ({"compiles": RuntimeError()}, 0, r"CuPy cannot compile for it \(RuntimeError\(\)\)"),
     ],

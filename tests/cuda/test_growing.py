@@ -150,7 +150,7 @@ def test_numpy_and_the_compiler_agree_on_a_record(name: str) -> None:
     assert measured == [record.itemsize, *(record.fields[field][1] for field in record.names)]
     header = resources.files("gpuboost.kernels").joinpath("common/tree.cuh").read_text()
     body = re.search(rf"struct (?:alignas\(16\) )?{name} {{(.*?)\n}};", header, re.DOTALL)
-    declared = re.findall(r"^ +(?:f64|i64|i32|u32) ([^;]+);", body[1], re.MULTILINE)
+    declared = re.findall(r"^ +(?:f64|i64|i32|u32|CategoryLimits) ([^;]+);", body[1], re.MULTILINE)
     names = [re.sub(r"\[.*", "", part.strip()) for line in declared for part in line.split(",")]
     assert names == list(record.names)
 

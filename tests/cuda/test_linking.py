@@ -144,7 +144,7 @@ def test_a_fingerprint_is_of_all_that_a_function_reads() -> None:
 def test_without_numba_cuda_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GPUBOOST_CUBIN_CACHE", str(tmp_path))
     monkeypatch.setattr(linking, "find_spec", lambda name: None)
-    with pytest.raises(DeviceError, match=r"needs numba-cuda .*pip install 'gpuboost\[cuda13\]'"):
+    with pytest.raises(DeviceError, match=r"needs numba-cuda .*pip install 'gpuboosting\[cuda13\]'"):
         cubin(KERNEL, of(closure(7.25)), 90)
 
 

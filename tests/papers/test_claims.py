@@ -20,6 +20,10 @@ from gpuboost.reports.step_sizes import longest_safe_step
 
 Array = np.ndarray
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:learning_rate. the steps are too long:gpuboost.errors.OutsideTheoryWarning"
+)
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
 Y = X[:, 0] + np.sin(2.0 * X[:, 1]) + 0.3 * RNG.normal(size=300)

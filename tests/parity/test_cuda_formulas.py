@@ -163,7 +163,7 @@ def test_a_loss_in_the_dialect_of_numba_trains_the_same_model_on_both_machines(
     gradient: Any, regression_data: tuple[Array, Array]
 ) -> None:
     x, y = regression_data
-    loss = losses.custom(squared, gradient, one)
+    loss = losses.custom(squared, gradient, one, check_derivatives=False)
     given = {"loss": loss, "n_estimators": 3, "max_depth": 3}
     host = gb.GradientBoostingRegressor(device="cpu", **given).fit(x, y)
     with emulated_gpu():
@@ -207,7 +207,7 @@ def with_recursion(y: float, f: float) -> float:
 def test_what_does_not_compile_is_refused_before_the_fit_with_the_reason_and_the_line(
     function: Callable[..., Any], words: list[str], regression_data: tuple[Array, Array]
 ) -> None:
-    loss = losses.custom(squared, function, one)
+    loss = losses.custom(squared, function, one, check_derivatives=False)
     with emulated_gpu(), pytest.raises(DeviceError) as caught:
         gb.GradientBoostingRegressor(loss=loss, n_estimators=1, device="cuda").fit(*regression_data)
     message = str(caught.value)

@@ -112,7 +112,7 @@ def test_options_are_checked() -> None:
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_cluster, "find_spec", lambda _: None)
     for make in (lambda: gb.Asynchronous(2, engine="ray"), lambda: gb.DataParallel(2, engine="ray"), gb.Ray):
-        with pytest.raises(RecipeError, match=r"pip install 'gpuboost\[ray\]'"):
+        with pytest.raises(RecipeError, match=r"pip install 'gpuboosting\[ray\]'"):
             make()
 
 

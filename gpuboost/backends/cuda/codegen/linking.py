@@ -155,7 +155,7 @@ def _bindings() -> Any:
     if find_spec("numba_cuda") is None:
         raise DeviceError(
             "device: a GPU needs numba-cuda to compile formulas, and it is not installed: "
-            "pip install 'gpuboost[cuda13]', or 'gpuboost[cuda12]' for an older driver."
+            "pip install 'gpuboosting[cuda13]', or 'gpuboosting[cuda12]' for an older driver."
         )
     from cuda.bindings import nvjitlink
 
