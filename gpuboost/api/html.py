@@ -17,7 +17,7 @@ def summary(report: FitReport, evals: dict[str, dict[str, list[float]]], best_it
         "device": f"{report.device}, {report.threads} threads",
         "time": ", ".join(f"{name} {seconds:.2f} s" for name, seconds in report.seconds.items()),
         **({} if report.sampling is None else {"sampling": str(report.sampling)}),
-        "theory": str(report.verdict),
+        **({"theory": str(report.verdict)} if report.shows_verdict else {}),
     }
     shown_round = -1 if best_iteration is None else best_iteration
     for name, metrics in evals.items():

@@ -24,6 +24,7 @@ from gpuboost.losses.residual import AbsoluteError, Huber, Quantile, SquaredErro
 from gpuboost.metrics import classification as of_classes
 from gpuboost.metrics import formulas as measures
 from gpuboost.metrics import ranking as query_measures
+from gpuboost.metrics import scikit_learn
 from gpuboost.types import Array
 
 Function: TypeAlias = Callable[..., float]
@@ -122,6 +123,10 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
     it needs three, or not at all. Larger is better if its attribute ``higher_is_better`` is true or, by scikit-learn's
     convention, if its name ends in ``_score``.
 
+    A function of ``sklearn.metrics`` (also a ``functools.partial`` of one) that judges labels is called with labels,
+    the numbers of the classes; a scorer (``make_scorer``, ``get_scorer``) takes labels, probabilities or decisions by
+    its needs, and larger is better.
+
     Raises:
         InputError: if there is no such metric, or it does not fit the loss.
     """
@@ -131,6 +136,9 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
         return _named(metric, loss)
     if isinstance(metric, type) or not callable(metric):
         raise InputError(f"eval_metric: a name or a function is needed; got {metric!r}. Names: {', '.join(NAMES)}.")
+    if scikit_learn.is_scorer(metric) or scikit_learn.is_function(metric):
+        judged = scikit_learn.function_of(metric, loss)
+        return Metric(scikit_learn.name_of(metric), scikit_learn.higher_is_better(metric), judged)
     name = getattr(metric, "__name__", type(metric).__name__).strip("<>")
     higher = bool(getattr(metric, "higher_is_better", name.endswith("_score")))
     return Metric(name, higher, partial(measures.user_defined, metric, _weight_as(metric)))

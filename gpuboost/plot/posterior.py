@@ -23,28 +23,44 @@ def uncertainty(
 
     Every row of X is drawn where it stands; give rows that differ in this feature only to see one section. Without a
     known noise (``Uncertainty.data`` is NaN) there is no outer band. For a classifier, the probability of its second
-    class and the knowledge uncertainty are drawn.
+    class and the knowledge uncertainty are drawn. Of a categorical feature, rows are points above their category, and
+    intervals are vertical lines; missing and unknown categories are left out.
     """
     check_estimator(model, "predict_uncertainty")
     if not is_integer(feature, 0, model.n_features_in_ - 1):
         raise InputError(f"feature: must be a number from 0 to {model.n_features_in_ - 1}; got {feature!r}.")
     posterior = model.predict_uncertainty(X, samples)
-    column = np.asarray(X, dtype=np.float64)[:, feature]
+    column, labels = _axis_of(model, X, feature)
     order = np.argsort(column, kind="stable")
+    order = order if labels is None else order[~np.isnan(column[order])]
     ax = axes(ax)
+    first: dict[str, Any] = {} if labels is None else {"linestyle": "", "marker": "o"}
+    second: dict[str, Any] = {"linestyle": "--"} if labels is None else {"linestyle": "", "marker": "x"}
     if posterior.mean.ndim == 2:
-        (line,) = ax.plot(column[order], posterior.mean[order, 1], label=f"P({model.classes_[1]})")
-        ax.plot(column[order], posterior.knowledge[order], linestyle="--", label="knowledge uncertainty (nats)")
+        (line,) = ax.plot(column[order], posterior.mean[order, 1], label=f"P({model.classes_[1]})", **first)
+        ax.plot(column[order], posterior.knowledge[order], label="knowledge uncertainty (nats)", **second)
     else:
-        (line,) = ax.plot(column[order], posterior.mean[order], label="mean")
+        (line,) = ax.plot(column[order], posterior.mean[order], label="mean", **first)
         bands = {"mean": 0.3} if np.isnan(posterior.data).any() else {"observation": 0.15, "mean": 0.3}
         for kind, alpha in bands.items():
             low, high = model.predict_interval(X, coverage, kind, samples)[order].T
             name = f"{coverage:.0%} interval of the {kind}"
-            ax.fill_between(column[order], low, high, color=line.get_color(), alpha=alpha, linewidth=0, label=name)
+            if labels is None:
+                ax.fill_between(column[order], low, high, color=line.get_color(), alpha=alpha, linewidth=0, label=name)
+            else:
+                ax.vlines(column[order], low, high, color=line.get_color(), alpha=alpha, linewidth=6, label=name)
+    if labels is not None:
+        ax.set_xticks(range(len(labels)), [str(label) for label in labels])
     ax.set_xlabel(names_of(model)[feature])
     ax.legend()
     return ax
+
+
+def _axis_of(model: Any, X: Any, feature: int) -> tuple[NDArray[np.float64], Any]:
+    """(n,) values of a feature, or codes of its categories and the categories in code order; None if it is numeric."""
+    encoded = model.columns_.encode(X)[:, [feature]]
+    values = encoded.toarray() if hasattr(encoded, "toarray") else np.asarray(encoded)
+    return values[:, 0].astype(np.float64), model.columns_.categories[feature]
 
 
 def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:

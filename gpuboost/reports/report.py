@@ -6,15 +6,18 @@ from dataclasses import dataclass
 
 from gpuboost.composition.findings import Kind, worst
 from gpuboost.errors import InputError, RecipeError, UnprovenError
-from gpuboost.execution import Log
-from gpuboost.langevin import Langevin
+from gpuboost.execution import SEQUENTIAL, Log
+from gpuboost.growth import SignStump
+from gpuboost.langevin import Langevin, NoNoise
+from gpuboost.learners import AllLearners
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.records import restored
 from gpuboost.reports.edge import EdgeReport
 from gpuboost.reports.sampling import SamplingReport
 from gpuboost.reports.step_sizes import StepSizes
-from gpuboost.steps import LineSearchStep, QuantileStep
+from gpuboost.sampling import EveryRow, UniformSampling
+from gpuboost.steps import LineSearchStep, NewtonStep, QuantileStep, automatic
 from gpuboost.theory import Guarantee
 
 
@@ -54,6 +57,7 @@ class FitReport:
     guarantee: Guarantee | None = None  # of the kept rounds; ``guarantee_`` of the estimator
     rounds_before: int = 0  # of the model that ``init_model`` continued; ``rounds_kept`` counts them too
     rounds_without_split: int = 0  # of ``rounds``: every tree is a single leaf, or no base learner lowered the loss
+    shows_verdict: bool = True  # False if no piece of theory was asked for; the text then leaves the verdict out
 
     __setstate__ = restored
 
@@ -61,15 +65,14 @@ class FitReport:
         earlier = f" after {self.rounds_before} earlier ones" if self.rounds_before else ""
         empty = f"; {self.rounds_without_split} found no split" if self.rounds_without_split else ""
         times = ", ".join(f"{name} {value:.2f} s" for name, value in self.seconds.items())
-        return (
+        parts = [
             f"{self.rounds} rounds{earlier} ({self.rounds_kept} kept{empty}) on {self.rows} rows x "
-            f"{self.features} features; {self.device}, {self.threads} threads; {times}; "
-            + ("" if self.sampling is None else f"{self.sampling}; ")
-            + ("" if self.edges is None else f"{self.edges}; ")
-            + ("" if self.steps is None else f"{self.steps}; ")
-            + (f"{self.log}; " if self.log is not None and self.log.workers > 1 else "")
-            + str(self.verdict)
-        )
+            f"{self.features} features; {self.device}, {self.threads} threads; {times}"
+        ]
+        parts += [str(part) for part in (self.sampling, self.edges, self.steps) if part is not None]
+        parts += [str(self.log)] if self.log is not None and self.log.workers > 1 else []
+        parts += [str(self.verdict)] if self.shows_verdict else []
+        return "; ".join(parts)
 
 
 LAW = (
@@ -97,6 +100,20 @@ def verdict(recipe: Recipe, *, stops_early: bool = False, foreign_start: int = 0
         )
         kind = "heuristic" if kind == "sound" else kind
     return Verdict(kind, reasons or (LAW,))
+
+
+def asks_for_theory(recipe: Recipe) -> bool:
+    """False for what every library of boosted trees does: all features, rows drawn evenly or not, usual steps."""
+    usual = (
+        isinstance(recipe.langevin, NoNoise),
+        isinstance(recipe.sampling, (EveryRow, UniformSampling)),
+        isinstance(recipe.learners, AllLearners),
+        isinstance(recipe.step, NewtonStep) or recipe.step == automatic(recipe.loss),
+        isinstance(recipe.execution, SEQUENTIAL),
+        recipe.base_learner is None,
+        not isinstance(recipe.growth, SignStump),
+    )
+    return not all(usual)
 
 
 def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:

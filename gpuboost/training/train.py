@@ -20,7 +20,7 @@ from gpuboost.metrics.registry import default_metric
 from gpuboost.posterior.members import too_short
 from gpuboost.recipe import Recipe
 from gpuboost.reports.edge import EdgeRecord
-from gpuboost.reports.report import FitReport, verdict
+from gpuboost.reports.report import FitReport, asks_for_theory, verdict
 from gpuboost.reports.sampling import SamplingRecord
 from gpuboost.state import RunningScores
 from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
@@ -130,6 +130,7 @@ def train(job: Job) -> Trained:
         guarantee=fit_record.guarantee,
         rounds_before=run.first,
         rounds_without_split=_without_split(ensemble, run.first),
+        shows_verdict=asks_for_theory(job.recipe),
     )
     return Trained(
         ensemble=kept,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,7 +12,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.watch.record import Plan, Round
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import Progress as RichProgress
 
 BEFORE_FIRST = "compiling kernels"
@@ -35,17 +36,21 @@ class Pace:
         rate = (record.round if later else 1) / max(seconds, 1e-9)
         return cls(rate, (record.rounds - record.round - 1) / rate)
 
+    @property
+    def speed(self) -> str:
+        return f"{self.rounds_per_second:.1f} rounds/s"
+
     def __str__(self) -> str:
         minutes, seconds = divmod(round(self.seconds_left), 60)
         hours, minutes = divmod(minutes, 60)
-        return f"{self.rounds_per_second:.1f} rounds/s  {hours}:{minutes:02d}:{seconds:02d} left"
+        return f"{self.speed}  {hours}:{minutes:02d}:{seconds:02d} left"
 
 
-def metrics_text(record: Round) -> str:
-    """Every metric of every eval set; the training loss if there is no eval set."""
+def metrics_text(record: Round, between: str = "  ") -> str:
+    """Every metric of every eval set, with ``between`` after each set; the training loss if there is no eval set."""
     if not record.evals:
         return f"training loss {record.training_loss():.5g}"
-    return "  ".join(
+    return between.join(
         f"{name} " + " ".join(f"{metric} {value:.5g}" for metric, value in values.items())
         for name, values in record.evals.items()
     )
@@ -67,17 +72,20 @@ class ProgressLines:
     def __init__(self, console: Console, every: int) -> None:
         self.console = console
         self.every = every
+        self.latest: Round | None = None
 
     def open(self, plan: Plan) -> None:
         self._say(f"{BEFORE_FIRST}, then up to {plan.rounds} rounds")
 
     def show(self, record: Round, pace: Pace) -> None:
-        done = record.round + 1
+        self.latest, done = record, record.round + 1
         if done % self.every == 0 or done == record.rounds:
             self._say(f"[{done:>{len(str(record.rounds))}}/{record.rounds}] {metrics_text(record)}  {pace}")
 
     def close(self) -> None:
-        """Do nothing: no resource is held."""
+        """Write where a fit ended that did not run all its rounds."""
+        if self.latest is not None and (done := self.latest.round + 1) < self.latest.rounds:
+            self._say(f"stopped after {done} of up to {self.latest.rounds} rounds: {metrics_text(self.latest)}")
 
     def _say(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -103,20 +111,17 @@ class Cell:
         from IPython import display
 
         show: Any = display.display
-        self.handle = show(self._table(), display_id=True)
+        self.handle = show(self.bar, display_id=True)
 
     def refresh(self) -> None:
-        self.handle.update(self._table())
+        self.handle.update(self.bar)
 
     def stop(self) -> None:
         self.refresh()
 
-    def _table(self) -> Any:
-        return self.bar.make_tasks_table(self.bar.tasks)
-
 
 class Bar:
-    """A bar that pulses until the first round is done and then fills."""
+    """A bar that pulses until the first round is done and then fills; metrics stand below, a line per eval set."""
 
     def __init__(self, bar: RichProgress, surface: Surface) -> None:
         self.bar = bar
@@ -135,20 +140,21 @@ class Bar:
 
     def close(self) -> None:
         if self.latest is not None:
-            self._draw(*self.latest)
+            self._draw(*self.latest, over=True)
         self.surface.stop()
 
-    def _draw(self, record: Round, pace: Pace) -> None:
+    def _draw(self, record: Round, pace: Pace, *, over: bool = False) -> None:
         self.drawn_at = time.perf_counter()
         done = record.round + 1
+        early = over and done < record.rounds
         self.bar.update(
             self.task,
-            description="boosting",
-            total=record.rounds,
+            description="stopped" if early else "boosting",
+            total=done if early else record.rounds,
             completed=done,
-            done=f"{done}/{record.rounds}",
-            pace=str(pace),
-            metrics=metrics_text(record),
+            done=f"after {done} of up to {record.rounds} rounds" if early else f"{done}/{record.rounds}",
+            pace=pace.speed if early else str(pace),
+            metrics=metrics_text(record, between="\n"),
         )
         self.surface.refresh()
 
@@ -158,9 +164,18 @@ def screen_for(console: Console, every: int) -> Screen:
     if not (console.is_jupyter or console.is_terminal):
         return ProgressLines(console, every)
     from rich.progress import BarColumn, Progress, TextColumn
+    from rich.text import Text
 
-    fields = ("{task.fields[done]}", "{task.fields[pace]}", "{task.fields[metrics]}")
-    bar = Progress(
+    class WithMetrics(Progress):
+        """A bar with the metrics below it, wrapped where the console is narrow."""
+
+        def get_renderables(self) -> Iterable[RenderableType]:
+            yield self.make_tasks_table(self.tasks)
+            for task in self.tasks:
+                yield Text(task.fields["metrics"], overflow="fold")
+
+    fields = ("{task.fields[done]}", "{task.fields[pace]}")
+    bar = WithMetrics(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         *(TextColumn(field, markup=False) for field in fields),

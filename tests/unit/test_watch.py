@@ -241,7 +241,8 @@ class TestProgressBar:
         for number in range(2):
             bar(record(number, 0.5, rounds=3))
         bar.end()
-        assert "2/3" in shown[-1]
+        assert "1/3" in shown[0]
+        assert "after 2 of up to 3 rounds" in shown[-1]
 
     def test_refuses_every_zero_rounds(self) -> None:
         with pytest.raises(RecipeError, match="every"):
