@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.tables import as_table
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
 
@@ -40,8 +41,9 @@ def sign_stumps(
     InputError
         If X has missing values, or the weights are not as described.
     """
+    dense = as_table(X).matrix.toarray() if hasattr(X, "toarray") else X  # SciPy does not check the column numbers
     try:
-        x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
+        x = np.asarray(dense, np.float64)
     except (TypeError, ValueError):
         raise InputError("X: must be an array of numbers; this one holds something else.") from None
     if np.isnan(x).any():

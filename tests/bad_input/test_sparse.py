@@ -106,3 +106,15 @@ def test_what_passes_is_what_scipy_can_read(by_column: int, place: int, pointer:
     dense = np.zeros(broken.shape)
     np.add.at(dense, (major, minor) if kind == "csr" else (minor, major), broken.data[: len(major)])
     assert np.array_equal(broken.toarray(), dense)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_stumps_of_the_theory_refuse_it(name: str) -> None:
+    make, message = BROKEN[name]
+    with pytest.raises(gb.InputError, match=message):
+        gb.theory.sign_stumps(make())
+
+
+def test_the_stumps_of_the_theory_are_those_of_plain_rows() -> None:
+    for kind in ("csr", "coo", "lil"):
+        assert np.array_equal(gb.theory.sign_stumps(matrix(kind))[0], gb.theory.sign_stumps(matrix().toarray())[0])

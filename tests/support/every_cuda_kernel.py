@@ -104,8 +104,7 @@ def _trainings() -> None:
             scores = backend.start(data, np.zeros(1))
             backend.add_tree(scores, ensemble.trees[0], 0.1, data.bins, data.cuts)
             backend.to_host(scores)
-            if recipe.sampling is not controlled:
-                boost(replace(recipe, rounds=1), data, backend, resume=ensemble)
+            boost(replace(recipe, rounds=1), data, backend, resume=ensemble)
 
 
 if __name__ == "__main__":

@@ -205,7 +205,8 @@ class Cuda:
         version: int,
         noise: Noise | None = None,
     ) -> tuple[Tree, Array]:
-        grown, now = cast(DeviceStructure, structure).grown, self._targets.given(gradients)
+        handle, now = cast("DeviceStructure | Structure", structure), self._targets.given(gradients)
+        grown = handle.grown if isinstance(handle, DeviceStructure) else self._leaves.upload(handle, now)
         tree = self._store(grown, now).add(grown.output, structure.version)
         stale = structure.version != version
         return tree.as_tree(), self._leaves.values(grown, now, data, limits, stale, tree, noise)

@@ -18,11 +18,11 @@ from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.shares import Shares
 from gpuboost.backends.cuda.store import DeviceTree, TreeStore, host_nodes
 from gpuboost.backends.cuda.target import DeviceGradients
-from gpuboost.backends.cuda.tree import STATE
+from gpuboost.backends.cuda.tree import STATE, as_bytes, as_records
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.kernels.common.normal_table import TABLE
-from gpuboost.types import Array, Cuts, Limits, Noise, TrainingSet, Tree
+from gpuboost.types import Array, Cuts, Limits, Noise, Structure, TrainingSet, Tree
 
 THREADS, DIGITS = 256, 256  # as in the kernels
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
@@ -93,6 +93,19 @@ class Leaves:
         self._quantiles, self._prediction = Kernels(runtime, *_QUANTILES), Kernels(runtime, *_PREDICTION)
         self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
         self._place = Input(rounds, 1)  # in the store, of output 0's tree
+
+    def upload(self, structure: Structure, gradients: DeviceGradients) -> Grown:
+        """Copy a structure of the host, as of a continued ensemble, to the device, in the units of ``gradients``."""
+        nodes, output, state = structure.nodes, structure.output, np.zeros(1, STATE)
+        target = as_records(self._runtime.download(gradients.states[output : output + 1]), STATE)
+        for name in ("unit_h", "error"):
+            state[name] = target[name]
+        state["n_nodes"], state["n_leaves"] = len(nodes.feature), nodes.is_leaf.sum()
+        records = host_nodes(nodes, np.zeros(len(nodes.feature)))
+        records["gain"], records["count"] = nodes.gain, nodes.count
+        records["sum_h"] = np.rint(nodes.cover / state["unit_h"])
+        on_device = [self._runtime.upload(as_bytes(array)) for array in (records, state)]
+        return Grown(on_device[0], on_device[1], gradients, None, output, own_sums=False, blind=structure.blind)
 
     def values(
         self,
