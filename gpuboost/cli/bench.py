@@ -11,7 +11,7 @@ from gpuboost.cli.console import new_console
 from gpuboost.errors import InputError
 
 PACKAGES = "lightgbm, catboost, pandas, pyarrow, psutil, matplotlib, interpret-core"
-"""What the extra ``bench`` installs."""
+"""Packages of the extra ``bench``."""
 
 INSTALL = f"pip install 'gpuboosting[bench]' ({PACKAGES}), and xgboost or xgboost-cpu for that peer"
 
