@@ -1,4 +1,4 @@
-"""The command line: ``gpuboost train | predict | info | demo | warmup | bench``.
+"""The command line: ``gpuboost train | predict | export | info | demo | warmup | bench``.
 
 Exit status: 0 if it worked; 1 if a check of ``demo`` or a run of ``bench`` failed; 2 for a wrong command or input,
 with one line of advice; 130 if interrupted.

@@ -10,9 +10,27 @@ from typing import Any
 from gpuboost.cli.console import new_console
 from gpuboost.errors import InputError
 
+PACKAGES = "lightgbm, catboost, pandas, pyarrow, psutil, matplotlib, interpret-core"
+"""Packages of the extra ``bench``."""
+
+INSTALL = f"pip install 'gpuboosting[bench]' ({PACKAGES}), and xgboost or xgboost-cpu for that peer"
+
 
 def run(options: argparse.Namespace) -> int:
-    """Run a suite and show, write and plot its results."""
+    """Run a suite and show, write and plot its results.
+
+    Raises:
+        InputError: if an option is wrong, or a package is not installed that the suite needs.
+    """
+    try:
+        return _show(options)
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] == "gpuboost":
+            raise
+        raise InputError(f"SUITE: needs the package {error.name}, which is not installed; {INSTALL}.") from error
+
+
+def _show(options: argparse.Namespace) -> int:
     from gpuboost.benchmarks.harness.cases import suites
     from gpuboost.benchmarks.harness.experiments import experiments
 
@@ -103,11 +121,13 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
 
 
 def _peers(options: argparse.Namespace) -> tuple[str, ...]:
-    from gpuboost.benchmarks.harness.peers import NAMES
+    from gpuboost.benchmarks.harness.peers import NAMES, installed
 
     for name in options.peer:
         if name not in NAMES:
             raise InputError(f"--peer: there is none called {name!r}; the peers are {', '.join(NAMES[1:])}.")
+        if not installed(name):
+            raise InputError(f"--peer: {name} is not installed; {INSTALL}.")
     return NAMES if options.peers else tuple(options.peer)
 
 

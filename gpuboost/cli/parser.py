@@ -29,6 +29,9 @@ def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", metavar="COLUMN", help="column to learn; LIBSVM files carry their own")
     command.add_argument("--task", choices=("auto", "regression", "classification", "rank"), default="auto")
     command.add_argument("--model", metavar="FILE", help="where to save the model (JSON)")
+    _add_separator(command)
+    weights = "balanced, or the weight of each class, as in yes=5,no=1"
+    command.add_argument("--class-weight", type=_weights_of_classes, metavar="CLASS=W", help=weights)
     held_out = "share of the rows to hold out, or a file to score; 0.2 where no --model is to be saved"
     command.add_argument("--eval", metavar="FRACTION|FILE", help=held_out)
     command.add_argument("--categorical", type=_names, metavar="A,B", help="columns to read as categories")
@@ -37,6 +40,11 @@ def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--quiet", action="store_true", help="no progress, no table")
     _add_parameters(command.add_argument_group("the model"))
     _add_langevin(command.add_argument_group("Langevin boosting"))
+
+
+def _add_separator(command: argparse.ArgumentParser) -> None:
+    text = "character between the fields of a text file, or tab; a comma by default, a tab in .tsv"
+    command.add_argument("--sep", type=_separator, metavar="CHARACTER", help=text)
 
 
 def _add_parameters(group: Any) -> None:
@@ -93,10 +101,17 @@ def _predict(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", metavar="DATA", help="table with the columns that the model was trained on")
     command.add_argument("--model", metavar="FILE", required=True, help="a model saved by train")
     command.add_argument("--output", metavar="FILE", help="CSV to write; standard output by default")
+    _add_separator(command)
     command.add_argument("--proba", action="store_true", help="the probability of each class, one column each")
     command.add_argument(
         "--uncertainty", action="store_true", help="how sure the model is, and why not; of one trained with --langevin"
     )
+
+
+def _export(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--model", metavar="FILE", required=True, help="a model saved by train")
+    command.add_argument("--format", choices=("onnx", "xgboost", "treelite"), required=True, help="the reader's format")
+    command.add_argument("--output", metavar="FILE", required=True, help="file to write; .json for xgboost")
 
 
 def _info(command: argparse.ArgumentParser) -> None:
@@ -134,6 +149,7 @@ def _warmup(command: argparse.ArgumentParser) -> None:
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "train": ("fit a model to a table, score it on held-out rows, save it", _train),
     "predict": ("predict the rows of a table with a saved model", _predict),
+    "export": ("write a saved model in the format of another library", _export),
     "info": ("versions, devices and why one is not usable", _info),
     "demo": ("train, score, save and reload models on data that comes with scikit-learn", _demo),
     "warmup": ("compile the CPU's kernels before they are needed, for images and CI", _warmup),
@@ -151,6 +167,20 @@ def _directions(text: str) -> dict[str, int]:
 
 
 _directions.__name__ = "list of columns with 1 or -1"  # argparse quotes it in its message
+
+
+def _weights_of_classes(text: str) -> str | dict[str, float]:
+    if text == "balanced":
+        return text
+    pairs = (pair.rpartition("=") for pair in _names(text))
+    return {name.strip(): float(weight) for name, _, weight in pairs}
+
+
+_weights_of_classes.__name__ = "balanced, or list of classes with weights"  # argparse quotes it in its message
+
+
+def _separator(text: str) -> str:
+    return "\t" if text in ("tab", "\\t") else text
 
 
 def _places(text: str) -> list[int]:

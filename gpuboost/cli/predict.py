@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"--output: predictions are written as CSV; got {options.output}. Let its name end in .csv.")
     if options.output:
         check_place("--output", options.output, options.data, options.model)
-    x = _columns(model, read(options.data, n_features=model.n_features_in_).x, options.data)
+    x = _columns(model, read(options.data, n_features=model.n_features_in_, separator=options.sep).x, options.data)
     lines: Iterable[Sequence[Any]]
     if options.uncertainty:
         header, lines = _uncertainty(model, x)

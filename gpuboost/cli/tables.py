@@ -44,13 +44,14 @@ def read(
     categorical: list[str] | None = None,
     n_features: int | None = None,
     group: str | None = None,
+    separator: str | None = None,
 ) -> InputTable:
     """The rows of a file. InputError if it cannot be read or lacks a column."""
     from gpuboost.data.files import read_table
 
     try:
         columns: dict[str, Any] = {"weight": weight, "group": group, "categorical": categorical}
-        x, y, w, queries = read_table(path, target, n_features=n_features, **columns)
+        x, y, w, queries = read_table(path, target, n_features=n_features, separator=separator, **columns)
     except ModuleNotFoundError as error:
         raise InputError(f"{path}: reading it needs {error.name}; pip install {error.name}.") from None
     return InputTable(x, y, w, queries)

@@ -67,6 +67,8 @@ def run(options: argparse.Namespace) -> int:
     task = task_of(options.task, parameters.get("loss"), rows)
     if task != "rank" and "eval_at" in parameters:
         raise InputError(f"--eval-at: places are of rankings, and this is a {task}; leave it out, or add --task rank.")
+    if options.class_weight is not None:
+        parameters["class_weight"] = _class_weight(options.class_weight, rows, task)
     train, held_out = _held_out(rows, options, parameters.get("random_state") or 0, task)
     if ":" in parameters.get("loss", ""):
         parameters["loss"] = _with_parameter(parameters["loss"])
@@ -84,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(path: str, options: argparse.Namespace, n_features: int | None = None) -> InputTable:
-    rows = read(path, options.target, options.weight, options.categorical, n_features, options.group)
+    rows = read(path, options.target, options.weight, options.categorical, n_features, options.group, options.sep)
     if rows.y is None:
         names = [str(name) for name in rows.x.columns]
         shown = ", ".join(names[:10]) + (" ..." if len(names) > 10 else "")
@@ -121,6 +123,21 @@ def _langevin(options: argparse.Namespace) -> dict[str, Any]:
     for name in (*asked, *samples):
         raise InputError(f"--{name.replace('_', '-')}: is of Langevin boosting; add --langevin.")
     return {}
+
+
+def _class_weight(asked: str | dict[str, float], rows: InputTable, task: str) -> Any:
+    """Value of ``class_weight``: its keys are labels as the target has them."""
+    if task != "classification":
+        raise InputError(f"--class-weight: weights are of classes, and the task is {task}; leave it out.")
+    if isinstance(asked, str):
+        return asked
+    labels = {str(label): label for label in rows.y.tolist()}
+    labels |= {f"{label:g}": label for label in rows.y.tolist() if isinstance(label, float)}
+    unknown = [name for name in asked if name not in labels]
+    if unknown:
+        shown = ", ".join(sorted(labels)[:10])
+        raise InputError(f"--class-weight: the target has no class {unknown[0]!r}; it has {shown}.")
+    return {labels[name]: weight for name, weight in asked.items()}
 
 
 def _with_parameter(loss: str) -> Any:

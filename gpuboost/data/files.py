@@ -36,6 +36,7 @@ def read_table(
     group: str | None = None,
     categorical: Sequence[str] | None = None,
     n_features: int | None = None,
+    separator: str | None = None,
 ) -> Read:
     """(X, y, weight, group); the last three are None where the file or the call names none.
 
@@ -50,17 +51,23 @@ def read_table(
     weight, group : names of the columns of weights and query ids
     categorical : names of columns of numbers that are categories
     n_features : columns that a LIBSVM file is to have, if it does not show them all
+    separator : one character between the fields of a text file, as in pandas' ``sep``; None for a comma, or a tab in
+        .tsv. A file of another ending but .parquet is then read as text, too
 
     Raises
     ------
     InputError
-        If there is no such file, its ending is unknown, it is damaged or ragged, or a named column is not there.
+        If there is no such file, its ending is unknown, it is damaged or ragged, a named column is not there, or the
+        separator is not one character or of a Parquet file.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file." if not path.exists() else f"{path}: not a file.")
     endings = [ending.lower() for ending in path.suffixes]
     ending = "".join(endings[-2:-1] if endings and endings[-1] in _COMPRESSED else endings[-1:])
+    if separator is not None:
+        _check_separator(separator, path, ending)
+        return _divide(_read_text(path, separator), path, target, weight, group, categorical or ())
     if ending in _LIBSVM:
         if weight or group or categorical:
             raise InputError(f"{path}: a LIBSVM file has no column names; leave weight, group and categorical out.")
@@ -72,6 +79,13 @@ def read_table(
     else:
         raise InputError(f"{path}: cannot tell what kind of file it is; its name must end in {_KNOWN}.")
     return _divide(frame, path, target, weight, group, categorical or ())
+
+
+def _check_separator(separator: str, path: Path, ending: str) -> None:
+    if ending == ".parquet":
+        raise InputError(f"separator: {path} is Parquet, which has none; leave it out.")
+    if len(separator) != 1 or separator in '\r\n"':
+        raise InputError(f"separator: must be one character that is no quote and no line end; got {separator!r}.")
 
 
 def _divide(
