@@ -6,7 +6,7 @@ import inspect
 import os
 import warnings
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,7 +14,7 @@ from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.data.cuts import check_max_bins
-from gpuboost.errors import InputError, RecipeError, UnprovenError
+from gpuboost.errors import InputError, RecipeError, UnprovenError, shown
 from gpuboost.training import files, parameters
 from gpuboost.training.checkpoint import CheckpointState
 from gpuboost.training.monotone import monotone_constraints
@@ -50,11 +50,16 @@ def dumps(model: Any) -> str:
 
     Raises
     ------
+    TypeError
+        If it is no estimator of this library.
     InputError
         If a class label or the loss cannot be written.
     """
+    if not isinstance(model, tuple(KINDS.values())):
+        raise TypeError(f"model: a fitted estimator of gpuboost is needed; got {shown(model)[:80]}.")
     check_is_fitted(model)
-    return files.text(model._saved())
+    saved: files.Saved = cast(Any, model)._saved()
+    return files.text(saved)
 
 
 def loads(
