@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from sklearn.utils.validation import check_is_fitted
 
+from gpuboost import losses
 from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
@@ -134,6 +135,7 @@ def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> 
         with warnings.catch_warnings(action="ignore"), suppress(UnprovenError):
             check_max_bins(params["max_bins"])
             _check_unused(params)
+            losses.get(params["loss"], 2)  # any number of classes: the loss of the model is beside the parameters
             monotone_constraints(params["monotonic_cst"], saved.columns)
             parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
     except (RecipeError, InputError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "categorical_splits": (lambda: gb.CategoricalSplits(smoothing=HUGE), "smoothing must be"),
     "seconds": (lambda: gb.times.Constant(HUGE), "value"),
     "probabilities": (lambda: gb.RowProbabilities(RAGGED), "sampling: p must be"),
+    "rounds": (lambda: gb.posterior.member_rounds(HUGE, 2), "rounds: must be at most"),
     "traces": (lambda: gb.posterior.r_hat(HUGE), "traces: must be"),
     "device": (lambda: fit(device=WORDS), "device"),
     "a preset": (lambda: gb.presets.smart_paper(order=WORDS), "order: must be"),
@@ -78,3 +80,17 @@ def test_an_interval_is_of_a_known_kind(kind: Any) -> None:
 def test_a_count_of_any_size_is_all_learners() -> None:
     most = fit(learners=gb.RandomGroups(HUGE), random_state=0)
     assert np.array_equal(most.predict(X), fit(random_state=0).predict(X))  # type: ignore[attr-defined]
+
+
+def test_a_burn_in_of_almost_nothing_is_warned_of_with_a_number_of_rounds() -> None:
+    chain: Any = gb.GradientBoostingRegressor(n_estimators=20, n_jobs=1, langevin=gb.Langevin()).fit(X, Y)
+    with pytest.warns(gb.OutsideTheoryWarning, match=r"57 rounds with burn_in=0\.5 would do"):
+        chain.predict_interval(X, samples=2, burn_in=1e-320)
+
+
+@pytest.mark.parametrize("loss", [False, None, 1e308, {}, "x"])
+def test_a_model_file_whose_parameter_loss_is_none_is_refused(loss: Any) -> None:
+    document = json.loads(gb.dumps(fit()))
+    document["parameters"]["loss"] = loss
+    with pytest.raises(gb.InputError, match=r"model file: parameters(\.|: )loss"):
+        gb.loads(json.dumps(document))
