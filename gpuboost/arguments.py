@@ -44,5 +44,5 @@ def floats(name: str, value: Any) -> NDArray[np.float64]:
     """
     try:
         return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name}: must be an array of numbers; got {shown(value)[:80]}.") from None

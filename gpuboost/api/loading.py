@@ -6,15 +6,16 @@ import inspect
 import os
 import warnings
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from sklearn.utils.validation import check_is_fitted
 
+from gpuboost import losses
 from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.data.cuts import check_max_bins
-from gpuboost.errors import InputError, RecipeError, UnprovenError
+from gpuboost.errors import InputError, RecipeError, UnprovenError, shown
 from gpuboost.training import files, parameters
 from gpuboost.training.checkpoint import CheckpointState
 from gpuboost.training.monotone import monotone_constraints
@@ -50,11 +51,16 @@ def dumps(model: Any) -> str:
 
     Raises
     ------
+    TypeError
+        If it is no estimator of this library.
     InputError
         If a class label or the loss cannot be written.
     """
+    if not isinstance(model, tuple(KINDS.values())):
+        raise TypeError(f"model: a fitted estimator of gpuboost is needed; got {shown(model)[:80]}.")
     check_is_fitted(model)
-    return files.text(model._saved())
+    saved: files.Saved = cast(Any, model)._saved()
+    return files.text(saved)
 
 
 def loads(
@@ -129,6 +135,7 @@ def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> 
         with warnings.catch_warnings(action="ignore"), suppress(UnprovenError):
             check_max_bins(params["max_bins"])
             _check_unused(params)
+            losses.get(params["loss"], 2)  # any number of classes: the loss of the model is beside the parameters
             monotone_constraints(params["monotonic_cst"], saved.columns)
             parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
     except (RecipeError, InputError) as error:

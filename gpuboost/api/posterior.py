@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gpuboost.arguments import is_one_of
 from gpuboost.errors import OutsideTheoryWarning, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.losses.base import estimates_spread
@@ -109,9 +110,10 @@ class PosteriorMixin:
             None: "mean" with ``langevin``, "observation" without.
         """
         check_is_fitted(self)
-        if kind != "mean" and not isinstance(self.langevin, Langevin) and estimates_spread(self.loss_):
-            return interval(self.loss_, self._answer(X, np.array)[None], coverage, kind or "observation")
-        kind = kind or "mean"
+        if not is_one_of(kind, ("mean",)) and not isinstance(self.langevin, Langevin) and estimates_spread(self.loss_):
+            kind = "observation" if kind is None else kind
+            return interval(self.loss_, self._answer(X, np.array)[None], coverage, kind)
+        kind = "mean" if kind is None else kind
         members = self.posterior_members(X, samples, burn_in)
         return interval(self.loss_, members, coverage, kind, self._temperature())
 

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
+from gpuboost.arguments import is_one_of
 from gpuboost.backends.cpu.histograms import NARROW_ROWS
 from gpuboost.data.columns import FROM_DTYPE
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 from gpuboost.langevin import Langevin
 from gpuboost.sampling import UniformSampling
 from gpuboost.sampling.presets import MVS
+from gpuboost.training import parameters
 
 ROWS = 2_000, NARROW_ROWS + 1
 """Numbers of rows: kernels for small and for large data differ."""
@@ -47,12 +49,10 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
     Raises
     ------
     InputError
-        If a kind is unknown.
+        If a kind is unknown, or ``n_jobs`` is no number of threads.
     """
-    chosen = list(KINDS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
-    unknown = [kind for kind in chosen if kind not in KINDS]
-    if unknown:
-        raise InputError(f"kinds: unknown: {unknown[0]!r}. Kinds: {', '.join(KINDS)}.")
+    chosen = _chosen(kinds)
+    parameters.threads(n_jobs)
     seconds = {}
     for kind in chosen:
         begin = time.perf_counter()
@@ -61,6 +61,20 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
                 KINDS[kind](_data(rows, dtype), n_jobs)
         seconds[kind] = time.perf_counter() - begin
     return seconds
+
+
+def _chosen(kinds: Any) -> list[str]:
+    if kinds is None:
+        return list(KINDS)
+    if not isinstance(kinds, (str, Sequence)) or isinstance(kinds, bytes):
+        raise InputError(
+            f"kinds: must be a list of words, or None; got {shown(kinds)[:80]}. Words: {', '.join(KINDS)}."
+        )
+    chosen = [kinds] if isinstance(kinds, str) else list(kinds)
+    unknown = [kind for kind in chosen if not is_one_of(kind, KINDS)]
+    if unknown:
+        raise InputError(f"kinds: unknown: {shown(unknown[0])[:80]}. Kinds: {', '.join(KINDS)}.")
+    return chosen
 
 
 def _data(rows: int, dtype: type[Any]) -> NDArray[Any]:

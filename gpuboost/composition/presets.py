@@ -7,6 +7,7 @@ deviation is named with the equation that it concerns.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 from gpuboost.errors import RecipeError
@@ -283,5 +284,6 @@ def functional_paper(base_learner: Any = None, *, n_estimators: int = 100) -> Pa
 
 
 def _one_of(name: str, value: Any, options: tuple[Any, ...]) -> None:
-    if isinstance(value, bool) or value not in options:
+    comparable = value is None or isinstance(value, (str, Real))  # an array has no one answer
+    if not comparable or isinstance(value, bool) or value not in options:
         raise RecipeError(f"{name}: must be one of {', '.join(map(repr, options))}; got {value!r}.")

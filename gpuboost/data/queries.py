@@ -30,7 +30,10 @@ def check_group(group: Any, n_rows: int) -> NDArray[Any] | None:
     """
     if group is None:
         return None
-    values = np.asarray(group)
+    try:
+        values = np.asarray(group)
+    except ValueError as error:
+        raise InputError(f"group: needs one query for each row, or the size of each query; {error}.") from None
     if values.ndim != 1:
         hint = " Use group.ravel()." if values.shape in ((n_rows, 1), (1, n_rows)) else ""
         raise InputError(f"group: must have one dimension; got shape {values.shape}.{hint}")
@@ -96,7 +99,10 @@ def weight_of_rows(weight: Any, group: NDArray[Any] | None) -> Any:
     """The weights, one for each row; those of queries, (queries,), given to their rows."""
     if weight is None or group is None:
         return weight
-    values, lengths = np.asarray(weight), np.diff(query_start(group))
+    try:
+        values, lengths = np.asarray(weight), np.diff(query_start(group))
+    except ValueError:  # lists of different lengths, which the check of weights refuses
+        return weight
     return np.repeat(values, lengths) if values.shape == lengths.shape else weight
 
 

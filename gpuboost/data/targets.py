@@ -19,7 +19,7 @@ def check_target(y: Any, n_rows: int) -> NDArray[Any]:
     InputError
         If there is not one value for each row, or one is missing or infinite.
     """
-    values = np.asarray(y)
+    values = target_array(y)
     if values.ndim != 1:
         hint = " Use y.ravel()." if values.shape in ((n_rows, 1), (1, n_rows)) else ""
         raise InputError(f"y: must have one dimension; got shape {values.shape}.{hint}")
@@ -34,6 +34,22 @@ def check_target(y: Any, n_rows: int) -> NDArray[Any]:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(f"y: must not hold NaN, infinity or None; row {row} holds {values[row]}. Leave such rows out.")
+    return values
+
+
+def target_array(y: Any) -> NDArray[Any]:
+    """y as an array.
+
+    Raises
+    ------
+    InputError
+        If y holds lists of different lengths, or complex numbers.
+    """
+    try:
+        values = np.asarray(y)
+    except ValueError as error:
+        raise InputError(f"y: needs one value for each row of X; {error}.") from None
+    refuse_complex(values)
     return values
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import isfinite
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
-from gpuboost.arguments import is_one_of
+from gpuboost.arguments import is_one_of, is_real
 from gpuboost.errors import RecipeError
 
 LEAF_VALUES = ("server", "worker")
@@ -84,9 +83,8 @@ def count(name: str, value: Any, least: int) -> int:
 
 def positive(name: str, value: Any, *, or_zero: bool = False) -> float:
     """The value as a finite float above 0, or RecipeError."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    parsed = float(value) if number else -1.0
-    if not isfinite(parsed) or parsed < 0.0 or (parsed == 0.0 and not or_zero):
+    parsed = float(value) if is_real(value) else -1.0
+    if parsed < 0.0 or (parsed == 0.0 and not or_zero):
         rule = "a finite number, 0 or more" if or_zero else "a finite number above 0"
         raise RecipeError(f"{name}: must be {rule}; got {value!r}.")
     return parsed

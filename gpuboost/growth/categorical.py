@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
-from gpuboost.errors import RecipeError
+from gpuboost.arguments import is_real
+from gpuboost.errors import RecipeError, shown
 from gpuboost.types import CATEGORY_LIMITS, CategoryLimits
 
 
@@ -54,6 +53,5 @@ class CategoricalSplits:
 
 
 def _check(name: str, value: Any) -> None:
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not math.isfinite(value) or value < 0:
-        raise RecipeError(f"categorical_splits: {name} must be a finite number of at least 0; got {value!r}.")
+    if not is_real(value, 0.0):
+        raise RecipeError(f"categorical_splits: {name} must be a finite number of at least 0; got {shown(value)}.")

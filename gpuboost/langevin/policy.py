@@ -12,12 +12,13 @@ docs/theory/langevin.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from math import isfinite, sqrt
-from numbers import Integral, Real
+from math import sqrt
+from numbers import Integral
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from gpuboost.arguments import is_real
 from gpuboost.errors import RecipeError
 from gpuboost.langevin.chain import Chain
 from gpuboost.langevin.schedule import Schedule, TemperatureSchedule, deviation_factor, schedule_of
@@ -179,8 +180,8 @@ class Langevin:
         return weight * (1.0 if self.temperature is None else float(self.temperature))
 
 
-def _is_number(value: object, *, positive: bool) -> bool:
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+def _is_number(value: Any, *, positive: bool) -> bool:
+    if not is_real(value):
         return False
     return float(value) > 0.0 if positive else float(value) >= 0.0
 

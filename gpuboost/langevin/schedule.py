@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite, nan, sqrt
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
+from gpuboost.arguments import is_one_of, is_real
 from gpuboost.elementary import exp, log
 from gpuboost.errors import RecipeError, shown
 
@@ -104,7 +105,7 @@ class CyclicalTemperature:
 
 def schedule_of(value: Any) -> Schedule | None:
     """None for a constant temperature; raises RecipeError if value is no schedule."""
-    if value is None or value == "constant":
+    if value is None or is_one_of(value, ("constant",)):
         return None
     if isinstance(value, type) or not callable(value):
         rule = "None, 'constant', gb.GeometricAnnealing(10.0, 200), gb.CyclicalTemperature(10.0, 50), or a function"
@@ -135,7 +136,7 @@ def deviation_factor(schedule: Schedule | None, round: int) -> float:
 
 def _number(value: Any) -> float:
     """The value as a float; NaN for what is no number."""
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+    return float(value) if is_real(value) else nan
 
 
 def _power(base: float, exponent: float) -> float:
@@ -146,7 +147,7 @@ def _power(base: float, exponent: float) -> float:
 def _check(schedule: GeometricAnnealing | CyclicalTemperature, least: int = 1) -> None:
     factor, rounds, name = _number(schedule.factor), cast(Any, schedule.rounds), type(schedule).__name__
     if not isfinite(factor) or not factor > 0.0:
-        raise RecipeError(f"schedule: {name} needs a finite factor above 0; got {schedule.factor!r}.")
+        raise RecipeError(f"schedule: {name} needs a finite factor above 0; got {shown(schedule.factor)}.")
     if isinstance(rounds, bool) or not isinstance(rounds, Integral) or rounds < least:
         raise RecipeError(f"schedule: {name} needs at least {least} rounds; got {rounds!r}.")
     object.__setattr__(schedule, "factor", factor)

@@ -63,8 +63,8 @@ def _every(n_groups: int) -> Candidates:
 
 def check_count(t: Any, of: str) -> None:
     """Raise RecipeError unless t is a count of at least 1 or a share in (0, 1]."""
-    size = 0.0 if isinstance(t, bool) or not isinstance(t, Real) else float(t)
-    if not (size >= 1.0 if isinstance(t, Integral) else 0.0 < size <= 1.0):
+    number = isinstance(t, Real) and not isinstance(t, bool)
+    if not number or not (int(t) >= 1 if isinstance(t, Integral) else 0.0 < float(t) <= 1.0):
         raise RecipeError(f"learners: t must be a count of at least 1, or a share of the {of} in (0, 1]; got {t!r}.")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from math import isfinite, nan
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.errors import RecipeError
+from gpuboost.arguments import is_real
+from gpuboost.errors import RecipeError, shown
 from gpuboost.losses.averages import constant, weighted_mean
 from gpuboost.losses.binary import log_odds
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -29,11 +28,10 @@ def start_rule(value: Any, loss: Loss) -> StartRule:
     RecipeError
         If it is no name and no finite number, or the loss has no such start.
     """
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
-    if isfinite(number):
-        return number
+    if is_real(value):
+        return float(value)
     if not isinstance(value, str) or value not in (OPTIMUM, MEAN, HALF_LOG_ODDS):
-        raise RecipeError(f"start: must be 'optimum', 'mean', 'half_log_odds' or a finite number; got {value!r}.")
+        raise RecipeError(f"start: must be 'optimum', 'mean', 'half_log_odds' or a finite number; got {shown(value)}.")
     if value == MEAN and (loss.n_outputs > 1 or is_list_loss(loss)):
         kind = "whole lists" if is_list_loss(loss) else f"{loss.n_outputs} scores a row"
         raise RecipeError(f"start: 'mean' is for losses of one target and one score a row; {loss.name!r} has {kind}.")

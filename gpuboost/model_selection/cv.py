@@ -135,19 +135,30 @@ def _splits(folds: Any, rows: Dataset, classify: bool, random_state: int) -> lis
     if isinstance(folds, Integral) and not isinstance(folds, bool):
         folds = _splitter(folds, rows, classify, random_state)
     pairs = folds.split(np.zeros(len(rows)), rows.y, rows.group) if _is_splitter(folds) else folds
-    if not isinstance(pairs, Iterable) or isinstance(pairs, (str, bytes)):
+    if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Iterable) or getattr(pairs, "shape", None) == ():
         raise RecipeError(f"folds: must be an int, a splitter, or an iterable of pairs of row numbers; got {folds!r}.")
-    splits = [(np.sort(np.asarray(learn)), np.sort(np.asarray(judge))) for learn, judge in pairs]
+    splits = [_pair(fold, pair) for fold, pair in enumerate(pairs)]
     if not splits:
         raise RecipeError("folds: at least one is needed; got none.")
     for fold, chosen in enumerate(splits):
         for part in chosen:
-            if part.dtype.kind not in "iu" or not len(part) or part[0] < 0 or part[-1] >= len(rows):
+            if part.ndim != 1 or part.dtype.kind not in "iu" or not len(part) or part[0] < 0 or part[-1] >= len(rows):
                 raise RecipeError(
                     f"folds: row numbers are whole, from 0 to {len(rows) - 1}, one or more in each part; those of "
                     f"fold {fold} are not."
                 )
     return splits
+
+
+def _pair(fold: int, pair: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Training and held-out rows of a fold, sorted."""
+    try:
+        learn, judge = (np.sort(np.asarray(part)) for part in pair)
+    except (TypeError, ValueError):
+        raise RecipeError(
+            f"folds: must be an int, a splitter, or an iterable of pairs of row numbers; fold {fold} is no such pair."
+        ) from None
+    return learn, judge
 
 
 def _splitter(folds: Any, rows: Dataset, classify: bool, random_state: int) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import ceil
 
 from gpuboost.arguments import is_integer, is_real
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 
+MOST_ROUNDS = 2**31 - 1
+LEAST_SHARE = 1e-6
 FORGOTTEN = 3.0  # autocorrelation times of burn-in, after which e^-3 of the start is left
 
 
@@ -22,6 +24,8 @@ def member_rounds(rounds: int, members: int, burn_in: float = 0.5) -> tuple[int,
         raise InputError(f"samples: must be an integer of at least 1; got {members!r}.")
     if not is_integer(rounds, 0):
         raise InputError(f"rounds: must be an integer of at least 0; got {rounds!r}.")
+    if rounds > MOST_ROUNDS:
+        raise InputError(f"rounds: must be at most {MOST_ROUNDS}; got {shown(rounds)}.")
     thinning = int(rounds * (1.0 - burn_in)) // members
     if thinning < 1:
         raise InputError(
@@ -39,8 +43,9 @@ def too_short(rounds: int, forgets: float, burn_in: float = 0.5) -> str:
     """
     if not forgets > 0.0 or burn_in * rounds * forgets >= FORGOTTEN:
         return ""
-    needed = ceil(FORGOTTEN / (forgets * (burn_in or 0.5)))
-    at = f"burn_in={burn_in or 0.5:g}"
+    share = burn_in if burn_in >= LEAST_SHARE else 0.5  # of less, the number of rounds would be absurd, or infinite
+    needed = ceil(FORGOTTEN / (forgets * share))
+    at = f"burn_in={share:g}"
     return (
         f"n_estimators: the chain forgets its start in about {1.0 / forgets:.4g} rounds, 1 / (learning_rate x "
         f"shrinkage), and its burn-in is {burn_in * rounds:.4g}: draws may still be near the start, and intervals too "

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
-from gpuboost.errors import RecipeError
+from gpuboost.errors import RecipeError, shown
 from gpuboost.keys import Key
 from gpuboost.sampling.protocol import leaves_from
 from gpuboost.types import Array, Gradients, Sample, TrainingSet
@@ -91,11 +91,12 @@ def numbers_of_rows(name: str, value: Any) -> Array:
     """(n,) float64 finite numbers, 0 or more; raises RecipeError otherwise."""
     try:
         numbers = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
+    except (TypeError, ValueError, OverflowError):
+        rule = "must be an array of one finite number, 0 or more, per row"
+        raise RecipeError(f"sampling: {name} {rule}; got {shown(value)[:80]}.") from None
     if numbers.ndim != 1 or not len(numbers) or not np.isfinite(numbers).all() or (numbers < 0.0).any():
-        shown = value if np.size(value) < 10 else f"an array of shape {np.shape(value)}"
-        raise RecipeError(f"sampling: {name} must be an array of one finite number, 0 or more, per row; got {shown!r}.")
+        seen = repr(value) if numbers.size < 10 else f"an array of shape {numbers.shape}"
+        raise RecipeError(f"sampling: {name} must be an array of one finite number, 0 or more, per row; got {seen}.")
     return numbers
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
-from numbers import Real
 from typing import Any, Protocol, TypeAlias
 
-from gpuboost.arguments import is_one_of
+from gpuboost.arguments import is_one_of, is_real
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
@@ -56,7 +54,7 @@ SMALLEST = 2.0**-1022
 
 def is_number(value: Any) -> bool:
     """True if value is a finite number; False for bools."""
-    return not isinstance(value, bool) and isinstance(value, Real) and isfinite(float(value))
+    return is_real(value)
 
 
 def share(name: str, value: Any, *, least: float = 0.0, with_least: bool = False) -> float:

@@ -42,9 +42,10 @@ def sign_stumps(
         If X has missing values, or the weights are not as described.
     """
     dense = as_table(X).matrix.toarray() if hasattr(X, "toarray") else X  # SciPy does not check the column numbers
+    dense = np.ma.filled(np.ma.asarray(X, np.float64), np.nan) if isinstance(X, np.ma.MaskedArray) else dense
     try:
         x = np.asarray(dense, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("X: must be an array of numbers; this one holds something else.") from None
     if np.isnan(x).any():
         raise InputError("X: the theory's stumps are of numbers without NaN.")

@@ -166,7 +166,7 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
     if isinstance(params.get("execution"), DataParallel):
         return shards_choice(params, place)
     asked = params["device"]
-    reason = _why_on_the_cpu(params, automatic=asked == "auto" and place is None)
+    reason = _why_on_the_cpu(params, automatic=isinstance(asked, str) and asked == "auto" and place is None)
     if reason is None:
         return choose(asked, values, place)
     what, instead = reason

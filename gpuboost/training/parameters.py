@@ -151,7 +151,7 @@ def learners(value: Any) -> Selection:
     """Selection rule of None, a count or share of the features, or a policy with ``draw``."""
     if value is None:
         return AllLearners()
-    if not isinstance(value, bool) and isinstance(value, Real) and float(value) == 1.0:
+    if not isinstance(value, bool) and isinstance(value, Real) and value == 1:
         raise RecipeError(
             f"learners: {value!r} may mean one feature or all of them; pass gb.RandomGroups(1) to draw one feature for "
             "each tree, or None for all features."

@@ -15,7 +15,7 @@ from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
-from gpuboost.data.targets import check_target
+from gpuboost.data.targets import check_target, target_array
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
 from gpuboost.types import Array, Cuts, TrainingSet
@@ -38,7 +38,8 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> Lab
     InputError
         If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
-    target = check_target(column_or_1d(y, warn=True), n_rows)
+    given = target_array(y) if isinstance(y, (list, tuple, complex)) else y  # scikit-learn would not name y
+    target = check_target(column_or_1d(given, warn=True), n_rows)
     queries = check_group(group, n_rows)
     checked_weight = check_weight(weight_of_rows(weight, queries), n_rows)
     return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries))

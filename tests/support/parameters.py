@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 import gpuboost as gb
 
-NAN, INF = math.nan, math.inf
+NAN, INF, HUGE = math.nan, math.inf, 10**400  # HUGE is beyond every float
 NO_NUMBER: tuple[Any, ...] = ("3", "", [3], {}, (1, 2), object(), 1j, np.array([1.0, 2.0]), b"1", int, len)
 
 WRONG: dict[str, tuple[Any, ...]] = {
@@ -28,17 +28,21 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "count or 0": (*NO_NUMBER, 0.5, NAN, INF, -1, -(10**30), True),
     "count or None": (*NO_NUMBER, 0.5, NAN, INF, 0, -1, -(10**30), True),
     "bins": (*NO_NUMBER, 0.5, NAN, 0, 1, 256, -1, 10**30, True),
-    "positive": (*NO_NUMBER, NAN, INF, -INF, 0, -1, 0.0, -1e-9, True),
-    "positive or None": (*NO_NUMBER, NAN, INF, -INF, 0, -1, 0.0, -1e-9, True),
-    "real or 0": (*NO_NUMBER, NAN, INF, -INF, -1, -1e-9, True),
-    "real or None": (*NO_NUMBER, NAN, INF, -INF, -1, -1e-9, True),
-    "share": (*NO_NUMBER, NAN, INF, -INF, -1, -1e-9, 1.5, 2),
+    "positive": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
+    "positive or None": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
+    "real or 0": (*NO_NUMBER, NAN, INF, -INF, HUGE, -1, -1e-9, True),
+    "real or None": (*NO_NUMBER, NAN, INF, -INF, HUGE, -1, -1e-9, True),
+    "share": (*NO_NUMBER, NAN, INF, -INF, HUGE, -1, -1e-9, 1.5, 2),
+    "threads": (*NO_NUMBER, 0.5, NAN, INF, 0, HUGE, -HUGE, 10**30, True),
+    "text": (3, 0.5, None, [], {}, 1j, object(), "", "x", b"x", "{}", b"\xff", "[" * 100_000),
     "word": ("nothing of this name", 3, 0.5, NAN, [], {}, object(), b"x", 1j),
+    "start": ("nothing of this name", NAN, INF, HUGE, [], {}, object(), 1j, len, True),
     "policy": ("nothing of this name", {}, object(), 1j, int, NAN, -1, [[]]),
     "path": (3, 0.5, [], {}, 1j, object()),
     "rows": (
         "x",
         3,
+        HUGE,
         None,
         [],
         [[]],
@@ -52,7 +56,35 @@ WRONG: dict[str, tuple[Any, ...]] = {
         np.full((60, 4), INF),
         np.full((60, 4), 1j),
     ),
-    "target": ("x", 3, [], {}, object(), np.zeros(3), np.zeros((60, 2)), np.full(60, NAN), np.full(60, INF)),
+    "target": (
+        "x",
+        3,
+        1j,
+        [],
+        [[1, 2], [3]],
+        {},
+        object(),
+        np.zeros(3),
+        np.zeros((60, 2)),
+        np.full(60, NAN),
+        np.full(60, INF),
+    ),
+    "probabilities": (
+        "x",
+        3,
+        None,
+        1j,
+        [],
+        {},
+        object(),
+        [[1, 2], [3]],
+        [2.0] * 60,
+        [-1.0] * 60,
+        [NAN] * 60,
+        [0] * 60,
+        [0.5],
+    ),
+    "schedule": ("nothing of this name", 3, 0.5, NAN, {}, [], 1j, object(), int),
     "weight": (
         "x",
         {},
@@ -64,6 +96,23 @@ WRONG: dict[str, tuple[Any, ...]] = {
         np.full(60, -1.0),
         np.zeros(60),
         ["a"] * 60,
+        1j,
+        [[1, 2], [3]],
+    ),
+    "kinds": (3, 0.5, "x", b"x", ["x"], [None], {"a": 1}, object(), 1j, HUGE),
+    "rounds": (
+        3,
+        -1,
+        HUGE,
+        "x",
+        None,
+        [],
+        {},
+        (1, 2),
+        object(),
+        slice(1, 2),
+        slice(99),
+        slice(None, None, 2),
     ),
     "model": ("x", 3, None, [], {}, object(), int),
     "callable": (3, 0.5, "x", [], {}, object(), 1j),
@@ -92,6 +141,7 @@ ODD: tuple[Any, ...] = (
     2**31,
     2**63,
     -(2**63),
+    HUGE,
     "x",
     "",
     b"x",
@@ -168,12 +218,14 @@ ESTIMATOR = {
     "random_strength": "real or 0",
     "max_bins": "bins",
     "categorical_features": "anything",
+    "categorical_splits": "policy",
     "monotonic_cst": "anything",
     "sampling": "policy",
     "learners": "policy",
     "langevin": "policy",
     "posterior_samples": "count or None",
     "step": "policy",
+    "start": "start",
     "execution": "policy",
     "base_learner": "policy",
     "early_stopping_rounds": "count or None",
@@ -184,7 +236,7 @@ ESTIMATOR = {
     "class_weight": "anything",
     "device": "word",
     "random_state": "anything",
-    "n_jobs": "anything",
+    "n_jobs": "threads",
     "verbose": "anything",
 }
 """Every parameter of the three estimators."""
@@ -213,7 +265,7 @@ def small() -> dict[str, Any]:
 
 def calls() -> list[Call]:
     """The whole table."""
-    return [*_constructors(), *_fits(), *_answers(), *_functions(), *_policies(), *_plots(), *_theory()]
+    return [*_constructors(), *_fits(), *_answers(), *_functions(), *_policies(), *_presets(), *_plots(), *_theory()]
 
 
 def _fitted(kind: str) -> Callable[..., object]:
@@ -236,7 +288,6 @@ def _endless(name: str, value: Any) -> bool:
     large = whole and value > 1000
     return large and name in (
         "n_estimators",
-        "n_jobs",
         "workers",
         "shards",
         "threads_per_shard",
@@ -270,10 +321,9 @@ def _right(name: str, value: Any) -> bool:
         return (isinstance(value, list) and not value) or callable(value)
     if name == "callbacks":
         return isinstance(value, (list, tuple, dict)) and not value
+    if name == "start" and isinstance(value, float) and value == 1e308:  # right, and no loss has such gradients
+        return True
     return _endless(name, value)
-
-
-LEFT_TO_DATA = ("y", "sample_weight", "group", "weight")
 
 
 def _fits() -> list[Call]:
@@ -300,8 +350,6 @@ def _fits() -> list[Call]:
 
 
 def _data_is_right(name: str, value: Any) -> bool:
-    if name in LEFT_TO_DATA and (isinstance(value, complex) or (isinstance(value, list) and value == [[1, 2], [3]])):
-        return True
     if name in ("init_model", "resume_from"):
         return value is None or isinstance(value, (str, Path))  # a path, of no file
     if name == "group":
@@ -344,7 +392,7 @@ def _functions() -> list[Call]:
         "max_bins": "bins",
         "categorical_features": "anything",
         "cuts": "anything",
-        "n_jobs": "anything",
+        "n_jobs": "threads",
     }
     cross = {
         "model": "model",
@@ -352,6 +400,7 @@ def _functions() -> list[Call]:
         "y": "target",
         "sample_weight": "weight",
         "group": "anything",
+        "folds": "anything",
         "refit": "flag",
         "random_state": "anything",
     }
@@ -380,15 +429,31 @@ def _functions() -> list[Call]:
         Call("cv", gb.cv, cross, {"model": model, "data": data["x"], "y": data["y"]}, aliases, _no_text_of_weights),
         Call("estimate_memory", gb.estimate_memory, memory, {"n_rows": 100, "n_features": 4}, aliases, _endless),
         Call("chains", gb.chains, chains, {"model": noisy, **rows, "n_chains": 2}, aliases, _no_text_of_weights),
+        Call("load_model", gb.load_model, {"path": "path"}, skip=_path_of_no_file),
+        Call("loads", gb.loads, {"text": "text"}, {"text": gb.dumps(data["regressor"])}, {"text": ("model file",)}),
+        Call("dumps", gb.dumps, {"model": "model"}, {"model": data["regressor"]}),
+        Call("warm_up", gb.warm_up, {"kinds": "kinds", "n_jobs": "threads"}, {"kinds": []}, skip=_compiles),
+        Call("first rounds", lambda rounds: data["regressor"][rounds], {"rounds": "rounds"}, {"rounds": slice(2)}),
         Call("fit_posterior", gb.fit_posterior, posterior, {"model": noisy, **rows}, aliases, _no_text_of_weights),
     ]
 
 
+def _path_of_no_file(name: str, value: Any) -> bool:
+    """True for what is a path; the error is then FileNotFoundError."""
+    return name == "path" and isinstance(value, (str, bytes, Path))
+
+
+def _compiles(name: str, value: Any) -> bool:
+    """True where ``warm_up`` would compile kernels, of every kind or with threads that are there."""
+    return name == "kinds" and value is None
+
+
 def _no_text_of_weights(name: str, value: Any) -> bool:
-    if name in LEFT_TO_DATA and (isinstance(value, complex) or (isinstance(value, list) and value == [[1, 2], [3]])):
-        return True
     return (name in ("weight", "sample_weight") and isinstance(value, str)) or _endless(name, value)
 
+
+NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients",)}
+"""What ``fit`` calls an argument of a policy."""
 
 NOISE = {"temperature": ("gradients",), "inverse_temperature": ("gradients",)}
 """A temperature may be so high that the noise of the gradients overflows, which the fit says in its own words."""
@@ -425,6 +490,8 @@ def _policies() -> list[Call]:
         "lag": "count",
         "eta": "anything",
     }
+    categories = dict.fromkeys(("smoothing", "reg_lambda"), "real or 0")
+    categories |= dict.fromkeys(("min_category_rows", "min_group_rows"), "real or None")
     listed: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
         (gb.UniformSampling, {"rate": "share"}, {}),
         (gb.GOSS, {"top": "share", "other": "share", "variance_control": "word"}, {}),
@@ -433,7 +500,15 @@ def _policies() -> list[Call]:
         (gb.smart_first_order, {"rate": "anything", "rho": "anything", "paper": "flag"}, {"rate": 0.5}),
         (gb.smart_second_order, {"rate": "anything", "rho": "anything", "variance_control": "word"}, {"rate": 0.5}),
         (gb.WeightTrimming, {"mass": "share", "score": "word", "variance_control": "word"}, {}),
-        (gb.Langevin, {**chain, "random_from": "anything", "paper": "flag", "leaf_noise": "flag"}, {}),
+        (gb.RowProbabilities, {"p": "probabilities", "variance_control": "word"}, {"p": [0.5] * 60}),
+        (gb.CategoricalSplits, categories, {}),
+        (gb.GeometricAnnealing, {"factor": "positive", "rounds": "count"}, {"factor": 10.0, "rounds": 3}),
+        (gb.CyclicalTemperature, {"factor": "positive", "rounds": "count"}, {"factor": 10.0, "rounds": 3}),
+        (
+            gb.Langevin,
+            {**chain, "schedule": "schedule", "random_from": "anything", "paper": "flag", "leaf_noise": "flag"},
+            {},
+        ),
         (gb.LineSearchStep, {"per": "word"}, {}),
         (gb.RandomByNode, {"t": "anything"}, {}),
         (gb.RandomGroup, {"groups": "anything"}, {}),
@@ -498,14 +573,50 @@ def _policies() -> list[Call]:
     ]
     table = []
     for made, kinds, valid in listed:
-        table.append(Call(made.__name__, _used(made), kinds, valid, NOISE, _policy_is_right))
+        table.append(Call(made.__name__, _used(made), kinds, valid, NOISE | NAMES_OF_ROLES, _policy_is_right))
     return table
+
+
+def _presets() -> list[Call]:
+    presets, rates = gb.presets, {"n_estimators": "count or 0", "learning_rate": "positive"}
+    sglb = {**rates, "max_depth": "count", "inverse_temperature": "anything", "shrinkage": "anything"}
+    rgbm = dict.fromkeys(("selection", "t", "groups"), "anything") | {"step": "word", "stump": "word"}
+    smart = {**rates, "order": "anything", "rho": "anything", "loss": "word", "variance_control": "anything"}
+    asynchronous = {**rates, "workers": "count", "rate": "share", "max_leaves": "count", "loss": "word"}
+    asynchronous |= {"start": "start", "build_time": "anything", "server_time": "anything"}
+    functional = {"base_learner": "policy", "n_estimators": "count or 0"}
+    listed: list[tuple[Any, str, dict[str, str]]] = [
+        (presets.sglb_paper, "Regressor", {**sglb, "sampling": "policy"}),
+        (presets.rgbm_paper, "Regressor", {**rgbm, "n_estimators": "count or 0"}),
+        (presets.smart_paper, "Classifier", smart),
+        (presets.asynch_sgbdt_paper, "Classifier", asynchronous),
+        (presets.functional_paper, "Regressor", functional),
+    ]
+    aliases = {"t": ("learners",), "groups": ("learners",), "order": ("sampling",), **NOISE}
+    return [
+        Call(preset.__name__, _preset(preset, kind), kinds, {}, aliases, _endless) for preset, kind, kinds in listed
+    ]
+
+
+def _preset(preset: Callable[..., dict[str, Any]], kind: str) -> Callable[..., object]:
+    """A short fit with the parameters of a preset."""
+
+    def fit(**given: Any) -> object:
+        made = preset(**{"n_estimators": 2, **given})
+        data = small()
+        return getattr(gb, f"GradientBoosting{kind}")(n_jobs=1, **made).fit(
+            data["x"], data["labels" if kind == "Classifier" else "y"]
+        )
+
+    return fit
 
 
 def _used(make: Any) -> Callable[..., object]:
     """Make the object; a policy that can be made is used in a fit, since some look at the data first."""
     roles = {
         "gpuboost.sampling": "sampling",
+        "gpuboost.growth.categorical": "categorical_splits",
+        "gpuboost.langevin.schedule": "schedule",
         "gpuboost.langevin": "langevin",
         "gpuboost.learners.families": "base_learner",
         "gpuboost.learners": "learners",
@@ -516,6 +627,8 @@ def _used(make: Any) -> Callable[..., object]:
         role = next((role for start, role in roles.items() if kind.__module__.startswith(start)), None)
         if role is None:
             return made
+        if role == "schedule":
+            role, made = "langevin", gb.Langevin(schedule=made)
         depth = 1 if kind.__name__ in ("RandomLearners", "CyclicGroups") else 2
         more = {"categorical_features": [3]} if kind.__name__ == "CategoricalRidge" else {}
         data = small()
@@ -531,6 +644,8 @@ def _policy_is_right(name: str, value: Any) -> bool:
         return False
     if name == "log":
         return isinstance(value, (str, Path))
+    if name == "schedule" and callable(value):
+        return True  # a user's function, whose errors are its own
     return _endless(name, value)
 
 
