@@ -182,9 +182,10 @@ class Log:
         Raises:
             InputError: if it is anything else.
         """
+        content = checked_path(path).read_bytes()
         try:
-            record = json.loads(checked_path(path).read_bytes())
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            record = json.loads(content)
+        except (ValueError, RecursionError) as error:  # no text, no JSON, an integer of thousands of digits
             raise InputError(f"log: {os.fspath(path)!r} is not JSON; {error}.") from None
         return cls.from_json(record)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,3 +95,10 @@ def test_a_model_file_whose_parameter_loss_is_none_is_refused(loss: Any) -> None
     document["parameters"]["loss"] = loss
     with pytest.raises(gb.InputError, match=r"model file: parameters(\.|: )loss"):
         gb.loads(json.dumps(document))
+
+
+def test_a_log_with_an_integer_of_thousands_of_digits_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "log.json"
+    place.write_text('{"seed": ' + "7" * 5000 + "}")
+    with pytest.raises(gb.InputError, match=r"log: .* is not JSON"):
+        gb.Replay(place)
