@@ -27,13 +27,28 @@ def kernel(function):
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
     try:
         compiled = numba.njit(
-            nogil=True, cache=keep, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=inner
+            nogil=True,
+            cache=keep,
+            error_model="numpy",
+            no_cfunc_wrapper=True,
+            no_cpython_wrapper=inner,
+            forceinline=getattr(function, "inlined", False),
         )(function)
     finally:
         numba.config.CACHE_DIR = before
     if keep:
         save_one_at_a_time(compiled)
     return compiled
+
+
+def inlined(function):
+    """Mark a kernel, below ``@kernel``, whose code LLVM shall copy into its callers.
+
+    For short kernels that are called for every node or feature: on small data the call itself, which passes each array
+    as seven numbers and more, takes as long as the work.
+    """
+    function.inlined = True
+    return function
 
 
 for_this_process = numba.njit(nogil=True, error_model="numpy")

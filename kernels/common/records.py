@@ -1,8 +1,10 @@
 """Records of arrays that go together, as arguments of the kernels that grow a tree.
 
 numba takes a named tuple apart, so a record costs no more inside a kernel than its fields. Each record is flat and has
-at most ten fields: nested or longer ones take long to compile and to dispatch. A field is never None, since numba
-leaves out branches on arguments that are None, but not on fields.
+at most ten fields: nested or longer ones take long to compile and to dispatch. Where Python calls a kernel for every
+small tree, it passes plain tuples of the fields, which numba recognizes in less than half the time, and the kernel
+makes the records of them. A field is never None, since numba leaves out branches on arguments that are None, but not
+on fields.
 
 t: features that compete for the tree; d: all features; m: rows of the tree; n: rows of the columns; v: nodes that there
 is room for; p: pairs of nodes.
@@ -70,7 +72,7 @@ class Criterion(NamedTuple):
     """Rule that a split is chosen by."""
 
     units: Any  # (2,) float64: value of one unit of g and of h
-    rule: Any  # (6,) float64: see ``cuts.general_cut``
+    rule: Any  # (10,) float64: see ``cuts.general_cut``
     root: Any  # (t, 8) uint32: bits of the cuts that the root may be split by, (0, 8) for all
 
 

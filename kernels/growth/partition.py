@@ -32,6 +32,7 @@ from gpuboost.kernels.common.nodes import (
     SUM_G,
     SUM_H,
 )
+from gpuboost.kernels.common.records import ColumnArrays
 
 AHEAD = 32
 NEAR = 1 << 18  # bins of a column up to which nothing has to be asked for before its turn
@@ -336,8 +337,10 @@ def settle_rows(columns, rows, settled, node, left_set, first, last, leaf_of_row
     """leaf_of_row[row] = leaf, for rows [first, last) of the settled nodes laid end to end; or only counts, if (0,).
 
     settled (c,) int64: the leaves whose rows lie together, and the nodes whose children are leaves and whose rows
-    were never sorted; counts (c,) int64 gets the lefts of the latter. The rest as for ``sort_stretches``.
+    were never sorted; counts (c,) int64 gets the lefts of the latter. columns: the fields of ColumnArrays; the rest as
+    for ``sort_stretches``.
     """
+    columns = ColumnArrays(*columns)
     offset = 0
     for c in range(settled.shape[0]):
         v = settled[c]

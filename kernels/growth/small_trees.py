@@ -8,7 +8,18 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.nodes import BEGIN, END
-from gpuboost.kernels.common.records import ChildLimits, Splits
+from gpuboost.kernels.common.records import (
+    ChildLimits,
+    ColumnArrays,
+    Criterion,
+    GrowthLimits,
+    HistogramArrays,
+    HistogramLayout,
+    Level,
+    NodeArrays,
+    RowArrays,
+    Splits,
+)
 from gpuboost.kernels.growth import partition
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import split
@@ -27,13 +38,17 @@ def grow(
     BUILD until SEARCH: rows [first, last) of ``histogram.build``, by thread ``part``; returns what that returns.
     SEARCH until SPLIT: features [first, last) of ``split.search``, the case ``general=None``.
     Otherwise ``part`` is 0; ``results`` are read only if the first step is to split.
-    kinds: those of the layout, or None if none is categorical. results: Splits; level: Level, whose pairs that are left
-    to search are written; limits: GrowthLimits; the rest are the records of their names.
+    kinds: those of the layout, or None if none is categorical. The rest are the fields of records, as plain tuples:
+    results: Splits; level: Level, whose pairs that are left to search are written; limits: GrowthLimits; the others the
+    records of their names.
 
     Returns the number of nodes, and the number of such pairs. If there are none, there may be open nodes left for which
     there was no room in the tables. No array is returned: the Python code that numba runs to make one is where an
     interrupt would be lost, and end in a SystemError.
     """
+    level, limits, nodes, layout = Level(*level), GrowthLimits(*limits), NodeArrays(*nodes), HistogramLayout(*layout)
+    columns, rows, histograms = ColumnArrays(*columns), RowArrays(*rows), HistogramArrays(*histograms)
+    criterion, results = Criterion(*criterion), Splits(*results)
     node, left_set, slots, left = nodes.node, nodes.left_set, histograms.slots, level.left
     n_nodes, new_pairs, shared = level.n_nodes, level.new_pairs, level.shared
     leaves, t = (n_nodes + 1) // 2, layout.features.shape[0]

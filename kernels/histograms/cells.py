@@ -5,7 +5,7 @@ A narrow histogram has both sums of a cell in one number, a wide one has all of 
 
 import numpy as np
 
-from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.nodes import BEGIN, END, SLOT, SUM_G, SUM_H
 
 CELLS_AT_ONCE = 2048  # of a node that are completed and searched before the next ones
@@ -63,6 +63,7 @@ def _subtract(parent, built, parent_narrow, built_narrow, narrow, begin, end):
 
 
 @kernel
+@inlined
 def complete(i, histograms, shared, new_pairs, node, layout, first, last):
     """Features [first, last) of new pair i: the histograms of both its nodes, from what ``histogram.build`` left.
 

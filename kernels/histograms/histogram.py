@@ -106,7 +106,9 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
     new_pairs (p, 3) int64: built node first.
     """
     shared, offset = -1, 0
-    of, scratch = histograms.of, histograms.scratch[part]
+    of, narrow_rows = histograms.of, histograms.narrow_rows
+    scratch, spare = histograms.scratch[part], histograms.spare[part]
+    bins, packed, order, features, starts = rows.bins, rows.packed, rows.rows, layout.features, layout.starts
     n_cells = scratch.shape[0]
     for i in range(new_pairs.shape[0]):
         v = new_pairs[i, 0]
@@ -119,19 +121,19 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
             continue
         out = of[node[v, SLOT]]
         if begin > 0:
-            shared, out = i, histograms.spare[part]
+            shared, out = i, spare
         begin, end = node[v, BEGIN] + begin, node[v, BEGIN] + end
-        narrow = size <= histograms.narrow_rows
+        narrow = size <= narrow_rows
         target = out[:n_cells] if narrow else scratch
         if narrow:
             target[:] = 0
         new_tile = True
         while begin < end:
             stop = end if narrow else min(begin + TILE, end)
-            if rows.bins.shape[1] > 0:
-                _add_dense(rows.bins, layout.features, layout.starts, rows.packed, rows.rows, begin, stop, target)
+            if bins.shape[1] > 0:
+                _add_dense(bins, features, starts, packed, order, begin, stop, target)
             else:
-                _add_sparse(rows.row_start, rows.cells, rows.packed, rows.rows, begin, stop, target)
+                _add_sparse(rows.row_start, rows.cells, packed, order, begin, stop, target)
             if not narrow:
                 _widen(scratch, out, new_tile)
             new_tile = False

@@ -6,7 +6,7 @@ exact gain: scores in float32, four times as fast as those in float64, tell whic
 
 import numpy as np
 
-from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.vector import LANES, at_least, trailing_zeros, wide_vectors
 from gpuboost.kernels.splits.gain import NOISE, score
 
@@ -56,6 +56,7 @@ def _estimate(running, cuts, shift, total, least, ridge, about):
 
 
 @kernel
+@inlined
 def _best(running, cuts, shift, total, least, units, ridge, parent, about):
     """The gain and the place of the best allowed cut, the first of equals; -1.0 and 0 if there is none."""
     best, at = -1.0, 0
@@ -82,6 +83,7 @@ def _best(running, cuts, shift, total, least, units, ridge, parent, about):
 
 
 @kernel
+@inlined
 def best_cut(own, begin, n_bins, total, parent, least, units, rule, running, about, out):
     """The best cut of one feature of a narrow node: gain, bin, missing_left, left g and left h as ``split`` has them.
 

@@ -6,7 +6,7 @@ every machine. Ties: the lowest feature, then the lowest bin, then missing value
 
 import numpy as np
 
-from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.nodes import (
     BEGIN,
     BIN,
@@ -71,6 +71,7 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
 
 
 @kernel
+@inlined
 def _search_node(
     cells, counts, sums, layout, kinds, criterion, least, first, last, scratch, general, bits, may, results, line
 ):

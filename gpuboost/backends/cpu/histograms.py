@@ -18,12 +18,15 @@ from gpuboost.types import Limits
 
 ROWS_PER_THREAD = 32_768  # below this many (row, entry / 8) pairs a thread is not worth waking
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
+NO_PARTS = np.empty((0, 0), np.int64)
 NARROW_ROWS = histogram.TILE  # nodes of up to so many rows have narrow histograms
 
 
 def free_slots(first: int, end: int) -> NDArray[np.int64]:
     """A stack of slots first .. end - 1, the lowest on top: its height, and then the slots from the bottom."""
-    return np.concatenate([[end - first], np.arange(end - 1, first - 1, -1), np.zeros(first + 1)]).astype(np.int64)
+    slots = np.zeros(end + 2, np.int64)
+    slots[0], slots[1 : end - first + 1] = end - first, np.arange(end - 1, first - 1, -1)
+    return slots
 
 
 class Histograms:
@@ -43,7 +46,7 @@ class Histograms:
         self._layout, self._team = rows.layout, rows.team
         layout = rows.layout
         self.rows = RowArrays(layout.rows, layout.row_start, layout.cells, packed, rows.rows, rows.scratch)
-        self.shared = np.full((1, self._team.size), -1, np.int64)
+        self.shared = NO_PARTS
         self.lines_of_eight = (self._layout.entries_per_row + 7) // 8
         wanted = max(FIRST_SLOTS, workspace.room("histograms") // max(2 * self._layout.n_cells, 1))
         self.make_room(min(wanted, most_nodes))  # one per leaf, and as many again for speculative splits

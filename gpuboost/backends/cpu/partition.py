@@ -119,7 +119,8 @@ class RowsByNode:
 
         def settle(part: int) -> None:
             partition.settle_rows(
-                self.columns(), self.rows, settled, node, tree.left_set, *share(total, part, parts), out, counts[part]
+                tuple(self.columns()), self.rows, settled, node, tree.left_set, *share(total, part, parts), out,
+                counts[part],
             )  # fmt: skip
 
         self.team.run_parts(parts, settle)
