@@ -103,7 +103,8 @@ def follow(
     def fitted(watch: Notes | Stopwatch) -> Any:
         return kind(
             loss=loss, n_estimators=rounds, learning_rate=1.0, step="constant", max_depth=1, reg_lambda=0.0,
-            min_child_weight=0.0, max_bins=BINS, learners=None if t >= data.X.shape[1] else t, random_state=seed,
+            min_child_weight=0.0, max_bins=BINS, random_state=seed,
+            learners=None if t >= data.X.shape[1] else gb.RandomGroups(t),
             n_jobs=threads, device="cpu", callbacks=[watch],
         ).fit(dataset)  # fmt: skip
 

@@ -303,7 +303,7 @@ def test_a_small_run_from_end_to_end(
         ("sklearn", 1),
         ("gpuboost", 1),
     ]
-    assert kept["machine"]["versions"]["gpuboost"]
+    assert kept["machine"]["versions"]["gpuboosting"]
     assert all(run["scores"]["auc"] > 0.7 for run in kept["runs"])
     assert (tmp_path / "runs.png").stat().st_size > 1000
     assert "fit x" in capsys.readouterr().out
