@@ -86,6 +86,5 @@ static __device__ __forceinline__ Terms terms_of(const Node &node, const State *
     terms.least_gain = rule->min_split_gain;
     terms.least_n = rule->min_samples_leaf;
     terms.missing = missing;
-    terms.categories = &rule->categories;
     return terms;
 }

@@ -35,7 +35,7 @@ static __device__ i32 one_against_rest(const Cells &cells, const Terms &terms, f
 }
 
 // The bins of enough rows, sorted by g / (h + smoothing): those next to either end. Returns how many bins take part.
-static __device__ i32 sort_ends(const Cells &cells, const Terms &terms, Ends &ends)
+static __device__ i32 sort_ends(const Cells &cells, const Terms &terms, const CategoryLimits &limits, Ends &ends)
 {
     const i32 lane = threadIdx.x & 31;
     bool large[PER_LANE];
@@ -45,8 +45,8 @@ static __device__ i32 sort_ends(const Cells &cells, const Terms &terms, Ends &en
     for (i32 k = 0; k < PER_LANE; ++k) {
         const i32 bin = lane * PER_LANE + k;
         large[k] = bin < terms.missing && seen(cell(cells, k)) &&
-                   (f64)cells.h[k] * terms.rows_per_h >= terms.categories->min_category_rows;
-        ratio[k] = (f64)cells.g[k] * terms.unit_g / ((f64)cells.h[k] * terms.unit_h + terms.categories->smoothing);
+                   (f64)cells.h[k] * terms.rows_per_h >= limits.min_category_rows;
+        ratio[k] = (f64)cells.g[k] * terms.unit_g / ((f64)cells.h[k] * terms.unit_h + limits.smoothing);
         ends.ratio[bin] = large[k] ? ratio[k] : __longlong_as_double(-1);
         count += __popc(__ballot_sync(FULL_WARP, large[k]));
     }
@@ -86,18 +86,18 @@ static __device__ Sums sums_from_end(const Ends &ends, i32 end, i32 size)
 
 // Lane i: whether the first i + 1 bins from one end, with sums ``left``, are judged: if that is allowed, and the step
 // from the last ones that were is large enough.
-static __device__ bool is_judged(const Ends &ends, i32 end, i32 size, Sums left, const Terms &terms)
+static __device__ bool is_judged(const Ends &ends, i32 end, i32 size, Sums left, const Terms &terms,
+                                 const CategoryLimits &limits)
 {
     const i32 lane = threadIdx.x & 31;
     const Sums right = terms.total - left;
-    const f64 least = terms.categories->min_group_rows;
     const bool fits = lane < size && allowed(left, right, terms);
-    const u32 may = __ballot_sync(FULL_WARP, fits && (f64)right.h * terms.rows_per_h >= least);
+    const u32 may = __ballot_sync(FULL_WARP, fits && (f64)right.h * terms.rows_per_h >= limits.min_group_rows);
     f64 group = 0.0; // steps follow one another: all lanes go through them together
     bool judged = false;
     for (i32 i = 0; i < size; ++i) {
         group += (f64)ends.h[end][i] * terms.rows_per_h;
-        if (!(may >> i & 1) || group < least)
+        if (!(may >> i & 1) || group < limits.min_group_rows)
             continue;
         group = 0.0;
         judged |= i == lane;
@@ -107,7 +107,7 @@ static __device__ bool is_judged(const Ends &ends, i32 end, i32 size, Sums left,
 
 // The categories are sorted by ratio (Fisher 1958: in that order the best set is a prefix), and prefixes from either
 // end compete. What is missing, rare or unseen stays on the other side. ends.set gets the bins that go left.
-static __device__ Found search_sets(const Cells &cells, Terms terms, Ends &ends)
+static __device__ Found search_sets(const Cells &cells, Terms terms, const CategoryLimits &limits, Ends &ends)
 {
     const i32 lane = threadIdx.x & 31;
     i32 used = 0;
@@ -116,7 +116,7 @@ static __device__ Found search_sets(const Cells &cells, Terms terms, Ends &ends)
         used += __popc(__ballot_sync(FULL_WARP, lane * PER_LANE + k <= terms.missing && seen(cell(cells, k))));
     const bool single = used <= ONE_AGAINST_REST;
     if (!single)
-        terms.ridge += terms.categories->reg_lambda;
+        terms.ridge += limits.reg_lambda;
     const f64 parent = score(terms.total, terms);
     f64 gain = least_gain(parent, terms);
     i32 key = NO_KEY;
@@ -134,10 +134,10 @@ static __device__ Found search_sets(const Cells &cells, Terms terms, Ends &ends)
                 atomicOr(&ends.set[bin >> 5], 1u << (bin & 31));
         }
     } else {
-        const i32 count = sort_ends(cells, terms, ends), size = count < MOST_CATEGORIES ? count : MOST_CATEGORIES;
+        const i32 count = sort_ends(cells, terms, limits, ends), size = count < MOST_CATEGORIES ? count : MOST_CATEGORIES;
         for (i32 end = 0; end < 2; ++end) {
             const Sums a = sums_from_end(ends, end, size);
-            if (!is_judged(ends, end, size, a, terms))
+            if (!is_judged(ends, end, size, a, terms, limits))
                 continue;
             const f64 here = gain_of(a, terms, parent);
             if (here > gain) {

@@ -78,7 +78,7 @@ static __device__ __forceinline__ Terms terms_of_level(const Level &level, const
     Terms terms = terms_of(none, state, rule, missing);
     terms.total = level.total;
     if (level.many)
-        terms.ridge += terms.categories->reg_lambda;
+        terms.ridge += rule->categories.reg_lambda;
     return terms;
 }
 
@@ -159,7 +159,7 @@ static __device__ void gains_of_sets(const longlong2 *sums, const i32 *counts, c
 }
 
 // The level's bins sorted, and which of the sets are judged. By one warp. Returns how many bins there are at an end.
-static __device__ i32 sort_level(Level &level, Ends &ends, const Terms &terms)
+static __device__ i32 sort_level(Level &level, Ends &ends, const Terms &terms, const CategoryLimits &limits)
 {
     Cells cells;
 #pragma unroll
@@ -170,9 +170,9 @@ static __device__ i32 sort_level(Level &level, Ends &ends, const Terms &terms)
         if (COUNTS)
             cells.n[COUNTS ? k : 0] = level.n[bin];
     }
-    const i32 count = sort_ends(cells, terms, ends), size = count < MOST_CATEGORIES ? count : MOST_CATEGORIES;
+    const i32 count = sort_ends(cells, terms, limits, ends), size = count < MOST_CATEGORIES ? count : MOST_CATEGORIES;
     for (i32 end = 0; end < 2; ++end) {
-        const bool judged = is_judged(ends, end, size, sums_from_end(ends, end, size), terms);
+        const bool judged = is_judged(ends, end, size, sums_from_end(ends, end, size), terms, limits);
         const u32 all = __ballot_sync(FULL_WARP, judged);
         if ((threadIdx.x & 31) == 0)
             level.judged[end] = all;

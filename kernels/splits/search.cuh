@@ -36,7 +36,6 @@ struct Terms {
     f64 unit_g, unit_h, ridge, least_h, least_gain, rows_per_h;
     i32 least_n;
     i32 missing; // bin of missing values: the number of value bins
-    const CategoryLimits *categories;
 #if MONOTONE
     Bounds within; // the node's
     i32 direction; // the feature's

@@ -54,11 +54,11 @@ static __device__ __forceinline__ bool last_warp(u32 *counter, i32 n)
 
 #if SETS
 // The best split of a categorical feature; its set goes to ``candidate``.
-static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms &terms, const u32 *bits, Ends &own,
-                                                 Candidate *candidate)
+static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms &terms, const u32 *bits,
+                                                 const CategoryLimits &limits, Ends &own, Candidate *candidate)
 {
-    Found found = search_sets(cells, terms, own);
     const i32 lane = threadIdx.x & 31;
+    Found found = search_sets(cells, terms, limits, own);
     u32 some = 0;
     for (i32 w = 0; bits && w < 8; ++w)
         some |= bits[w];
@@ -96,6 +96,12 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
 {
     const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Room rooms[WARPS];
+#if SETS
+    __shared__ CategoryLimits limits; // in shared memory, as there is no register left for them
+    if (threadIdx.x == 0)
+        limits = rule->categories;
+    __syncthreads();
+#endif
     const i32 t = contest[0], lane = threadIdx.x & 31, warp = threadIdx.x >> 5, stop = min(last_line, state->n_lines);
     const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
     const Store at = {partials, partial_counts, sums, counts, contest[1] * contest[2], base};
@@ -131,7 +137,7 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
             if (may && (!words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1))) {
 #if SETS
                 if (kind >> 16)
-                    found = best_set(cells, terms, bits, rooms[warp].ends, candidate);
+                    found = best_set(cells, terms, bits, limits, rooms[warp].ends, candidate);
                 else
 #endif
                 {

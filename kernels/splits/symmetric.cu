@@ -81,7 +81,7 @@ static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const 
     if (warp == 0) {
         const f64 parent = score_level(nodes, begin, end, terms);
 #if SETS
-        const i32 bins = level.many ? sort_level(level, *ends, terms) : 0;
+        const i32 bins = level.many ? sort_level(level, *ends, terms, rule->categories) : 0;
 #else
         const i32 bins = 0;
 #endif
@@ -147,7 +147,7 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
         const i32 kind = kinds[features[key]], missing = kind & 0xffff;
         Terms terms = terms_of(node, state, rule, missing);
         if (best.found.g)
-            terms.ridge += terms.categories->reg_lambda;
+            terms.ridge += rule->categories.reg_lambda;
         Cells cells;
         load_node(cells, at, node, places[key], missing + 1);
         Sums own = {0, 0, 0};
