@@ -11,18 +11,16 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.errors import InputError
-from gpuboost.reports.guarantee import NOT_KNOWN
 from gpuboost.training.files import Saved
+from gpuboost.training.fit_record import FitRecord
 from gpuboost.types import Ensemble
-
-FITTED_BY_ROUNDS = ("fit_report_",)
-"""Attributes of a fit that do not hold for its first rounds."""
 
 
 class RoundsMixin:
     """Mixin of ``GradientBoosting``: slices of rounds."""
 
     ensemble_: Ensemble
+    evals_result_: dict[str, dict[str, list[float]]]
     _saved: Callable[[], Saved]
     _restore: Callable[[Saved], None]
     __iter__ = None  # slices alone do not make a sequence
@@ -42,9 +40,8 @@ class RoundsMixin:
         stop = _stop(rounds, self.ensemble_.n_rounds)
         saved = self._saved()
         part: Self = copy.copy(self)
-        for name in FITTED_BY_ROUNDS:
-            vars(part).pop(name, None)
-        history = getattr(self, "evals_result_", {})
+        vars(part).pop("fit_report_", None)
+        history, chain = self.evals_result_, saved.record.chain
         best = saved.best_iteration
         kept = best is not None and best < stop
         part._restore(
@@ -53,10 +50,10 @@ class RoundsMixin:
                 ensemble=self.ensemble_.first(stop),
                 best_iteration=best if kept else None,
                 best_score=saved.best_score if kept else None,
-                record=replace(saved.record, guarantee=NOT_KNOWN),
+                record=FitRecord(chain=None if chain is None or chain.start > stop else chain),
             )
         )
-        part.evals_result_ = {  # type: ignore[attr-defined]
+        part.evals_result_ = {
             data: {metric: values[:stop] for metric, values in metrics.items()} for data, metrics in history.items()
         }
         return part

@@ -199,6 +199,7 @@ def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight:
 
 
 def probabilities(loss: Loss, scores: Array) -> Array:
+    """(n,) probability of class 1. Raises InputError if the loss's inverse link gives something else."""
     p = loss.inverse_link(scores)
     rule = "probabilities lie between 0 and 1"
     require((p >= 0.0) & (p <= 1.0), p, rule, "Correct that function.", f"inverse_link of {loss.name}")

@@ -43,11 +43,11 @@ class RunFacts:
     steps: StepSizes | None = None  # certificate of the rounds that were run
 
     @classmethod
-    def of(cls, data: TrainingSet, **more: object) -> RunFacts:
+    def of(cls, data: TrainingSet, *, stops_early: bool = False, foreign_start: int = 0) -> RunFacts:
         """The facts that the training rows give, and others."""
         weight = data.multiplicity if data.weight is None else data.weight
         least, largest = (1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max()))
-        return cls(bool(data.cuts.is_categorical.any()), least, largest, **more)  # type: ignore[arg-type]
+        return cls(bool(data.cuts.is_categorical.any()), least, largest, stops_early, foreign_start)
 
 
 def guarantee_of(recipe: Recipe, run: RunFacts) -> Guarantee:

@@ -56,6 +56,18 @@ def test_the_first_rounds_of_classes_and_of_a_shrunken_chain(classifier, rows):
     assert chain[:3].predict(rows[0]).tobytes() == list(chain.staged_predict(rows[0]))[2].tobytes()
 
 
+@pytest.mark.filterwarnings("ignore::gpuboost.errors.OutsideTheoryWarning")
+def test_rounds_before_a_chain_are_saved_without_it(rows, tmp_path):
+    X, y = rows
+    plain = gb.GradientBoostingRegressor(n_estimators=4).fit(X, y)
+    model = gb.GradientBoostingRegressor(n_estimators=3, langevin=gb.Langevin(), random_state=0)
+    model.fit(X, y, init_model=plain)
+    for k in (2, 4, 6):
+        model[:k].save_model(tmp_path / "part.json")
+        again = gb.load_model(tmp_path / "part.json")
+        assert again.predict(X).tobytes() == model[:k].predict(X).tobytes()
+
+
 def test_the_best_round_is_kept_where_it_is_among_the_first(rows):
     X, y = rows
     model = gb.GradientBoostingRegressor(n_estimators=8, early_stopping_rounds=8).fit(X, y, eval_set=[(X, y)])

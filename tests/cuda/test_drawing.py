@@ -5,7 +5,6 @@ That rows, weights and models are those of the definition is in tests/parity/tes
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,6 +15,7 @@ from emulator import emulated_runtime
 from support.builders import random_case
 from support.drawing import cuda, device, drawn, host, several, states_of
 from support.rules import KEY, PROBABILITY_RULES
+from support.training import submitted
 
 from gpuboost import losses
 from gpuboost.backends.cuda import draws, importance
@@ -40,7 +40,7 @@ from gpuboost.sampling import (
     smart_second_order,
 )
 from gpuboost.steps import GradientStep
-from gpuboost.types import Gradients, Limits, Progress, Sample, TrainingSet
+from gpuboost.types import Gradients, Limits, Progress, Sample
 
 
 def full_blocks(kind: str) -> Gradients:
@@ -169,22 +169,6 @@ def test_gradients_are_kept_for_as_many_rounds_as_asked(rounds: int) -> None:
 # rounds
 
 
-def counted(recipe: Recipe, data: TrainingSet, rounds: int) -> list[Counter[str]]:
-    """What each round submitted."""
-    runtime = emulated_runtime()
-    counts: list[Counter[str]] = []
-    before = Counter[str]()
-
-    def watch(_: Progress) -> bool:
-        nonlocal before
-        counts.append(runtime.cp.counts - before)
-        before = runtime.cp.counts.copy()
-        return False
-
-    boost(replace(recipe, rounds=rounds), data, Cuda(runtime), watch=watch)
-    return counts
-
-
 EVENLY, OWN_LEAVES = UniformSampling(0.3), ImportanceSampling(0.3, variance_control="none")
 
 
@@ -205,8 +189,8 @@ EVENLY, OWN_LEAVES = UniformSampling(0.3), ImportanceSampling(0.3, variance_cont
 def test_a_round_is_one_graph_that_waits_for_nothing(rule: Sampling, beside: Sampling, nodes: int, after: int) -> None:
     data = random_case(1, 800, 6, target="binary").data
     recipe = Recipe(losses.Logistic(), 1, 0.3, DepthWise(Limits(8, 3)), rule)
-    plain = counted(replace(recipe, sampling=beside), data, 6)[-1]
-    for one in counted(recipe, data, 9)[after:]:
+    plain = submitted(replace(recipe, sampling=beside), data, 6)[-1]
+    for one in submitted(recipe, data, 9)[after:]:
         assert one["graph"] == 1
         assert one["sync"] == 0
         assert set(one) <= {"graph", "graph nodes", "H2D"}
