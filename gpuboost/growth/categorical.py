@@ -18,12 +18,13 @@ class CategoricalSplits:
     candidates for one side (Fisher 1958). Where a node holds at most four categories, each of them against the others
     is a candidate, and no limit of this class applies. Rows are estimated by their share of H.
 
-    smoothing: added to a category's H before categories are sorted (``cat_smooth`` of LightGBM).
-    reg_lambda: added to the estimator's ``reg_lambda`` in the gain, not in leaf values (``cat_l2`` of LightGBM).
-    min_category_rows: a category of fewer rows in a node is not sent by itself: it goes to the side of the missing
-        values. None: a thousandth of the training rows, at most 10.
-    min_group_rows: rows of each side of the split, and between two candidates (``min_data_per_group`` of LightGBM).
-        None: a hundredth of the training rows, at most 100.
+    Args:
+        smoothing: added to a category's H before categories are sorted (``cat_smooth`` of LightGBM).
+        reg_lambda: added to the estimator's ``reg_lambda`` in the gain, not in leaf values (``cat_l2`` of LightGBM).
+        min_category_rows: a category of fewer rows in a node is not sent by itself: it goes to the side of the missing
+            values. None: a thousandth of the training rows, at most 10.
+        min_group_rows: rows of each side of the split, and between two candidates (``min_data_per_group`` of LightGBM).
+            None: a hundredth of the training rows, at most 100.
 
     Raises:
         RecipeError: if a number is negative or not finite.

@@ -39,7 +39,9 @@ class SelectionNorm:
     groups : a label for each learner, or None
         What is drawn from: groups of equal labels, or the learners themselves.
 
-    So Type 0 is ``SelectionNorm()``, Type 1 ``SelectionNorm(t)``, Type 2 ``SelectionNorm(1, groups)`` and Type 3
+    Notes
+    -----
+    Type 0 is ``SelectionNorm()``, Type 1 ``SelectionNorm(t)``, Type 2 ``SelectionNorm(1, groups)`` and Type 3
     ``SelectionNorm(t, groups)``.
     """
 

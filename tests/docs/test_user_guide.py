@@ -12,7 +12,9 @@ import pytest
 import gpuboost as gb
 
 ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"  # written when the site is built
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "notebooks" / "README.md"]
+PAGES = [page for page in PAGES if REFERENCE not in page.parents]
 GUIDE = ROOT / "docs" / "user_guide.md"
 ESTIMATORS = [getattr(gb, name) for name in gb.__all__ if name.startswith("GradientBoosting")]
 
@@ -33,10 +35,17 @@ RUN = [
     "docs/theory/sampling.md",
     "docs/theory/asynchronous.md",
     "docs/theory/sharding.md",
+    "docs/index.md",
+    *(f"docs/how_to/{page.name}" for page in sorted((ROOT / "docs" / "how_to").glob("*.md")) if page.stem != "index"),
 ]
 
 
-HEAVY = {"docs/theory/langevin.md", "docs/theory/rgbm.md"}  # thousands of rounds, and a search over learners
+HEAVY = {  # thousands of rounds, a search over learners, kernels compiled for all that a service may ask
+    "docs/theory/langevin.md",
+    "docs/theory/rgbm.md",
+    "docs/how_to/uncertainty.md",
+    "docs/how_to/deployment.md",
+}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in HEAVY else []) for n in RUN])
@@ -53,6 +62,7 @@ def test_each_python_block_of_a_page_runs_by_itself(name: str, tmp_path: Path, m
 
 def test_no_other_page_has_python_that_nobody_runs() -> None:
     run = {ROOT / name for name in (*RUN, "docs/gpu.md")}  # the last by tests/api/test_gpu.py
+    run |= set((ROOT / "docs" / "coming_from").glob("*.md"))  # by test_coming_from.py
     assert not [page for page in PAGES if page not in run and blocks(page)]
 
 

@@ -1,0 +1,61 @@
+"""The pages for users of other libraries: their code runs, both libraries reach one score, and the names exist."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gpuboost as gb
+
+ROOT = Path(__file__).parents[2]
+PAGES = {"xgboost": "xgboost", "lightgbm": "lightgbm", "catboost": "catboost", "scikit_learn": "sklearn"}
+"""Page -> the other library's package."""
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / "coming_from" / f"{name}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_translated_parameters_reach_the_same_score(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(PAGES[name])
+    monkeypatch.chdir(tmp_path)
+    (source,) = re.findall(r"^```python\n(.*?)^```", page(name), flags=re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(compile(source, name, "exec"), names)
+    theirs, ours = names["scores"]
+    assert theirs > 0.8
+    assert abs(ours - theirs) < 0.01
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_page_translates_thirty_parameters(name: str) -> None:
+    assert len(rows(name)) >= 28
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_parameters_of_gpuboost_exist(name: str) -> None:
+    known = {"gb"}
+    for estimator in (gb.GradientBoostingRegressor, gb.GradientBoostingClassifier, gb.GradientBoostingRanker):
+        known |= set(inspect.signature(estimator).parameters) | set(inspect.signature(estimator.fit).parameters)
+    known |= {"fit", "predict"} | set(inspect.signature(gb.GradientBoostingRegressor.predict).parameters)
+    for row in rows(name):
+        for code in re.findall(r"`([^`]+)`", row[2]):
+            word = re.match(r"[A-Za-z_]+", code)
+            if word and not code.startswith(("gb.", "category")):
+                assert word[0] in known, row
+            for path in re.findall(r"gb(?:\.\w+)+", code):
+                value: Any = gb
+                for part in path.split(".")[1:]:
+                    value = getattr(value, part)
+
+
+def rows(name: str) -> list[list[str]]:
+    """Cells of the table of parameters."""
+    table = page(name).split("## Parameters")[1].split("\n## ")[0]
+    lines = [line for line in table.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
