@@ -180,7 +180,7 @@ class Cuda:
             return self._drawn(data, target, output, candidates, limits, key / output)
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
-        features, noise = candidates.features, self._targets.strength(candidates.lots(output))
+        features, noise = candidates.features, self._targets.strength(candidates.gain_noise(output))
         by_node = self._subsets.drawn(candidates.by_node)
         root = candidates.root if by_node is None else None
         shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, by_node is None
@@ -313,11 +313,11 @@ class Cuda:
     ) -> Grown:  # fmt: skip
         """A tree of the candidates that are in the arena, of which there are so many."""
         rows = self._rows_to_grow(data, gradients, output)
-        lots, chosen = self._targets.lots(noise), self._subsets.draw(by_node, arena.plan.most_nodes, n_candidates)
+        chosen = self._subsets.draw(by_node, arena.plan.most_nodes, n_candidates)
         drawn = gradients.sample is not None
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
         wait = wait and self._share is None  # rows are counted everywhere before a tree ends
-        grower = TreeOnDevice(arena, rows, output, lots, chosen)
+        grower = TreeOnDevice(arena, rows, output, self._targets.gain_noise(noise), chosen)
         grower.grow(wait)
         if grower.waits:
             self._rounds.postpone(Ending(grower))

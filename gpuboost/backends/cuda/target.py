@@ -190,7 +190,7 @@ class Targets:
         """Noise on split gains, as an input of the round."""
         return self._strength.set_noise(noise)
 
-    def lots(self, noise: RoundNoise | None) -> dict[str, Any] | None:
+    def gain_noise(self, noise: RoundNoise | None) -> dict[str, Any] | None:
         """The kernels' arguments for ``GainNoise``."""
         if noise is None:
             return None

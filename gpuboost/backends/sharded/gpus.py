@@ -70,7 +70,7 @@ class ShardedGpus(Machine):
         if any(size % UNIT for size in sizes[:-1]):
             raise ValueError(f"sizes: all but the last must be multiples of {UNIT}; got {tuple(sizes)}.")
         driver, firsts = self._driver, self._sized(sizes, len(y))
-        driver.workers.narrow(len(sources))
+        driver.workers.keep_first(len(sources))
         self.by = "alone" if self.shards == 1 else self.by
         name = self._calls.ask(GpuShard.unique_id)[0] if self.by == "nccl" else None
         rendezvous = driver.workers.rendezvous() if self.by == "host" else None
