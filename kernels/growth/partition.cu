@@ -310,8 +310,8 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
               i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot,
               u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
               const Rule *__restrict__ rule, i32 first, i32 least, i32 items, const f64 *factor,
-              f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_place, i32 output,
-              i32 places, Head *heads, Node *kept)
+              f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
+              i32 slots, Head *heads, Node *kept)
 {
     __shared__ f64 worth[NEAR_NODES];
     __shared__ u32 count[SHARED_LINES];
@@ -373,7 +373,7 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
     for (i32 v = threadIdx.x; v < n_nodes; v += THREADS)
         values[v] = nodes[v].value = worth[v];
     __syncthreads();
-    const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
+    const Record record = {((i32)*first_slot + output) % slots, capacity, heads, kept};
     keep_nodes(nodes, 0, n_nodes, record);
     if (threadIdx.x == 0)
         keep_head(state, state, *lost, record);

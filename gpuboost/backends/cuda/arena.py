@@ -7,11 +7,11 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.all_reduce import SHARDED, Share, SharedTree
 from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.plan import ArenaPlan
-from gpuboost.backends.cuda.shares import SHARDED, Share, SharedTree
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.types import Array, Cuts

@@ -108,7 +108,7 @@ class TreeOnDevice:
             self._level += 1
             last = self._level == max_depth
             if last and not sampled:
-                self.waits = True  # for the verbs after the tree: see ``ending``
+                self.waits = True  # for the verbs after the tree: see ``leaf_update``
             else:
                 self._route(first=self._level == 1, last=last)
             if self._level >= STATIC_LEVELS and not last and not int(self._look()["n_lines"]):
@@ -200,8 +200,8 @@ class TreeOnDevice:
             (LIST_BLOCKS * self._grid,), (512,),
             bins=self._bins, n=self._target.bins.n, list=a["list"], list_pairs=a["list_pairs"],
             selection=arena.selection, tiles=arena.tiles, tile_cells=arena.tile_cells, stretches=a["stretches"],
-            lines=a["lines"], partials=a["partials"], partial_counts=a["partial_counts"], state=self.state, first_line=first,
-            last_line=first + plan.batch, shared_mem=arena.shared,
+            lines=a["lines"], partials=a["partials"], partial_counts=a["partial_counts"], state=self.state,
+            first_line=first, last_line=first + plan.batch, shared_mem=arena.shared,
         )  # fmt: skip
         if arena.shared_tree is not None:
             arena.shared_tree.add_up(arena, self.state, first, min(lines, first + plan.batch))
