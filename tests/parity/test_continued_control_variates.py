@@ -46,7 +46,7 @@ def test_leaf_values_of_a_structure_of_the_host_are_those_of_the_cpu() -> None:
         gradients = backend.gradients(loss, backend.start(data, np.ones(1)), data, None)
         valued, leaf_of_row = backend.leaf_values(structure, gradients, data, limits, 0)
         if isinstance(valued, DeviceTree):
-            valued.store.collect()
+            valued.ring.collect()
             valued, leaf_of_row = valued.fetched, backend.to_host(leaf_of_row.leaf_of_row)  # type: ignore[attr-defined]
         return valued.value.tobytes(), valued.nodes.cover.tobytes(), list(leaf_of_row)
 
