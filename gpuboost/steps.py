@@ -6,6 +6,7 @@ A leaf value is -G / (D + lambda), G being the sum of gradients in the leaf. The
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -45,10 +46,13 @@ def searches(step: Step) -> bool:
     return declared(StepTraits, step).searches
 
 
-class _AsItIs:
+class _AsItIs(ABC):
     """Leaf values that need no refinement."""
 
     __slots__ = ()
+
+    @abstractmethod
+    def curvature(self, loss: Loss) -> float | None: ...
 
     def refine(
         self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet

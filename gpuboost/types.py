@@ -230,7 +230,7 @@ class Candidates:
         """The candidates, with noise of this strength on their gains."""
         return replace(self, noise=Noise(strength, key)) if strength > 0.0 else self
 
-    def lots(self, output: int) -> Noise | None:
+    def gain_noise(self, output: int) -> Noise | None:
         """``noise`` with the stream of one output's tree."""
         return None if self.noise is None else replace(self.noise, key=self.noise.key / output)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC
 from collections.abc import Callable, Iterator
 from math import log
 from typing import Any
@@ -26,7 +27,7 @@ MEMBERS = 10
 """Default number of posterior draws."""
 
 
-class PosteriorMixin:
+class PosteriorMixin(ABC):
     """Mixin of ``GradientBoosting``: predictions by draws from the posterior, the members of a virtual ensemble."""
 
     ensemble_: Ensemble

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
@@ -16,7 +17,7 @@ from gpuboost.training.fit_record import FitRecord
 from gpuboost.types import Ensemble
 
 
-class RoundsMixin:
+class RoundsMixin(ABC):
     """Mixin of ``GradientBoosting``: slices of rounds."""
 
     ensemble_: Ensemble

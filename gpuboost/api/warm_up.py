@@ -13,7 +13,7 @@ from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.arguments import is_one_of
-from gpuboost.backends.cpu.histograms import NARROW_ROWS
+from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError, shown
 from gpuboost.langevin import Langevin
@@ -21,7 +21,7 @@ from gpuboost.sampling import UniformSampling
 from gpuboost.sampling.presets import MVS
 from gpuboost.training import parameters
 
-ROWS = 2_000, NARROW_ROWS + 1
+ROWS = 2_000, PACKED_ROWS + 1
 """Numbers of rows: kernels for small and for large data differ."""
 
 DTYPES = np.float64, np.float32

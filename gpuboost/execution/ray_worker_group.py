@@ -93,7 +93,7 @@ class RayWorkerGroup:
             told, self._told = self._told, []
             self._received(told)
 
-    def narrow(self, size: int) -> None:
+    def keep_first(self, size: int) -> None:
         self._connection.dismiss(self._actors[size:])
         self._actors = self._actors[:size]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -16,7 +17,7 @@ STALENESS = ("apply", "damp", "drop", "block")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(ABC):
     """The parameters that asynchronous executions share; see ``Asynchronous``."""
 
     workers: int  # all of these may be anything before they are checked

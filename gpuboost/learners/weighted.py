@@ -76,8 +76,8 @@ class WeightedDraw:
     def draw(self, n_groups: int, key: Key) -> Candidates:
         from gpuboost.backends.numerics.feature_subsets import fractions  # compiled code
 
-        lots = log_array(1.0 - fractions(len(self.weights), key)) / self.weights
-        order = np.argsort(-lots, kind="stable")[: count_of(self.rule.t, self.of.count)]
+        log_keys = log_array(1.0 - fractions(len(self.weights), key)) / self.weights
+        order = np.argsort(-log_keys, kind="stable")[: count_of(self.rule.t, self.of.count)]
         return Candidates(self.of.members(np.sort(self.possible[order]).astype(np.int32)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
@@ -43,7 +44,7 @@ class LossFacts:
     xgboost_objective: str = ""  # in files for XGBoost; empty for the usual one of the link function
 
 
-class BaseLoss:
+class BaseLoss(ABC):
     """A loss whose members are its ``facts``. A subclass states ``name``, ``facts`` and the members that differ.
 
     It needs a pair of formulas (``value`` and ``derivatives``, or those of several outputs), ``check_target`` and

@@ -6,6 +6,7 @@ differ in w_ij. It is held constant in derivatives, even if it depends on the sc
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,7 +43,7 @@ def pull(better: Numbers, worse: Numbers, weight: Numbers, apart: Numbers) -> tu
     return first, first * (better * (inverse * apart))
 
 
-class PairwiseLoss(BaseLoss):
+class PairwiseLoss(BaseLoss, ABC):
     """The members that losses of pairs share, for a dataclass with fields ``sigma``, ``truncation``, ``normalise``."""
 
     __slots__ = ()

@@ -6,9 +6,10 @@ A classifier's targets here are the numbers of the classes, 0 to K - 1, in the o
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,17 +135,18 @@ def _numbers(labels: Array) -> NDArray[np.int64]:
     return np.asarray(labels).astype(np.int64)
 
 
-class _Values:
-    """Estimator of values that are known, as scikit-learn's scorers ask it."""
+class _Known(ABC):
+    """Estimator of scores that are known, as scikit-learn's scorers ask it."""
 
-    _estimator_type = "regressor"
+    _estimator_type: ClassVar[str]
 
     def __init__(self, scores: Array, loss: Loss) -> None:
         self.scores = scores
         self.loss = loss
 
-    def fit(self) -> None:
-        """Do nothing: a scorer asks for fitted estimators only."""
+    def fit(self) -> _Known:
+        """The estimator: a scorer asks for fitted ones only."""
+        return self
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
@@ -154,12 +156,21 @@ class _Values:
         kinds |= {"regressor_tags": None if classify else RegressorTags()}
         return Tags(self._estimator_type, TargetTags(required=True), input_tags=InputTags(), **kinds)
 
+    @abstractmethod
+    def predict(self, rows: Any) -> Array: ...
+
+
+class _Values(_Known):
+    """Estimator of a regression."""
+
+    _estimator_type = "regressor"
+
     def predict(self, rows: Any) -> Array:
         return self.loss.inverse_link(self.scores)
 
 
-class _Classes(_Values):
-    """The same of classes."""
+class _Classes(_Known):
+    """Estimator of a classification."""
 
     _estimator_type = "classifier"
 

@@ -18,6 +18,7 @@ import copy
 import json
 import math
 import pickle
+from abc import ABC
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -46,7 +47,7 @@ def _message(kind: type[Exception] | tuple[type[Exception], ...], call: Callable
     return ""
 
 
-class _AnyLoss:
+class _AnyLoss(ABC):
     """Properties of losses of rows and of losses of lists."""
 
     loss: ClassVar[Any]

@@ -51,7 +51,7 @@ def on_host(values: Any) -> Any:
     if where is None:
         return values
     runtime = open_gpu(where)
-    return runtime.download(runtime.adopt(values))
+    return runtime.download(runtime.as_device_array(values))
 
 
 def to_caller_device(machine: Backend, x: Any, found: Array, finish: Callable[[Array], Any] | None = None) -> Any:
@@ -65,7 +65,7 @@ def to_caller_device(machine: Backend, x: Any, found: Array, finish: Callable[[A
         x.wait()
         return found if finish is None else found[0]
     answer = np.asarray(finish(machine.to_host(found)))
-    return x.beside(answer) if answer.dtype.kind in "biuf" else answer
+    return x.on_same_device(answer) if answer.dtype.kind in "biuf" else answer
 
 
 def _hands_on(finish: Callable[[Array], Any]) -> bool:

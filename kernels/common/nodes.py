@@ -10,4 +10,4 @@ SLOT = 12  # where its histogram is, -1 if it has none
 STATE = 13
 COLUMNS = 14
 
-FRESH, OPEN, SPLIT, CLOSED = 0, 1, 2, 3  # no split sought yet, split found, split made, cannot be split
+NEW, OPEN, SPLIT, CLOSED = 0, 1, 2, 3  # no split sought yet, split found, split made, cannot be split

@@ -65,7 +65,7 @@ class HistogramArrays(NamedTuple):
     scratch: Any  # (threads, cells) int64: zeros
     spare: Any  # (threads, 2 * cells) int64: parts of nodes that several threads sum
     slots: Any  # (slots + 2,) int64: stack of free slots, its height first
-    narrow_rows: Any  # int: nodes of up to so many rows have narrow histograms
+    packed_rows: Any  # int: nodes of up to so many rows have packed histograms
 
 
 class Criterion(NamedTuple):
@@ -116,7 +116,7 @@ class NodeSums(NamedTuple):
     """Rows and exact sums of a node."""
 
     rows: Any  # int
-    narrow: Any  # bool: form of its histogram
+    is_packed: Any  # bool: form of its histogram
     g: Any  # int
     h: Any  # int
 
@@ -128,5 +128,5 @@ class SearchScratch(NamedTuple):
     h: Any  # (257,) int64
     n: Any  # (257,) int64, (0,) if rows are not counted
     gains: Any  # (257,) float64
-    running: Any  # (narrow_split.ROOM,) int64
-    about: Any  # (narrow_split.ROOM,) float32
+    running: Any  # (packed_split.ROOM,) int64
+    about: Any  # (packed_split.ROOM,) float32

@@ -21,7 +21,7 @@ struct State {
     i32 n_made;             // leaf-wise growth: splits of the finished tree that are known
 };
 
-enum NodeState { FRESH = 0, OPEN = 1, SPLIT = 2, CLOSED = 3 }; // no split sought yet, found, made, cannot be split
+enum NodeState { NEW = 0, OPEN = 1, SPLIT = 2, CLOSED = 3 }; // no split sought yet, found, made, cannot be split
 
 // As types.Nodes, where ``cover`` is sum_h * unit_h. Children come in pairs: right == left + 1. When a tree is finished,
 // what was found but not made is wiped out: feature is -1 and all of a split is 0 at leaves.

@@ -43,7 +43,7 @@ static __device__ Threshold largest(const Node *nodes, i32 begin, i32 end, u32 r
 }
 
 // One child of node v.
-static __device__ Node born(const Node &parent, i32 v, i64 g, i64 h, i32 slot, f64 unit_h, const Rule *rule)
+static __device__ Node new_child(const Node &parent, i32 v, i64 g, i64 h, i32 slot, f64 unit_h, const Rule *rule)
 {
     Node child = {};
     child.sum_g = g;
@@ -52,7 +52,7 @@ static __device__ Node born(const Node &parent, i32 v, i64 g, i64 h, i32 slot, f
     child.depth = parent.depth + 1;
     child.slot = slot;
     child.parent = v;
-    child.state = can_split(child, unit_h, rule) ? FRESH : CLOSED;
+    child.state = can_split(child, unit_h, rule) ? NEW : CLOSED;
     return child;
 }
 
@@ -101,8 +101,8 @@ static __device__ void split_node(Node *nodes, i32 v, i32 left, i32 new_slot, i3
     const i64 right_g = parent.sum_g - parent.left_g, right_h = parent.sum_h - parent.left_h;
     const bool move_left = !both && parent.left_h <= right_h;
     const i32 slot = parent.slot, left_slot = move_left ? new_slot : slot, right_slot = move_left ? slot : new_slot;
-    const Node a = born(parent, v, parent.left_g, parent.left_h, left_slot, growth.unit_h, growth.rule);
-    const Node b = born(parent, v, right_g, right_h, right_slot, growth.unit_h, growth.rule);
+    const Node a = new_child(parent, v, parent.left_g, parent.left_h, left_slot, growth.unit_h, growth.rule);
+    const Node b = new_child(parent, v, right_g, right_h, right_slot, growth.unit_h, growth.rule);
     nodes[left] = a;
     nodes[left + 1] = b;
     nodes[v].left = left;
@@ -110,10 +110,10 @@ static __device__ void split_node(Node *nodes, i32 v, i32 left, i32 new_slot, i3
     nodes[v].state = SPLIT;
     growth.node_of_slot[left_slot] = left;
     growth.node_of_slot[right_slot] = left + 1;
-    const i32 some = a.state == FRESH || b.state == FRESH;
+    const i32 some = a.state == NEW || b.state == NEW;
     if (both) {
-        growth.lines[line] = {left, -1, begin, 1, a.state == FRESH, 0, 0, 0};
-        growth.lines[line + 1] = {left + 1, -1, begin + rows - 1, -1, b.state == FRESH, 0, 0, 0};
+        growth.lines[line] = {left, -1, begin, 1, a.state == NEW, 0, 0, 0};
+        growth.lines[line + 1] = {left + 1, -1, begin + rows - 1, -1, b.state == NEW, 0, 0, 0};
         growth.cursor[line + 1] = 0;
     } else
         growth.lines[line] = {move_left ? left : left + 1, move_left ? left + 1 : left, begin, 1, some, 0, 0, 0};

@@ -95,7 +95,7 @@ static __device__ __forceinline__ i32 take_place(u32 *counter, i32 line)
 // shards, ``cursor`` has the rows that are here, ``everywhere`` those of all, and ``here`` gets the former by node.
 // By one block.
 static __device__ void cut_lists(State *state, Node *nodes, Line *lines, const u32 *cursor, Tile *stretches,
-                                 const i32 *contest, const Rule *rule, i32 least, i32 items,
+                                 const i32 *selection, const Rule *rule, i32 least, i32 items,
                                  const u32 *everywhere = nullptr, i32 *here = nullptr)
 {
     const i32 n_lines = state->n_lines;
@@ -106,7 +106,7 @@ static __device__ void cut_lists(State *state, Node *nodes, Line *lines, const u
         node.count = SHARDED ? everywhere[i] : cursor[i];
         if (SHARDED)
             here[line.node] = cursor[i];
-        bool some = node.state == FRESH && enough_rows(node, rule);
+        bool some = node.state == NEW && enough_rows(node, rule);
         if (!some)
             node.state = CLOSED;
         if (line.sibling >= 0) {
@@ -114,7 +114,7 @@ static __device__ void cut_lists(State *state, Node *nodes, Line *lines, const u
             sibling.count = nodes[node.parent].count - node.count;
             if (SHARDED)
                 here[line.sibling] = here[node.parent] - (i32)cursor[i];
-            const bool other = sibling.state == FRESH && enough_rows(sibling, rule);
+            const bool other = sibling.state == NEW && enough_rows(sibling, rule);
             if (!other)
                 sibling.state = CLOSED;
             some |= other;
@@ -122,8 +122,8 @@ static __device__ void cut_lists(State *state, Node *nodes, Line *lines, const u
         lines[i].listed = line.listed = line.listed && some;
         listed += !line.listed ? 0 : SHARDED ? cursor[i] : node.count;
     }
-    const i32 rounded_up = min(n_lines * contest[1], items / 2); // every line has a last stretch that is not full
-    const i32 stretch = rows_of_tile(block_sum(listed), contest[1], least, items - rounded_up);
+    const i32 rounded_up = min(n_lines * selection[1], items / 2); // every line has a last stretch that is not full
+    const i32 stretch = rows_of_tile(block_sum(listed), selection[1], least, items - rounded_up);
     u32 first_tile = 0;
     for (i32 first = 0; first < n_lines; first += THREADS) {
         const i32 i = first + threadIdx.x;
@@ -189,7 +189,7 @@ static __device__ __forceinline__ void list_rows(const i32 *line, const i32 *pla
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT *__restrict__ slot_of_row,
       i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot, i32 *list,
-      u32 *list_pairs, u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ contest,
+      u32 *list_pairs, u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
       const Rule *__restrict__ rule, i32 first, i32 last, i32 leaves, i32 least, i32 items)
 {
     __shared__ u32 count[SHARED_LINES];
@@ -242,7 +242,7 @@ route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT
             list_rows(line, place, row, shared ? targets : nullptr, lines, pairs, wide, list, list_pairs);
     }
     if (last_block(&state->arrived, busy) && !SHARDED)
-        cut_lists(state, nodes, lines, cursor, stretches, contest, rule, least, items);
+        cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items);
 }
 
 #if SHARDED
@@ -250,10 +250,10 @@ route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT
 // Remainder of route, once the rows of all shards are counted.
 extern "C" __global__ void __launch_bounds__(THREADS)
 cut_shared_lists(const u32 *__restrict__ cursor, const u32 *__restrict__ everywhere, i32 *here, Tile *stretches,
-                 State *state, Node *nodes, Line *lines, const i32 *__restrict__ contest,
+                 State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
                  const Rule *__restrict__ rule, i32 least, i32 items)
 {
-    cut_lists(state, nodes, lines, cursor, stretches, contest, rule, least, items, everywhere, here);
+    cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items, everywhere, here);
 }
 
 #endif
@@ -308,10 +308,10 @@ enum { NEAR_NODES = 1024 }; // a tree's nodes at most, for the kernel below
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ slot_of_row,
               i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot,
-              u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ contest,
+              u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
               const Rule *__restrict__ rule, i32 first, i32 least, i32 items, const f64 *factor,
-              f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_place, i32 output,
-              i32 places, Head *heads, Node *kept)
+              f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
+              i32 slots, Head *heads, Node *kept)
 {
     __shared__ f64 worth[NEAR_NODES];
     __shared__ u32 count[SHARED_LINES];
@@ -368,12 +368,12 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
             atomicAdd(cursor + i, count[i]);
     if (!last_block(&state->arrived, busy))
         return;
-    cut_lists(state, nodes, lines, cursor, stretches, contest, rule, least, items);
+    cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items);
     __syncthreads();
     for (i32 v = threadIdx.x; v < n_nodes; v += THREADS)
         values[v] = nodes[v].value = worth[v];
     __syncthreads();
-    const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
+    const Record record = {((i32)*first_slot + output) % slots, capacity, heads, kept};
     keep_nodes(nodes, 0, n_nodes, record);
     if (threadIdx.x == 0)
         keep_head(state, state, *lost, record);

@@ -19,11 +19,11 @@ from gpuboost.kernels.common.nodes import (
     DEPTH,
     END,
     FEATURE,
-    FRESH,
     LEFT,
     LEFT_G,
     LEFT_H,
     MISSING_LEFT,
+    NEW,
     OPEN,
     RIGHT,
     SLOT,
@@ -34,7 +34,7 @@ from gpuboost.kernels.common.nodes import (
 )
 from gpuboost.kernels.common.records import ColumnArrays
 
-AHEAD = 32
+PREFETCH_DISTANCE = 32
 NEAR = 1 << 18  # bins of a column up to which nothing has to be asked for before its turn
 _1 = np.uint64(1)
 
@@ -115,7 +115,7 @@ def _sort_stretch(codes, drawn, begin, end, rows, front, back, cut, missing, mis
     shift, limit = np.uint8(turn), np.uint8(cut + turn)
     if sampled:
         for k in range(np.uint64(begin), np.uint64(end)):
-            prefetch(base + np.intp(drawn[np.uint64(rows[min(np.uint64(k + np.uint64(AHEAD)), last)])]))
+            prefetch(base + np.intp(drawn[np.uint64(rows[min(np.uint64(k + np.uint64(PREFETCH_DISTANCE)), last)])]))
             row = rows[k]
             left = np.uint64(np.uint8(codes[np.uint64(drawn[np.uint64(row)])] + shift) <= limit)
             front[low] = row
@@ -124,7 +124,7 @@ def _sort_stretch(codes, drawn, begin, end, rows, front, back, cut, missing, mis
             high -= _1 - left
     elif codes.shape[0] > NEAR:
         for k in range(np.uint64(begin), np.uint64(end)):
-            prefetch(base + np.intp(rows[min(np.uint64(k + np.uint64(AHEAD)), last)]))
+            prefetch(base + np.intp(rows[min(np.uint64(k + np.uint64(PREFETCH_DISTANCE)), last)]))
             row = rows[k]
             left = np.uint64(np.uint8(codes[np.uint64(row)] + shift) <= limit)
             front[low] = row
@@ -241,7 +241,7 @@ def add_children(chosen, node, n_nodes, slots, counts, limits, new_pairs):
                 and node[child, SUM_H] > 0
                 and node[child, SUM_H] * limits.unit_h >= 2.0 * limits.least_h
             )
-            node[child, STATE] = FRESH if can else CLOSED
+            node[child, STATE] = NEW if can else CLOSED
             some = some or can
         if not some:
             slots[0] += 1

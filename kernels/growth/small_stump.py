@@ -2,7 +2,7 @@
 
 By ``fixed_point``, ``column_sums`` and ``stump``, one after the other: for a few thousand rows the calls themselves,
 and what lies between them, would take longer than all that they do. One thread, numeric features, and no more rows
-than narrow histograms can hold.
+than packed histograms can hold.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from gpuboost.kernels.common.records import Criterion, HistogramLayout, Splits
 from gpuboost.kernels.growth import stump
 from gpuboost.kernels.histograms import column_sums
 from gpuboost.kernels.splits import split
-from gpuboost.kernels.splits.narrow_split import MOST_RIDGE
+from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 
 FEATURE, BIN, LEFT, RIGHT = 0, 1, 2, 3  # lines of ``words``
 NO_NUMBER, NOT_PLAIN = 0, -1  # in place of a number of nodes

@@ -70,7 +70,7 @@ def as_root(rows, totals, units, limits, signed):
 
 @kernel
 def search_root(
-    histogram, rows, totals, layout, kinds, units, limits, signed, narrow_rows, first, last, general, root, by_node,
+    histogram, rows, totals, layout, kinds, units, limits, signed, packed_rows, first, last, general, root, by_node,
     results,
 ):  # fmt: skip
     """Features [first, last) of the root. Returns the first of those that gain most, -1 if none gains.
@@ -79,17 +79,17 @@ def search_root(
     """
     node, new_pairs, value, rule = as_root(rows, totals, units, limits, signed)
     search(
-        layout, kinds, new_pairs, np.empty((1, 0), np.int64), node, only_slot(histogram, narrow_rows),
+        layout, kinds, new_pairs, np.empty((1, 0), np.int64), node, only_slot(histogram, packed_rows),
         Criterion(value, rule, root), first, last, general, by_node, results,
     )  # fmt: skip
     return best_of(results.gains[0], first, last)
 
 
 @kernel
-def only_slot(histogram, narrow_rows):
+def only_slot(histogram, packed_rows):
     """The root's histogram, as a HistogramArrays record of one slot."""
     none = np.empty((1, 0), np.int64)
-    return HistogramArrays(histogram, np.empty((1, 0), np.int32), none, none, np.empty(0, np.int64), narrow_rows)
+    return HistogramArrays(histogram, np.empty((1, 0), np.int32), none, none, np.empty(0, np.int64), packed_rows)
 
 
 @kernel

@@ -1,6 +1,7 @@
 """The cells of a node's histogram, as a search needs them: completed, and read as sums of g and of h.
 
-A narrow histogram has both sums of a cell in one number, a wide one has all of g before all of h: see ``histogram``.
+A packed histogram has both sums of a cell in one number, an unpacked one has all of g before all of h: see
+``histogram``.
 """
 
 import numpy as np
@@ -14,24 +15,24 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 
 @kernel
-def _join(own, part, narrow, begin, end):
+def _join(own, part, is_packed, begin, end):
     """Add another thread's part of a histogram to cells [begin, end)."""
     cells = own.shape[0] // 2
     for c in range(begin, end):
         own[c] += part[c]
-    if not narrow:
+    if not is_packed:
         for c in range(cells + begin, cells + end):
             own[c] += part[c]
 
 
 @kernel
-def _spread(own, narrow, starts, first, last, defaults, total_g, total_h):
+def _spread(own, is_packed, starts, first, last, defaults, total_g, total_h):
     """Sparse features [first, last): the default bin holds what the stored entries do not."""
     cells = own.shape[0] // 2
     for j in range(first, last):
         g, h = total_g, total_h
         begin = np.int64(starts[j])
-        if narrow:
+        if is_packed:
             pair = (total_g << 32) + total_h
             for c in range(begin, np.int64(starts[j + 1])):
                 pair -= own[c]
@@ -45,20 +46,20 @@ def _spread(own, narrow, starts, first, last, defaults, total_g, total_h):
 
 
 @kernel
-def _subtract(parent, built, parent_narrow, built_narrow, narrow, begin, end):
+def _subtract(parent, built, parent_packed, built_packed, is_packed, begin, end):
     """Cells [begin, end) of the parent's histogram become those of the built child's sibling, in its form."""
     cells = parent.shape[0] // 2
-    if parent_narrow:  # then both children are
+    if parent_packed:  # then both children are
         for c in range(begin, end):
             parent[c] -= built[c]
         return
     for c in range(begin, end):
-        if built_narrow:
+        if built_packed:
             pair = built[c]
             g, h = parent[c] - (pair >> 32), parent[cells + c] - (pair & _LOW)
         else:
             g, h = parent[c] - built[c], parent[cells + c] - built[cells + c]
-        parent[c] = (g << 32) + h if narrow else g
+        parent[c] = (g << 32) + h if is_packed else g
         parent[cells + c] = h
 
 
@@ -69,28 +70,28 @@ def complete(i, histograms, shared, new_pairs, node, layout, first, last):
 
     histograms: HistogramArrays; layout: HistogramLayout; the rest as for ``split.search``.
     """
-    starts, defaults, narrow_rows = layout.starts, layout.defaults, histograms.narrow_rows
+    starts, defaults, packed_rows = layout.starts, layout.defaults, histograms.packed_rows
     begin, end = np.int64(starts[first]), np.int64(starts[last])
     built, sibling, parent = new_pairs[i, 0], new_pairs[i, 1], new_pairs[i, 2]
     own = histograms.of[node[built, SLOT]]
-    own_narrow = node[built, END] - node[built, BEGIN] <= narrow_rows
+    own_packed = node[built, END] - node[built, BEGIN] <= packed_rows
     for p in range(shared.shape[1]):
         if shared[i, p] >= 0:
-            _join(own, histograms.spare[shared[i, p]], own_narrow, begin, end)
+            _join(own, histograms.spare[shared[i, p]], own_packed, begin, end)
     if defaults[0] >= 0:
-        _spread(own, own_narrow, starts, first, last, defaults, node[built, SUM_G], node[built, SUM_H])
+        _spread(own, own_packed, starts, first, last, defaults, node[built, SUM_G], node[built, SUM_H])
     if sibling >= 0:
         _subtract(
-            histograms.of[node[sibling, SLOT]], own, node[parent, END] - node[parent, BEGIN] <= narrow_rows,
-            own_narrow, node[sibling, END] - node[sibling, BEGIN] <= narrow_rows, begin, end,
+            histograms.of[node[sibling, SLOT]], own, node[parent, END] - node[parent, BEGIN] <= packed_rows,
+            own_packed, node[sibling, END] - node[sibling, BEGIN] <= packed_rows, begin, end,
         )  # fmt: skip
 
 
 @kernel
-def read(own, narrow, begin, size, g, h):
+def read(own, is_packed, begin, size, g, h):
     """g[:size], h[:size]: the sums of cells begin, begin + 1, ..."""
     cells = own.shape[0] // 2
-    if narrow:
+    if is_packed:
         for c in range(size):
             pair = own[begin + c]
             g[c], h[c] = pair >> 32, pair & _LOW
@@ -100,10 +101,10 @@ def read(own, narrow, begin, size, g, h):
 
 
 @kernel
-def read_running(own, narrow, begin, n_bins, g, h):
+def read_running(own, is_packed, begin, n_bins, g, h):
     """The same as running sums of the value bins; cell n_bins, of the missing values, stays by itself."""
     cells, sum_g, sum_h = own.shape[0] // 2, np.int64(0), np.int64(0)
-    if narrow:
+    if is_packed:
         for c in range(n_bins):
             pair = own[begin + c]
             sum_g += pair >> 32

@@ -88,7 +88,7 @@ def _add_entries(row, bins, packed, cells):
 
 @kernel
 def _spill(scratch, out):
-    """Add packed sums to both halves of a wide histogram; scratch is 0 again."""
+    """Add packed sums to both halves of a unpacked histogram; scratch is 0 again."""
     n_cells = scratch.shape[0]
     for c in range(n_cells):
         pair = scratch[c]
@@ -105,32 +105,32 @@ def _pack(g, h, multiplicity, scale_g, scale_h, first, last, packed, totals):
 
 
 @kernel
-def build(g, h, multiplicity, scale_g, scale_h, columns, features, starts, first, last, narrow, packed, out, totals):
-    """Rows [first, last) of the root's histogram, narrow or wide, of dense columns; adds their sums to ``totals``.
+def build(g, h, multiplicity, scale_g, scale_h, columns, features, starts, first, last, is_packed, packed, out, totals):
+    """Rows [first, last) of the root's histogram, packed or unpacked, of dense columns; adds their sums to ``totals``.
 
     g, h, multiplicity, scales, totals: see ``fixed_point.pack``; columns (d, n) uint8; features (t,), starts (t + 1,);
     packed (at least min(last - first, TILE),) int64, scratch; out (2 * n_cells,) int64 comes as it is and is set.
     """
     out[:] = 0
     n_cells = out.shape[0] // 2
-    scratch = out[:n_cells] if narrow else np.zeros(n_cells, np.int64)
+    scratch = out[:n_cells] if is_packed else np.zeros(n_cells, np.int64)
     while first < last:
         stop = min(first + TILE, last)
         _pack(g, h, multiplicity, scale_g, scale_h, first, stop, packed, totals)
         for j in range(features.shape[0]):
             a, b = np.int64(starts[j]), np.int64(starts[j + 1])
             _add_rows(columns[features[j], first:stop], packed[: stop - first], scratch[a:b])
-        if not narrow:
+        if not is_packed:
             _spill(scratch, out)
         first = stop
 
 
 @kernel
-def build_by_row(g, h, multiplicity, scale_g, scale_h, row_start, cells, first, last, narrow, packed, out, totals):
+def build_by_row(g, h, multiplicity, scale_g, scale_h, row_start, cells, first, last, is_packed, packed, out, totals):
     """The same from sparse rows' own entries: row_start (n + 1,) int64, cells (entries,) uint32."""
     out[:] = 0
     n_cells = out.shape[0] // 2
-    scratch = out[:n_cells] if narrow else np.zeros(n_cells, np.int64)
+    scratch = out[:n_cells] if is_packed else np.zeros(n_cells, np.int64)
     while first < last:
         stop = min(first + TILE, last)
         _pack(g, h, multiplicity, scale_g, scale_h, first, stop, packed, totals)
@@ -138,14 +138,14 @@ def build_by_row(g, h, multiplicity, scale_g, scale_h, row_start, cells, first, 
             pair = packed[k - np.uint64(first)]
             for e in range(np.uint64(row_start[k]), np.uint64(row_start[k + np.uint64(1)])):
                 scratch[np.uint64(cells[e])] += pair
-        if not narrow:
+        if not is_packed:
             _spill(scratch, out)
         first = stop
 
 
 @kernel
-def _add_widely(row, column_bin, packed, begin, end, cells, out, a):
-    """Entries [begin, end) to both halves of a wide histogram. cells: scratch, zeros, and so it is after."""
+def _add_unpacked(row, column_bin, packed, begin, end, cells, out, a):
+    """Entries [begin, end) to both halves of a unpacked histogram. cells: scratch, zeros, and so it is after."""
     n_cells = out.shape[0] // 2
     while begin < end:
         stop = min(begin + TILE, end)
@@ -159,7 +159,7 @@ def _add_widely(row, column_bin, packed, begin, end, cells, out, a):
 
 
 @kernel
-def _add_bitmaps(column_start, column_bin, bitmaps, bitmap_of, features, starts, packed, first, last, narrow, out):
+def _add_bitmaps(column_start, column_bin, bitmaps, bitmap_of, features, starts, packed, first, last, is_packed, out):
     """The marked columns, a stretch of the rows after the other, so that their gradients stay in the nearest cache."""
     n_cells, words = out.shape[0] // 2, bitmaps.shape[1]
     for begin in range(0, words, STRETCH // 64):
@@ -169,34 +169,36 @@ def _add_bitmaps(column_start, column_bin, bitmaps, bitmap_of, features, starts,
             if bitmap_of[f] >= 0:
                 pair = bitmap_sum(rows.ctypes.data, bitmaps[bitmap_of[f], begin:].ctypes.data, count)
                 cell = np.int64(starts[j]) + column_bin[column_start[f]]
-                out[cell] += pair if narrow else pair >> 32
-                if not narrow:
+                out[cell] += pair if is_packed else pair >> 32
+                if not is_packed:
                     out[n_cells + cell] += pair & _LOW
 
 
 @kernel
 def build_by_entry(
-    column_start, row, column_bin, bitmaps, bitmap_of, features, starts, packed, first, last, narrow, out
+    column_start, row, column_bin, bitmaps, bitmap_of, features, starts, packed, first, last, is_packed, out
 ):
     """Features [first, last) of the same histogram, from the stored entries of their sparse columns.
 
     column_start (d + 1,) int64, row (nnz,) int32, column_bin (nnz,) uint8; packed (64 * words,) int64, of all rows,
-    whatever follows them. marks (m, words) uint64: a bit for each row, set where column f has an entry, of columns
-    whose entries are all of one bin; they are line mark_of[f] of it, (d,) int32, -1 for other columns.
+    whatever follows them. bitmaps (m, words) uint64: a bit for each row, set where column f has an entry, of columns
+    whose entries are all of one bin; they are line bitmap_of[f] of it, (d,) int32, -1 for other columns.
     """
     n_cells, some = out.shape[0] // 2, False
-    scratch = np.zeros(0 if narrow else 256, np.int64)
+    scratch = np.zeros(0 if is_packed else 256, np.int64)
     for j in range(first, last):
         f, a, b = features[j], np.int64(starts[j]), np.int64(starts[j + 1])
         out[a:b] = 0
-        if not narrow:
+        if not is_packed:
             out[n_cells + a : n_cells + b] = 0
         if bitmap_of[f] >= 0:
             some = True
-        elif narrow:
+        elif is_packed:
             begin, end = column_start[f], column_start[f + 1]
             _add_entries(row[begin:end], column_bin[begin:end], packed, out[a:b])
         else:
-            _add_widely(row, column_bin, packed, column_start[f], column_start[f + 1], scratch[: b - a], out, a)
+            _add_unpacked(row, column_bin, packed, column_start[f], column_start[f + 1], scratch[: b - a], out, a)
     if some:
-        _add_bitmaps(column_start, column_bin, bitmaps, bitmap_of, features, starts, packed, first, last, narrow, out)
+        _add_bitmaps(
+            column_start, column_bin, bitmaps, bitmap_of, features, starts, packed, first, last, is_packed, out
+        )

@@ -165,7 +165,7 @@ static __device__ void sum_rows(const u32 *plane, i32 cells, i64 *sums, bool mor
 }
 
 // The root, once all its stretches are summed. By one block.
-static __device__ void plant_root(const i64 *sums, i32 n_tiles, State *state, Node *nodes, Line *lines,
+static __device__ void init_root(const i64 *sums, i32 n_tiles, State *state, Node *nodes, Line *lines,
                                   i32 *node_of_slot, const Rule *rule)
 {
     i64 g = 0, h = 0;
@@ -187,7 +187,7 @@ static __device__ void plant_root(const i64 *sums, i32 n_tiles, State *state, No
     root.sum_h = h;
     root.feature = root.parent = -1;
     root.count = state->m;
-    root.state = can_split(root, state->unit_h, rule) && enough_rows(root, rule) ? FRESH : CLOSED;
+    root.state = can_split(root, state->unit_h, rule) && enough_rows(root, rule) ? NEW : CLOSED;
     nodes[0] = root;
     const Line line = {0, -1, 0, 1, 1, 0, n_tiles, 0};
     lines[0] = line;
@@ -207,12 +207,12 @@ static __device__ __forceinline__ Given given(const f32 *__restrict__ g, const f
 }
 
 // The root's histogram. Gradients are turned to integers on the way and kept as pairs.
-// contest: {candidate features, tiles that hold them, WIDTH}, at least one; tiles, tile_cells: of each such tile, its
+// selection: {candidate features, tiles that hold them, WIDTH}, at least one; tiles, tile_cells: of each such tile, its
 // number and how many bins its features have at most and, from bit 16 on, which of its words have any of them. sums: two
 // for each stretch of rows.
 extern "C" __global__ void __launch_bounds__(THREADS, ROOT_BLOCKS)
 root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, const f32 *__restrict__ h,
-               const i32 *__restrict__ multiplicity, i32 weighted, const i32 *__restrict__ contest,
+               const i32 *__restrict__ multiplicity, i32 weighted, const i32 *__restrict__ selection,
                const i32 *__restrict__ tiles, const i32 *__restrict__ tile_cells, u32 *pairs, i64 *sums,
                uint2 *partials, u32 *partial_counts, State *state, Node *nodes, Line *lines, i32 *node_of_slot,
                const Rule *rule, i32 least, i32 items)
@@ -220,7 +220,7 @@ root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, c
     extern __shared__ u32 shared[];
     u32 *plane = shared;
     Stage &stage = ((Stage *)(shared + ALL_PLANES))[threadIdx.x >> 5];
-    const i32 lane = threadIdx.x & 31, across = contest[1], m = state->m;
+    const i32 lane = threadIdx.x & 31, across = selection[1], m = state->m;
     const i32 stretch = rows_of_tile(m, across, least, items), down = (m + stretch - 1) / stretch;
     const i32 busy = max(1, min((i32)gridDim.x, down * across));
     if ((i32)blockIdx.x >= busy)
@@ -258,20 +258,20 @@ root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, c
         }
     }
     if (last_block(&state->arrived, busy))
-        plant_root(sums, down, state, nodes, lines, node_of_slot, rule);
+        init_root(sums, down, state, nodes, lines, node_of_slot, rule);
 }
 
 // The histograms of the listed children first_line .. last_line - 1, one stretch of rows and tile of features at a time.
 extern "C" __global__ void __launch_bounds__(THREADS, LIST_BLOCKS)
 list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list, const u32 *__restrict__ list_pairs,
-               const i32 *__restrict__ contest, const i32 *__restrict__ tiles, const i32 *__restrict__ tile_cells,
+               const i32 *__restrict__ selection, const i32 *__restrict__ tiles, const i32 *__restrict__ tile_cells,
                const Tile *__restrict__ stretches, const Line *__restrict__ lines, uint2 *partials,
                u32 *partial_counts, const State *__restrict__ state, i32 first_line, i32 last_line)
 {
     extern __shared__ u32 shared[];
     u32 *plane = shared;
     Stage &stage = ((Stage *)(shared + ALL_PLANES))[threadIdx.x >> 5];
-    const i32 lane = threadIdx.x & 31, across = contest[1], wide = state->wide, stop = min(last_line, state->n_lines);
+    const i32 lane = threadIdx.x & 31, across = selection[1], wide = state->wide, stop = min(last_line, state->n_lines);
     if (first_line >= stop)
         return;
     const i32 first_tile = lines[first_line].first_tile;

@@ -1,8 +1,8 @@
 """histograms: exact integer sums of (g, h) per bin. Definition: reference.growth.
 
-A histogram has one cell per bin of each candidate feature, and two forms. A node of at most TILE rows has it *narrow*,
-one packed pair a cell; a larger one has it *wide*, all sums of g and then all sums of h, each an int64. (Where the
-scale is such that no sum over all rows can overflow a packed pair, every node is narrow.)
+A histogram has one cell per bin of each candidate feature, and two forms. A node of at most TILE rows has it *packed*,
+one packed pair a cell; a larger one has it *unpacked*, all sums of g and then all sums of h, each an int64. (Where the
+scale is such that no sum over all rows can overflow a packed pair, every node is packed.)
 
 Rows are taken in batches, four features at a time: the four features' cells stay in the first-level cache while a
 batch passes, and the next batch is asked for meanwhile. Additions to different features do not wait for each other.
@@ -16,7 +16,7 @@ from gpuboost.kernels.common.nodes import BEGIN, END, SLOT
 TILE = 65_535  # rows: 65,535 * 32,767 < 2**31 and 65,535 * 65,535 < 2**32
 BATCH = np.uint64(128)  # rows
 LINE = 64  # bytes that come into the cache at once
-AHEAD = np.uint64(8)  # sparse rows asked for before their turn
+PREFETCH_DISTANCE = np.uint64(8)  # sparse rows asked for before their turn
 
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _LOW = np.int64(0xFFFF_FFFF)
@@ -74,7 +74,7 @@ def _add_sparse(row_start, cells, packed, rows, begin, end, out):
     """out[cell] += packed[row] for every stored entry of rows[begin:end]. For absent entries see split.spread."""
     base, base_packed, last = cells.ctypes.data, packed.ctypes.data, np.uint64(end) - _1
     for k in range(np.uint64(begin), np.uint64(end)):
-        later = np.uint64(rows[min(k + AHEAD, last)])
+        later = np.uint64(rows[min(k + PREFETCH_DISTANCE, last)])
         entry = base + 4 * np.intp(row_start[later])
         prefetch(entry)
         prefetch(entry + LINE)
@@ -86,15 +86,15 @@ def _add_sparse(row_start, cells, packed, rows, begin, end, out):
 
 
 @kernel
-def _widen(narrow, wide, first):
-    """Move packed pairs into (or, unless ``first``, onto) a wide histogram, and clear them."""
-    cells = narrow.shape[0]
+def _unpack(packed, unpacked, first):
+    """Move packed pairs into (or, unless ``first``, onto) an unpacked histogram, and clear them."""
+    cells = packed.shape[0]
     for c in range(cells):
-        pair = narrow[c]
+        pair = packed[c]
         g, h = pair >> 32, pair & _LOW
-        wide[c] = g if first else wide[c] + g
-        wide[cells + c] = h if first else wide[cells + c] + h
-        narrow[c] = 0
+        unpacked[c] = g if first else unpacked[c] + g
+        unpacked[cells + c] = h if first else unpacked[cells + c] + h
+        packed[c] = 0
 
 
 @kernel
@@ -106,7 +106,7 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
     new_pairs (p, 3) int64: built node first.
     """
     shared, offset = -1, 0
-    of, narrow_rows = histograms.of, histograms.narrow_rows
+    of, packed_rows = histograms.of, histograms.packed_rows
     scratch, spare = histograms.scratch[part], histograms.spare[part]
     bins, packed, order, features, starts = rows.bins, rows.packed, rows.rows, layout.features, layout.starts
     n_cells = scratch.shape[0]
@@ -123,19 +123,19 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
         if begin > 0:
             shared, out = i, spare
         begin, end = node[v, BEGIN] + begin, node[v, BEGIN] + end
-        narrow = size <= narrow_rows
-        target = out[:n_cells] if narrow else scratch
-        if narrow:
+        is_packed = size <= packed_rows
+        target = out[:n_cells] if is_packed else scratch
+        if is_packed:
             target[:] = 0
         new_tile = True
         while begin < end:
-            stop = end if narrow else min(begin + TILE, end)
+            stop = end if is_packed else min(begin + TILE, end)
             if bins.shape[1] > 0:
                 _add_dense(bins, features, starts, packed, order, begin, stop, target)
             else:
                 _add_sparse(rows.row_start, rows.cells, packed, order, begin, stop, target)
-            if not narrow:
-                _widen(scratch, out, new_tile)
+            if not is_packed:
+                _unpack(scratch, out, new_tile)
             new_tile = False
             begin = stop
     return shared

@@ -90,10 +90,10 @@ enum { KEPT_TOGETHER = 32 }; // nodes of a block
 extern "C" __global__ void __launch_bounds__(256)
 leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, i32 other, f64 reg_lambda,
             i32 one_value, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name,
-            const f64 *table, f64 *values, const i32 *lost, i32 capacity, const u32 *first_place, i32 output,
-            i32 places, Head *heads, Node *kept)
+            const f64 *table, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
+            i32 slots, Head *heads, Node *kept)
 {
-    const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
+    const Record record = {((i32)*first_slot + output) % slots, capacity, heads, kept};
     const f64 unit_g = other ? all->unit_g : state->unit_g, unit_h = other ? all->unit_h : state->unit_h;
     const i32 n_nodes = state->n_nodes;
     if (blockIdx.x == 0 && threadIdx.x == 0)
@@ -123,10 +123,10 @@ leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, 
 
 // The record again, of a tree whose values have changed.
 extern "C" __global__ void __launch_bounds__(256)
-keep(const State *state, const State *all, const Node *nodes, const i32 *lost, i32 capacity, const u32 *first_place,
-     i32 output, i32 places, Head *heads, Node *kept)
+keep(const State *state, const State *all, const Node *nodes, const i32 *lost, i32 capacity, const u32 *first_slot,
+     i32 output, i32 slots, Head *heads, Node *kept)
 {
-    const Record record = {((i32)*first_place + output) % places, capacity, heads, kept};
+    const Record record = {((i32)*first_slot + output) % slots, capacity, heads, kept};
     if (blockIdx.x == 0 && threadIdx.x == 0)
         keep_head(state, all, *lost, record);
     for (i32 first = blockIdx.x * KEPT_TOGETHER; first < state->n_nodes; first += gridDim.x * KEPT_TOGETHER)

@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from gpuboost.kernels.common.jit import kernel, prefetch
 
-AHEAD = 16  # rows
+PREFETCH_DISTANCE = 16  # rows
 
 
 @intrinsic
@@ -33,7 +33,7 @@ def gather(rows, drawn, start, stop, out):
     width, last = np.intp(rows.shape[1]), np.uint64(max(stop - 1, 0))
     source, to = rows.ctypes.data, out.ctypes.data
     for k in range(np.uint64(start), np.uint64(stop)):
-        later = source + np.intp(drawn[min(k + np.uint64(AHEAD), last)]) * width
+        later = source + np.intp(drawn[min(k + np.uint64(PREFETCH_DISTANCE), last)]) * width
         for line in range(0, width, 64):
             prefetch(later + line)
         prefetch(later + width - 1)

@@ -110,15 +110,15 @@ approach(const u32 *scores, i32 n, u64 *sums, u32 *arrived, Threshold *threshold
     }
 }
 
-// The next bits of the border: scores that have those known so far, counted by the bits that come then.
+// The next bits of the threshold: scores that have those known so far, counted by the bits that come then.
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS, 2)
 refine(const u32 *scores, i32 n, i32 level, i32 span, u64 *counts, u32 *arrived, Threshold *threshold)
 {
     __shared__ Desk desk;
     if (threshold->settled)
         return;
-    const u32 prefix = threshold->border;
-    const i32 shift = level == 1 ? 20 : 9, narrow = level == 1 ? 9 : 0, places = 1 << (shift - narrow);
+    const u32 prefix = threshold->bits;
+    const i32 shift = level == 1 ? 20 : 9, low_bits = level == 1 ? 9 : 0, places = 1 << (shift - low_bits);
     clear_tally(desk.seen);
     for (i64 begin = (i64)blockIdx.x * span; begin < n; begin += (i64)gridDim.x * span) {
         const i64 end = min(begin + span, (i64)n);
@@ -127,9 +127,9 @@ refine(const u32 *scores, i32 n, i32 level, i32 span, u64 *counts, u32 *arrived,
             const u32 bits = row < end ? scores[row] : 0u;
             const bool in = row < end && bits >> shift == prefix;
             if (__any_sync(FULL_WARP, in))
-                tally(desk.seen, in, bits >> narrow & (u32)(places - 1), bits & ((1u << narrow) - 1));
+                tally(desk.seen, in, bits >> low_bits & (u32)(places - 1), bits & ((1u << low_bits) - 1));
         }
-        hand_on(desk.seen, places, prefix, narrow, counts);
+        hand_on(desk.seen, places, prefix, low_bits, counts);
     }
     if (!last_block(arrived))
         return;

@@ -162,15 +162,15 @@ def _significand(word):
 
 
 @kernel
-def count_within(bits, start, stop, shift, prefix, narrow, counts, sums):
+def count_within(bits, start, stop, shift, prefix, low_bits, counts, sums):
     """The same one level down: scores whose bits, less the lowest ``shift``, are ``prefix``, by the next bits.
 
-    ``narrow`` is how many low bits are left below the new buckets.
+    ``low_bits`` is how many low bits are left below the new buckets.
     """
     for i in range(start, stop):
         word = bits[i]
         if (word >> np.uint32(shift)) == prefix:
-            at = np.uint64((word & ((np.uint32(1) << np.uint32(shift)) - np.uint32(1))) >> np.uint32(narrow))
+            at = np.uint64((word & ((np.uint32(1) << np.uint32(shift)) - np.uint32(1))) >> np.uint32(low_bits))
             counts[at] += 1
             sums[at] += np.int64(_significand(word))
 
@@ -232,9 +232,9 @@ def _probabilities(kind, parameters, scores, p):
         for j in range(scores.size):
             p[j] = min(1.0, max(floor, rho * np.float64(scores[j])))
     else:
-        border, at_border, below = parameters[0], parameters[1], parameters[2]
+        least_score, at_threshold, below = parameters[0], parameters[1], parameters[2]
         for j in range(scores.size):
-            p[j] = 1.0 if scores[j] > border else (at_border if scores[j] == border else below)
+            p[j] = 1.0 if scores[j] > least_score else (at_threshold if scores[j] == least_score else below)
     excluded = 0
     for j in range(scores.size):
         excluded += 1 if p[j] == 0.0 else 0

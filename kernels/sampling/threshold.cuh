@@ -19,11 +19,11 @@ enum Kind { FIXED_THRESHOLD = 0, SOLVED_THRESHOLD = 1, GOSS = 2, TRIMMING = 3 };
 
 struct Threshold {
     f64 rho, floor;         // *_THRESHOLD: p = min(1, max(floor, rho s))
-    f64 at_border, below;   // the others: p of a score equal to the border, and of one below it; above it p is 1
+    f64 at_threshold, below; // the others: p of a score equal to the threshold, and of one below it; above it p is 1
     f64 need;               // GOSS: the rank; TRIMMING: the sum that is still missing
-    f64 unit;               // what a count is in the unit of ``need``: TRIMMING: a significand at the border; else 1
-    i64 rows_above, rows_below; // *_THRESHOLD: rows with p = 1 and p = floor at the last step; GOSS: rows above the border
-    u32 border;             // bits; those known so far
+    f64 unit;               // what a count is in the unit of ``need``: TRIMMING: a significand at the threshold; else 1
+    i64 rows_above, rows_below; // *_THRESHOLD: rows with p = 1 and p = floor at the last step; GOSS: rows above it
+    u32 bits;               // of the threshold: those known so far
     i32 kind, settled;      // settled: nothing is left to look for
     i32 spare;
 };
@@ -35,7 +35,7 @@ static __device__ __forceinline__ f64 probability(const Threshold &threshold, u3
 {
     if (threshold.kind <= SOLVED_THRESHOLD)
         return min(1.0, max(threshold.floor, threshold.rho * (f64)__uint_as_float(bits)));
-    return bits > threshold.border ? 1.0 : bits == threshold.border ? threshold.at_border : threshold.below;
+    return bits > threshold.bits ? 1.0 : bits == threshold.bits ? threshold.at_threshold : threshold.below;
 }
 
 static __device__ __forceinline__ f64 power_of_two(i32 exponent)
@@ -81,16 +81,16 @@ static __device__ __forceinline__ void clear_tally(Tally &seen)
     __syncthreads();
 }
 
-// Hands on what was seen, and clears it. A score at a place has the bits (prefix, place, and ``narrow`` bits more).
+// Hands on what was seen, and clears it. A score at a place has the bits (prefix, place, and ``low_bits`` bits more).
 // counts: rows of 2,048 places, then the sums of their significands.
-static __device__ void hand_on(Tally &seen, i32 places, u32 prefix, i32 narrow, u64 *counts)
+static __device__ void hand_on(Tally &seen, i32 places, u32 prefix, i32 low_bits, u64 *counts)
 {
     __syncthreads();
     for (i32 place = threadIdx.x; place < places; place += COUNT_THREADS) {
         const u32 both = seen.counts[place], rows = both >> 16;
         if (rows == 0)
             continue;
-        const u64 least = significand((prefix * (u32)places + (u32)place) << narrow);
+        const u64 least = significand((prefix * (u32)places + (u32)place) << low_bits);
         const u64 rest = least ? ((u64)(both & 0xffffu) << 18) + seen.low[place] : 0;
         atomicAdd(counts + place, (u64)rows);
         atomicAdd(counts + BUCKETS + place, rows * least + rest);
@@ -228,7 +228,7 @@ static __device__ __forceinline__ void newton_step(i64 above, i64 below, i64 bet
     threshold->rows_below = below;
 }
 
-// The border gets the next bits: the highest place from which on all places hold what is needed. level: 0 for the upper
+// The threshold gets the next bits: the highest place from which on all places hold what is needed. level: 0 for the upper
 // 11 bits, 1 for the next 11, 2 for the last 9. All threads. score_of_rank() and score_of_mass() of threshold.py.
 static __device__ void descend(const u64 *counts, i32 level, Desk &desk, Threshold *threshold)
 {
@@ -266,11 +266,11 @@ static __device__ void descend(const u64 *counts, i32 level, Desk &desk, Thresho
     if (threadIdx.x != 0)
         return;
     const i32 at = best >= 0 ? best : least;
-    threshold->border = threshold->border * (u32)places + (u32)at;
+    threshold->bits = threshold->bits * (u32)places + (u32)at;
     if (ranked) {
         threshold->rows_above = (i64)(above + whole.up_to(last - at) - counts[at]);
     } else if (total == 0.0) { // no row has a score: all of them are the heaviest
-        threshold->border = 0;
+        threshold->bits = 0;
         threshold->settled = 1;
     } else if (rough) {
         threshold->unit = power_of_two((at >> 3) - 150);
@@ -280,7 +280,7 @@ static __device__ void descend(const u64 *counts, i32 level, Desk &desk, Thresho
     }
     if (ranked && level == 2) {
         const f64 room = min(1.0, (threshold->need - (f64)threshold->rows_above) / (f64)counts[at]);
-        threshold->at_border = room + (1.0 - room) * threshold->below;
+        threshold->at_threshold = room + (1.0 - room) * threshold->below;
     }
 }
 

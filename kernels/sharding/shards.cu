@@ -2,7 +2,7 @@
 // know. Sums of 64 bits are exact in any order, so the tree is the one that a single device grows.
 //
 //     list_histogram -> sum_lines -> [sum over the devices] -> evaluate
-//     root_histogram -> sum_lines -> [sum over the devices] -> plant_shared_root -> evaluate
+//     root_histogram -> sum_lines -> [sum over the devices] -> init_shared_root -> evaluate
 //     route -> [sum of the cursors] -> cut_shared_lists (partition.cu)
 //
 // Compiled for one CELLS and COUNTS (as histogram.cu). In front: common.cuh, tree.cuh.
@@ -13,10 +13,10 @@
 // cells' pairs (g, h) and, if rows are counted, its cells' counts. Where there is no such line, zeros. The root's sums
 // go to the front, from the state; otherwise zeros.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sum_lines(const uint2 *__restrict__ partials, const u32 *__restrict__ partial_counts, const i32 *__restrict__ contest,
+sum_lines(const uint2 *__restrict__ partials, const u32 *__restrict__ partial_counts, const i32 *__restrict__ selection,
           const Line *__restrict__ lines, const State *__restrict__ state, i32 first_line, i32 last_line, i64 *sums)
 {
-    const i32 in_line = contest[1] * contest[2] * CELLS, n_lines = state->n_lines;
+    const i32 in_line = selection[1] * selection[2] * CELLS, n_lines = state->n_lines;
     const i32 base = first_line < n_lines ? lines[first_line].first_tile : 0;
     const i64 all = (i64)(last_line - first_line) * in_line;
     for (i64 at = (i64)blockIdx.x * THREADS + threadIdx.x; at < all; at += (i64)gridDim.x * THREADS) {
@@ -47,7 +47,7 @@ sum_lines(const uint2 *__restrict__ partials, const u32 *__restrict__ partial_co
 // The root again, of the rows of all devices. sums: as above, added up. rows: of the training set. here: rows of each
 // node that are on this device. One thread.
 extern "C" __global__ void __launch_bounds__(32)
-plant_shared_root(const i64 *sums, i32 rows, State *state, Node *nodes, i32 *here, const Rule *rule)
+init_shared_root(const i64 *sums, i32 rows, State *state, Node *nodes, i32 *here, const Rule *rule)
 {
     state->total_g = sums[0];
     state->total_h = sums[1];
@@ -56,7 +56,7 @@ plant_shared_root(const i64 *sums, i32 rows, State *state, Node *nodes, i32 *her
     root.sum_g = sums[0];
     root.sum_h = sums[1];
     root.count = rows;
-    root.state = can_split(root, state->unit_h, rule) && enough_rows(root, rule) ? FRESH : CLOSED;
+    root.state = can_split(root, state->unit_h, rule) && enough_rows(root, rule) ? NEW : CLOSED;
     nodes[0] = root;
     here[0] = state->m;
 }

@@ -1,4 +1,4 @@
-"""The best cut of a numeric feature, whatever the histogram and the limits: see ``narrow_split`` for the quick case.
+"""The best cut of a numeric feature, whatever the histogram and the limits: see ``packed_split`` for the quick case.
 
 The gains of all cuts are formed first, without a branch, so that they are computed eight at a time; then the first of
 the largest is looked for.

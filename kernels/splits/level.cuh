@@ -36,7 +36,7 @@ static __device__ void sum_level(Level &level, const Store &at, const Node *node
     load(sum, nullptr, nullptr, 0);
     Sums total = {0, 0, 0};
     for (i32 v = begin + warp; v < end; v += WARPS) {
-        if (nodes[v].state != FRESH)
+        if (nodes[v].state != NEW)
             continue;
         load_node(cells, at, nodes[v], place, missing + 1);
 #pragma unroll
@@ -89,7 +89,7 @@ static __device__ f64 score_level(const Node *nodes, i32 begin, i32 end, const T
     for (i32 first = begin; first < end; first += 32) {
         const i32 v = first + (threadIdx.x & 31);
         f64 own = 0.0;
-        if (v < end && nodes[v].state == FRESH)
+        if (v < end && nodes[v].state == NEW)
             own = score({nodes[v].sum_g, nodes[v].sum_h, 0}, terms);
         for (i32 i = 0; i < 32 && first + i < end; ++i)
             sum += __shfl_sync(FULL_WARP, own, i);

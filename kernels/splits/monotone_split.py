@@ -10,10 +10,10 @@ from gpuboost.kernels.common.nodes import (
     BEGIN,
     END,
     FEATURE,
-    FRESH,
     LEFT,
     LEFT_G,
     LEFT_H,
+    NEW,
     RIGHT,
     SLOT,
     STATE,
@@ -169,9 +169,9 @@ def search(
             complete(i, histograms, shared, new_pairs, node, layout, begin, end)
             for side in range(2):
                 v, line = new_pairs[i, side], 2 * i + side
-                if v >= 0 and node[v, STATE] == FRESH:
+                if v >= 0 and node[v, STATE] == NEW:
                     slot, rows = node[v, SLOT], node[v, END] - node[v, BEGIN]
-                    sums = NodeSums(rows, rows <= histograms.narrow_rows, node[v, SUM_G], node[v, SUM_H])
+                    sums = NodeSums(rows, rows <= histograms.packed_rows, node[v, SUM_G], node[v, SUM_H])
                     _search_node(
                         (bounds[v, 0], bounds[v, 1]), directions, of[slot],
                         counts[slot] if counts.shape[1] > 0 else counts[0], sums, layout, kinds, criterion, begin, end,
@@ -189,7 +189,7 @@ def _search_node(
     low, high = bounds
     g, h, n = scratch
     starts, n_bins, units, rule = layout.starts, layout.n_bins, criterion.units, criterion.rule
-    rows, narrow, total_g, total_h = sums.rows, sums.narrow, sums.g, sums.h
+    rows, is_packed, total_g, total_h = sums.rows, sums.is_packed, sums.g, sums.h
     gains, splits, left_sets = results.gains[line], results.splits[line], results.left_sets[line]
     restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
     for j in range(first, last):
@@ -205,12 +205,12 @@ def _search_node(
         if kinds is not None:
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:
-            read(cells, narrow, begin, size, g, h)
+            read(cells, is_packed, begin, size, g, h)
             gains[j] = _categorical(
                 g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, low, high, splits[j], left_sets[j]
             )  # fmt: skip
         else:
-            read_running(cells, narrow, begin, size - 1, g, h)
+            read_running(cells, is_packed, begin, size - 1, g, h)
             gains[j] = _numeric(
                 g, h, n, n_bins[j], total_g, total_h, rows, units, rule, low, high, directions[j], restricted,
                 bits[j] if restricted else every, splits[j],

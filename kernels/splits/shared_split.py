@@ -14,10 +14,10 @@ from gpuboost.kernels.common.nodes import (
     CLOSED,
     END,
     FEATURE,
-    FRESH,
     LEFT_G,
     LEFT_H,
     MISSING_LEFT,
+    NEW,
     OPEN,
     SLOT,
     STATE,
@@ -46,7 +46,7 @@ def level_of(new_pairs, node, slots, level):
         for v in (min(a, b), max(a, b)):  # -1 stands for no node
             if v < 0:
                 continue
-            if node[v, STATE] == FRESH:
+            if node[v, STATE] == NEW:
                 level[count] = v
                 count += 1
             else:
@@ -56,9 +56,9 @@ def level_of(new_pairs, node, slots, level):
 
 
 @kernel
-def _read_node(v, node, histograms, counts, narrow_rows, begin, size, g, h, n):
+def _read_node(v, node, histograms, counts, packed_rows, begin, size, g, h, n):
     """g[:size], h[:size], n[:size]: node v's sums of cells begin, begin + 1, ..."""
-    read(histograms[node[v, SLOT]], node[v, END] - node[v, BEGIN] <= narrow_rows, begin, size, g, h)
+    read(histograms[node[v, SLOT]], node[v, END] - node[v, BEGIN] <= packed_rows, begin, size, g, h)
     if n.shape[0] > 0:
         slot = node[v, SLOT]
         for c in range(size):
@@ -66,9 +66,9 @@ def _read_node(v, node, histograms, counts, narrow_rows, begin, size, g, h, n):
 
 
 @kernel
-def _read_running(v, node, histograms, counts, narrow_rows, begin, n_bins, g, h, n):
+def _read_running(v, node, histograms, counts, packed_rows, begin, n_bins, g, h, n):
     """The same as running sums of the value bins; cell n_bins, of the missing values, stays by itself."""
-    read_running(histograms[node[v, SLOT]], node[v, END] - node[v, BEGIN] <= narrow_rows, begin, n_bins, g, h)
+    read_running(histograms[node[v, SLOT]], node[v, END] - node[v, BEGIN] <= packed_rows, begin, n_bins, g, h)
     if n.shape[0] > 0:
         slot, rows = node[v, SLOT], np.int64(0)
         for c in range(n_bins):
@@ -78,7 +78,7 @@ def _read_running(v, node, histograms, counts, narrow_rows, begin, n_bins, g, h,
 
 
 @kernel
-def _sum_level(level, node, histograms, counts, narrow_rows, begin, first, size, scratch, g, h, n):
+def _sum_level(level, node, histograms, counts, packed_rows, begin, first, size, scratch, g, h, n):
     """g, h, n: cells begin + first ... of the level's nodes added up. Returns the sums of h and of rows of them all."""
     own_g, own_h, own_n = scratch
     total_g, total_h, total_n = np.int64(0), np.int64(0), np.int64(0)
@@ -87,7 +87,7 @@ def _sum_level(level, node, histograms, counts, narrow_rows, begin, first, size,
     for c in range(size if n.shape[0] > 0 else 0):
         n[c] = 0
     for v in level:
-        _read_node(v, node, histograms, counts, narrow_rows, begin + first, size, own_g, own_h, own_n)
+        _read_node(v, node, histograms, counts, packed_rows, begin + first, size, own_g, own_h, own_n)
         for c in range(size):
             g[c] += own_g[c]
             h[c] += own_h[c]
@@ -100,7 +100,7 @@ def _sum_level(level, node, histograms, counts, narrow_rows, begin, first, size,
 
 
 @kernel
-def _numeric(level, node, histograms, counts, narrow_rows, begin, n_bins, units, rule, scratch, sums, gains, out):
+def _numeric(level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, gains, out):
     """The best shared cut of one feature. out (3,) int64: bin, missing_left, 0. Returns its gain, 0.0 if there is none.
 
     room, sums: three (257,) int64 each, for g, h and rows. gains (3, 257) float64.
@@ -108,7 +108,7 @@ def _numeric(level, node, histograms, counts, narrow_rows, begin, n_bins, units,
     g, h, n = scratch
     level_g, level_h, level_n = sums
     _, total_h, _ = _sum_level(
-        level, node, histograms, counts, narrow_rows, begin, n_bins, 1, scratch, level_g, level_h, level_n
+        level, node, histograms, counts, packed_rows, begin, n_bins, 1, scratch, level_g, level_h, level_n
     )  # fmt: skip
     some_missing = seen(level_g, level_h, level_n, 0)
     cuts = n_bins if some_missing else n_bins - 1
@@ -119,7 +119,7 @@ def _numeric(level, node, histograms, counts, narrow_rows, begin, n_bins, units,
         right[b] = left[b] = 0.0
     parents = 0.0
     for v in level:
-        _read_running(v, node, histograms, counts, narrow_rows, begin, n_bins, g, h, n)
+        _read_running(v, node, histograms, counts, packed_rows, begin, n_bins, g, h, n)
         total_g, total_n = node[v, SUM_G], node[v, END] - node[v, BEGIN]
         parent = score(total_g * units[0], node[v, SUM_H] * units[1], rule[0])
         parents += parent
@@ -147,7 +147,7 @@ def _numeric(level, node, histograms, counts, narrow_rows, begin, n_bins, units,
     if not some_missing:  # none seen on this level: a missing value follows the heavier side
         lefts = np.int64(0)
         _sum_level(
-            level, node, histograms, counts, narrow_rows, begin, 0, best_bin + 1, scratch, level_g, level_h, level_n
+            level, node, histograms, counts, packed_rows, begin, 0, best_bin + 1, scratch, level_g, level_h, level_n
         )
         for b in range(best_bin + 1):
             lefts += level_h[b]
@@ -194,7 +194,7 @@ def _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, cou
 
 @kernel
 def _categorical(
-    level, node, histograms, counts, narrow_rows, begin, n_bins, units, rule, scratch, sums, out, left_set
+    level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, out, left_set
 ):
     """The best shared set of categories of one feature: the candidates of ``split`` for the level's summed histogram.
 
@@ -204,7 +204,7 @@ def _categorical(
     level_g, level_h, level_n = sums
     counted = n.shape[0] > 0
     total_g, total_h, total_n = _sum_level(
-        level, node, histograms, counts, narrow_rows, begin, 0, n_bins + 1, scratch, level_g, level_h, level_n
+        level, node, histograms, counts, packed_rows, begin, 0, n_bins + 1, scratch, level_g, level_h, level_n
     )  # fmt: skip
     order = np.empty(n_bins + 1, np.int64)
     m, single = rank_categories(level_g, level_h, level_n, n_bins, units, rule, order)
@@ -214,7 +214,7 @@ def _categorical(
     _mark_candidates(level_g, level_h, level_n, total_g, total_h, total_n, order, single, units, rule, valid)
     ridge, parents = rule[0] if single else rule[0] + rule[SET_LAMBDA], 0.0
     for v in level:
-        _read_node(v, node, histograms, counts, narrow_rows, begin, n_bins + 1, g, h, n)
+        _read_node(v, node, histograms, counts, packed_rows, begin, n_bins + 1, g, h, n)
         own_g, own_h, own_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
         parent = score(own_g * units[0], own_h * units[1], ridge)
         parents += parent
@@ -263,7 +263,7 @@ def search(layout, kinds, new_pairs, shared, level, node, histograms, criterion,
     """
     for i in range(new_pairs.shape[0]):
         complete(i, histograms, shared, new_pairs, node, layout, first, last)
-    of, counts, narrow_rows = histograms.of, histograms.counts, histograms.narrow_rows
+    of, counts, packed_rows = histograms.of, histograms.counts, histograms.packed_rows
     starts, n_bins, units, rule = layout.starts, layout.n_bins, criterion.units, criterion.rule
     counted = 257 if counts.shape[1] > 0 else 0
     scratch = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
@@ -275,18 +275,18 @@ def search(layout, kinds, new_pairs, shared, level, node, histograms, criterion,
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:
             gains[j] = _categorical(
-                level, node, of, counts, narrow_rows, begin, n_bins[j], units, rule, scratch, sums, splits[j],
+                level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, splits[j],
                 left_sets[j],
             )  # fmt: skip
         else:
             gains[j] = _numeric(
-                level, node, of, counts, narrow_rows, begin, n_bins[j], units, rule, scratch, sums, cut_room,
+                level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, cut_room,
                 splits[j],
             )  # fmt: skip
 
 
 @kernel
-def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n_bins, feature, split, units, rule,
+def share(level, node, gain, left_set, histograms, counts, packed_rows, begin, n_bins, feature, split, units, rule,
           shared_set):  # fmt: skip
     """Give every node of the level the split that was found, with its own part of the gain and its own left sums.
 
@@ -296,7 +296,7 @@ def share(level, node, gain, left_set, histograms, counts, narrow_rows, begin, n
     ridge = rule[0] + rule[SET_LAMBDA] if split[2] == 1 else rule[0]
     g, h, n = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counted else 0, np.int64)
     for v in level:
-        _read_node(v, node, histograms, counts, narrow_rows, begin, n_bins + 1, g, h, n)
+        _read_node(v, node, histograms, counts, packed_rows, begin, n_bins + 1, g, h, n)
         lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
         for b in range(n_bins + 1):
             if is_categorical:

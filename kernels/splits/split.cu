@@ -81,14 +81,14 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // are kept of nodes in slots below this. choose: after these lines, splits are chosen; 1: of the level, 2: best first.
 // kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
 // cell is among those of a histogram, in units of CELLS. deviation and what follows: GainNoise (random_strength.cuh).
-// contest[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
+// selection[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
 // With shards, partials are the sums of all of them (shards.cu), and a last argument tells the rows that are here.
 // chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (feature_subsets.cu); 0:
 // all do.
 // Under constraints, bounds are those of every node that was searched, and directions those of all features.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
-         const i32 *__restrict__ contest, const i32 *__restrict__ features, const i32 *__restrict__ places,
+         const i32 *__restrict__ selection, const i32 *__restrict__ features, const i32 *__restrict__ places,
          const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
          Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 first_line, i32 last_line, i32 slots,
          i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
@@ -102,17 +102,17 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
         limits = rule->categories;
     __syncthreads();
 #endif
-    const i32 t = contest[0], lane = threadIdx.x & 31, warp = threadIdx.x >> 5, stop = min(last_line, state->n_lines);
+    const i32 t = selection[0], lane = threadIdx.x & 31, warp = threadIdx.x >> 5, stop = min(last_line, state->n_lines);
     const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
-    const Store at = {partials, partial_counts, sums, counts, contest[1] * contest[2], base};
+    const Store at = {partials, partial_counts, sums, counts, selection[1] * selection[2], base};
     const WarpGroups groups = groups_for(lines, first_line, stop, t);
     for (i32 first = groups.first; first < groups.jobs; first += groups.step) {
         const i32 job = first + warp / groups.size, part = warp % groups.size;
         const bool some = job < groups.jobs;
         const i32 which = some ? job / t : 0, j = some ? job % t : 0;
         const Line line = lines[first_line + which];
-        const bool built = some && nodes[line.node].state == FRESH;
-        const bool other = some && line.sibling >= 0 && nodes[line.sibling].state == FRESH;
+        const bool built = some && nodes[line.node].state == NEW;
+        const bool other = some && line.sibling >= 0 && nodes[line.sibling].state == NEW;
         const i32 v = part == 0 && built ? line.node : part == 1 && other ? line.sibling : -1;
         const Node node = nodes[max(v, 0)];
         const i32 kind = kinds[features[j]], missing = kind & 0xffff;
@@ -130,7 +130,7 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
             if (j == 0 && lane == 0)
                 bounds[v] = terms.within;
 #endif
-            const u32 *bits = contest[3] && v == 0 ? (const u32 *)contest + contest[3] + 8 * j : nullptr;
+            const u32 *bits = selection[3] && v == 0 ? (const u32 *)selection + selection[3] + 8 * j : nullptr;
             const i64 child = 2 * which + part;
             Candidate *candidate = candidates + child * t + j;
             Found found = {0.0, 0, 0, 0, 0};

@@ -13,10 +13,10 @@ from gpuboost.kernels.common.nodes import (
     CLOSED,
     END,
     FEATURE,
-    FRESH,
     LEFT_G,
     LEFT_H,
     MISSING_LEFT,
+    NEW,
     OPEN,
     SLOT,
     STATE,
@@ -28,7 +28,7 @@ from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, rea
 from gpuboost.kernels.splits.categories import best_set
 from gpuboost.kernels.splits.cuts import general_cut, no_bit, only_cut
 from gpuboost.kernels.splits.gain import score
-from gpuboost.kernels.splits.narrow_split import MOST_RIDGE, ROOM, best_cut, least_units
+from gpuboost.kernels.splits.packed_split import MOST_RIDGE, ROOM, best_cut, least_units
 
 _LOW = np.int64(0xFFFF_FFFF)
 
@@ -40,7 +40,7 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
     layout: HistogramLayout; histograms: HistogramArrays; criterion: Criterion; results: Splits, what ``general_cut``
     and ``best_set`` say. kinds (t,) uint8: those of the layout; None if no feature is categorical. new_pairs (p, 3)
     int64 and shared (p, threads) int64: see ``Level``; node (v, COLUMNS) int64.
-    general: None where ``best_cut`` will do for every numeric feature: nodes are narrow, rows do not count, all cuts
+    general: None where ``best_cut`` will do for every numeric feature: nodes are packed, rows do not count, all cuts
     compete, a leaf has its own value, and reg_lambda is below MOST_RIDGE units; else True.
     by_node (2p, t) bool: the features by which each node may be split, (0, 0) for all.
     """
@@ -59,9 +59,9 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
             complete(i, histograms, shared, new_pairs, node, layout, begin, end)
             for side in range(2):
                 v, line = new_pairs[i, side], 2 * i + side
-                if v >= 0 and node[v, STATE] == FRESH:
+                if v >= 0 and node[v, STATE] == NEW:
                     slot, rows = node[v, SLOT], node[v, END] - node[v, BEGIN]
-                    sums = NodeSums(rows, rows <= histograms.narrow_rows, node[v, SUM_G], node[v, SUM_H])
+                    sums = NodeSums(rows, rows <= histograms.packed_rows, node[v, SUM_G], node[v, SUM_H])
                     _search_node(
                         of[slot], counts[slot] if counts.shape[1] > 0 else counts[0], sums, layout, kinds, criterion,
                         least, begin, end, scratch, general, root if v == 0 else root[:0],
@@ -81,15 +81,15 @@ def _search_node(
     (0, 8) for all; may (1, t) bool: the features that do, (0, t) for all.
     """
     g, h, n, starts, n_bins = scratch.g, scratch.h, scratch.n, layout.starts, layout.n_bins
-    rows, narrow, total_g, total_h = sums.rows, sums.narrow, sums.g, sums.h
+    rows, is_packed, total_g, total_h = sums.rows, sums.is_packed, sums.g, sums.h
     gains, splits, left_sets = results.gains[line], results.splits[line], results.left_sets[line]
     units, rule = criterion.units, criterion.rule
     unit_g, unit_h, ridge, least_h, least_gain = units[0], units[1], rule[0], rule[1], rule[2]
     restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
     quick = True
     if general is not None:
-        quick = narrow and n.shape[0] == 0 and not restricted and rule[5] == 0.0 and ridge < MOST_RIDGE * unit_h
-    total, parent = (total_g << 32) + total_h if narrow else 0, score(total_g * unit_g, total_h * unit_h, ridge)
+        quick = is_packed and n.shape[0] == 0 and not restricted and rule[5] == 0.0 and ridge < MOST_RIDGE * unit_h
+    total, parent = (total_g << 32) + total_h if is_packed else 0, score(total_g * unit_g, total_h * unit_h, ridge)
     for j in range(first, last):
         begin, size = np.int64(starts[j]), np.int64(starts[j + 1]) - np.int64(starts[j])
         if (restricted and no_bit(bits[j])) or (may.shape[0] > 0 and not may[0, j]):
@@ -98,7 +98,7 @@ def _search_node(
         is_categorical = False
         if kinds is not None:  # decided when this is compiled: data without categories need not wait for their kernel
             is_categorical = kinds[j] == 1
-        if size == 3 and narrow and not is_categorical and n.shape[0] == 0 and cells[begin + 2] == 0:
+        if size == 3 and is_packed and not is_categorical and n.shape[0] == 0 and cells[begin + 2] == 0:
             lg, lh = cells[begin] >> 32, cells[begin] & _LOW
             gains[j] = only_cut(
                 lg, lh, total_g, total_h, parent, unit_g, unit_h, ridge, least_h, least_gain, rule[5]
@@ -114,10 +114,10 @@ def _search_node(
         for c in range(size if n.shape[0] > 0 else 0):  # a slice would bring numba's text of its error: 2 s to compile
             n[c] = counts[begin + c]
         if kinds is not None and is_categorical:
-            read(cells, narrow, begin, size, g, h)
+            read(cells, is_packed, begin, size, g, h)
             gains[j] = best_set(g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, splits[j], left_sets[j])
         elif general is not None:  # decided when this is compiled, too
-            read_running(cells, narrow, begin, size - 1, g, h)
+            read_running(cells, is_packed, begin, size - 1, g, h)
             gains[j] = general_cut(
                 g, h, n, n_bins[j], total_g, total_h, rows, units, rule, restricted, bits[j] if restricted else every,
                 scratch.gains, splits[j],
@@ -139,7 +139,7 @@ def pick(new_pairs, nodes, layout, results, slots):
             if v < 0:
                 continue
             line, best = 2 * i + side, -1
-            if node[v, STATE] == FRESH:
+            if node[v, STATE] == NEW:
                 for j in range(layout.features.shape[0]):
                     if gains[line, j] > gain[v]:
                         gain[v] = gains[line, j]

@@ -9,13 +9,13 @@
 // Histograms of lines first_line .. last_line - 1, one warp to a child and feature. All of them are kept.
 extern "C" __global__ void __launch_bounds__(THREADS)
 complete_histograms(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
-                    const i32 *__restrict__ contest, const i32 *__restrict__ features,
+                    const i32 *__restrict__ selection, const i32 *__restrict__ features,
                     const i32 *__restrict__ places, const i32 *__restrict__ kinds, const State *__restrict__ state,
                     const Node *__restrict__ nodes, const Line *__restrict__ lines, i32 first_line, i32 last_line)
 {
-    const i32 t = contest[0], stop = min(last_line, state->n_lines);
+    const i32 t = selection[0], stop = min(last_line, state->n_lines);
     const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
-    const Store at = {partials, partial_counts, sums, counts, contest[1] * contest[2], base};
+    const Store at = {partials, partial_counts, sums, counts, selection[1] * selection[2], base};
     const WarpGroups groups = groups_for(lines, first_line, stop, t);
     __shared__ Room rooms[WARPS];
     for (i32 first = groups.first; first < groups.jobs; first += groups.step) {
@@ -23,8 +23,8 @@ complete_histograms(const uint2 *partials, const u32 *partial_counts, longlong2 
         const bool some = job < groups.jobs;
         const i32 which = some ? job / t : 0, j = some ? job % t : 0;
         const Line line = lines[first_line + which];
-        const bool built = some && nodes[line.node].state == FRESH;
-        const bool other = some && line.sibling >= 0 && nodes[line.sibling].state == FRESH;
+        const bool built = some && nodes[line.node].state == NEW;
+        const bool other = some && line.sibling >= 0 && nodes[line.sibling].state == NEW;
         const i32 slot = part == 0 && built ? nodes[line.node].slot : part == 1 && other ? nodes[line.sibling].slot : -1;
         Cells cells;
         complete(cells, rooms, at, line, which, groups.size, built || other, slot, places[j],
@@ -93,11 +93,11 @@ static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const 
     __syncthreads();
     f64 sum[EACH] = {};
     for (i32 first = begin; first < end; first += WARPS) {
-        if (first + warp < end && nodes[first + warp].state == FRESH)
+        if (first + warp < end && nodes[first + warp].state == NEW)
             gains_at(nodes[first + warp], level, ends, size, at, place, kind, terms, gains + warp * CANDIDATES);
         __syncthreads();
         for (i32 w = 0; w < WARPS && first + w < end; ++w)
-            if (nodes[first + w].state == FRESH)
+            if (nodes[first + w].state == NEW)
 #pragma unroll
                 for (i32 i = 0; i < EACH; ++i)
                     sum[i] += gains[w * CANDIDATES + (i * THREADS + threadIdx.x) % CANDIDATES];
@@ -136,7 +136,7 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
     const i32 key = feature_of(candidates, features, t, number_of(nodes[begin].depth, 0), noise, gain);
     for (i32 v = begin + (threadIdx.x >> 5); v < end; v += WARPS) {
         Node &node = nodes[v];
-        if (node.state != FRESH)
+        if (node.state != NEW)
             continue;
         if (key == NO_KEY) {
             if (lane == 0)
@@ -180,7 +180,7 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
-               const i32 *__restrict__ contest, const i32 *__restrict__ features, const i32 *__restrict__ places,
+               const i32 *__restrict__ selection, const i32 *__restrict__ features, const i32 *__restrict__ places,
                const i32 *__restrict__ kinds, Candidate *candidates, State *state, Node *nodes, Line *lines,
                Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 slots, f64 deviation,
                u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table ROWS_HERE)
@@ -194,8 +194,8 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
 #else
     Ends *ends = nullptr;
 #endif
-    const i32 t = contest[0], begin = state->level_begin, end = state->n_nodes;
-    const Store at = {partials, partial_counts, sums, counts, contest[1] * contest[2], 0};
+    const i32 t = selection[0], begin = state->level_begin, end = state->n_nodes;
+    const Store at = {partials, partial_counts, sums, counts, selection[1] * selection[2], 0};
     for (i32 j = blockIdx.x; j < t; j += gridDim.x) {
         const i32 kind = kinds[features[j]];
         sum_level(level, at, nodes, begin, end, places[j], kind);

@@ -73,7 +73,7 @@ def test_whole_numbers_become_what_numpy_makes_of_them(runtime, rng, kind):
 def test_it_is_taken_for_an_array_of_the_device(runtime, rng):
     host = rng.normal(size=(20, 3))
     matrix = CudaMatrix.of(runtime, runtime.upload(host))
-    again = runtime.adopt(matrix)
+    again = runtime.as_device_array(matrix)
     assert runtime.download(again).tobytes() == host.tobytes()
     other = SimpleNamespace(__cuda_array_interface__=matrix.__cuda_array_interface__)
     assert CudaMatrix.of(runtime, other).host_rows(None).tobytes() == host.tobytes()

@@ -201,8 +201,8 @@ def test_adopt_takes_what_lives_on_the_device(runtime):
     by_dlpack = SimpleNamespace(__dlpack_device__=lambda: (2, 0), __dlpack__=lambda: mine)
     by_interface = SimpleNamespace(__cuda_array_interface__=mine.__cuda_array_interface__)
     for x in (mine, by_dlpack, by_interface):
-        np.testing.assert_array_equal(runtime.download(runtime.adopt(x)), [[0, 1, 2], [3, 4, 5]])
-    add(runtime, runtime.adopt(by_interface).reshape(6), 1)
+        np.testing.assert_array_equal(runtime.download(runtime.as_device_array(x)), [[0, 1, 2], [3, 4, 5]])
+    add(runtime, runtime.as_device_array(by_interface).reshape(6), 1)
     assert runtime.download(mine)[1, 2] == 6  # no copy
 
 
@@ -211,16 +211,16 @@ def test_adopt_gives_c_order(runtime):
     strided = SimpleNamespace(
         __cuda_array_interface__=mine.__cuda_array_interface__ | {"shape": (3, 2), "strides": (4, 12)}
     )
-    taken = runtime.adopt(strided)
+    taken = runtime.as_device_array(strided)
     assert taken.flags.c_contiguous
     np.testing.assert_array_equal(runtime.download(taken), [[0, 3], [1, 4], [2, 5]])
 
 
 def test_adopt_leaves_the_hosts_alone_and_refuses_other_devices(runtime):
     for x in (np.zeros(3), [1, 2], SimpleNamespace(__dlpack_device__=lambda: (1, 0)), None):
-        assert runtime.adopt(x) is None
+        assert runtime.as_device_array(x) is None
     with pytest.raises(DeviceError, match="the data live on cuda:1, the work is on emulated"):
-        runtime.adopt(SimpleNamespace(__dlpack_device__=lambda: (2, 1)))
+        runtime.as_device_array(SimpleNamespace(__dlpack_device__=lambda: (2, 1)))
 
 
 def test_gpuboost_sync_names_the_kernel_at_fault(monkeypatch):

@@ -13,7 +13,7 @@ from emulator import emulated_runtime
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.collective import Alone
-from gpuboost.backends.cuda.shares import Share
+from gpuboost.backends.cuda.all_reduce import Share
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise

@@ -22,7 +22,7 @@ def pair(deferred=True):
     """Two streams of one device."""
     require_compiler()
     first = CupyRuntime(FakeCupy(deferred=deferred))
-    return first, first.beside()
+    return first, first.spawn()
 
 
 def test_a_stream_runs_when_it_is_waited_for_and_only_then():
@@ -96,7 +96,7 @@ def test_events_are_none_of_a_capture(work, words):
 
 def test_a_stream_beside_shares_what_is_compiled():
     runtime = emulated_runtime()
-    other = runtime.beside()
+    other = runtime.spawn()
     assert (other.name, other.sm_count) == (runtime.name, runtime.sm_count)
     assert other.stream.ptr != runtime.stream.ptr
     x = runtime.upload(np.zeros(4, F32))

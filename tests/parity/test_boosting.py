@@ -18,9 +18,9 @@ from support.training import MACHINES, allowed, assert_parity, device, parity, q
 
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
-from gpuboost.backends.cuda import store
+from gpuboost.backends.cuda import tree_ring
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.store import DeviceTree
+from gpuboost.backends.cuda.tree_ring import DeviceTree
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
@@ -365,8 +365,8 @@ def test_memory_is_allocated_in_the_first_round_only() -> None:
 
 
 def test_many_trees_go_round_the_ring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "PLACES", 6)
-    monkeypatch.setattr("gpuboost.backends.cuda.backend.PLACES", 6)
+    monkeypatch.setattr(tree_ring, "SLOTS", 6)
+    monkeypatch.setattr("gpuboost.backends.cuda.backend.SLOTS", 6)
     for target, loss in (("real", losses.SquaredError()), ("3", losses.Softmax(3))):
         data = random_case(3, 200, 3, target=target).data
         assert_parity(Recipe(loss, 23, 0.1, DepthWise(Limits(4, 2))), data, "cuda")

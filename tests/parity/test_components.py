@@ -23,7 +23,7 @@ from gpuboost import boosting, losses
 from gpuboost.backends import get
 from gpuboost.backends.cuda import components
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.store import PLACES
+from gpuboost.backends.cuda.tree_ring import SLOTS
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.smoothing import SmoothingPlan
@@ -307,7 +307,7 @@ def test_trees_that_win_now_and_then_outlive_their_places() -> None:
     recipe = Recipe(losses.Softmax(3), 110, 0.3, base_learner=families, learners=RandomGroups(1))
     runtime = emulated_runtime()
     found, expected = (grown(one, recipe, x, y, weight, cuts) for one in (Cuda(runtime), get("cpu", 2)))
-    assert PLACES < sum(isinstance(one, TreeComponent) for one in expected.components) < 3 * 110
+    assert SLOTS < sum(isinstance(one, TreeComponent) for one in expected.components) < 3 * 110
     assert text(found) == text(expected)
     assert runtime.cp.counts["graph"] == 0
 

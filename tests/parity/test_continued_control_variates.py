@@ -11,7 +11,7 @@ from support.builders import TEAMS, model_bytes, random_case
 
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.store import DeviceTree
+from gpuboost.backends.cuda.tree_ring import DeviceTree
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
@@ -46,7 +46,7 @@ def test_leaf_values_of_a_structure_of_the_host_are_those_of_the_cpu() -> None:
         gradients = backend.gradients(loss, backend.start(data, np.ones(1)), data, None)
         valued, leaf_of_row = backend.leaf_values(structure, gradients, data, limits, 0)
         if isinstance(valued, DeviceTree):
-            valued.store.collect()
+            valued.ring.collect()
             valued, leaf_of_row = valued.fetched, backend.to_host(leaf_of_row.leaf_of_row)  # type: ignore[attr-defined]
         return valued.value.tobytes(), valued.nodes.cover.tobytes(), list(leaf_of_row)
 

@@ -21,8 +21,8 @@ from gpuboost.backends.cuda import target as cuda_target
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.runtime import source
-from gpuboost.backends.cuda.store import HEAD
 from gpuboost.backends.cuda.tree import NODE, STATE, as_records
+from gpuboost.backends.cuda.tree_ring import HEAD
 from gpuboost.backends.numerics.exact_sums import extent
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
 from gpuboost.backends.reference.backend import Reference
@@ -86,7 +86,7 @@ def test_values_from_the_host_may_come_in_several_pieces(monkeypatch: pytest.Mon
     x = probing_rows(Ensemble(np.zeros(1), cuts), 700, 1)
     expected = Reference().quantise(x, cuts)
     assert rows_of(cuda().quantise(x, cuts)).tobytes() == expected.rows.tobytes()
-    assert rows_of(cuda()._resident.bins(expected)).tobytes() == expected.rows.tobytes()
+    assert rows_of(cuda()._arrays.bins(expected)).tobytes() == expected.rows.tobytes()
 
 
 def test_sparse_values_are_laid_out_densely() -> None:
@@ -184,7 +184,7 @@ def test_samples_are_those_of_reference(seed: int, probability: float, n: int) -
 @pytest.mark.parametrize("d", [1, 5, 13, 33, 70])
 def test_drawn_rows_are_gathered_in_both_layouts(d: int) -> None:
     data = random_case(d, 900, d).data
-    bins = cuda()._resident.bins(data.bins)
+    bins = cuda()._arrays.bins(data.bins)
     sample = cuda().sample(0.4, 900, Key.root(3) / "rows" / 1)
     drawn = Reference().sample(0.4, 900, Key.root(3) / "rows" / 1).rows
     found = cuda()._targets.gather(bins, sample, again=True)

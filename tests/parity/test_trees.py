@@ -163,7 +163,7 @@ def test_one_backend_serves_sparse_bins_with_and_without_a_least_leaf_size() -> 
     """Wide sparse data is searched by column unless rows must be counted; one must not see what the other kept."""
     data = sparse(random_case(3, 40, 20, missing=0.0, categorical=0.0, most_cuts=250).data)
     backend = Cpu(2)
-    assert columns_of(data.bins, data.cuts, backend._team) is not None
+    assert columns_of(data.bins, data.cuts, backend._pool) is not None
     gradients = random_gradients(np.random.default_rng(0), 40, "plain")
     for least in (1, 2, 1, 3):
         growth = DepthWise(Limits(31, 5, min_samples_leaf=least))

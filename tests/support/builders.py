@@ -87,7 +87,7 @@ def constrained(growth: Growth, cuts: Cuts, seed: int) -> Growth:
 
 @contextmanager
 def eager_threads(rows: int = 16, cells: int = 16, narrow: int | None = 40) -> Iterator[None]:
-    """Small data is shared out as large data is, and nodes of more than ``narrow`` rows have wide histograms.
+    """Small data is shared out as large data is, and nodes of more than ``narrow`` rows have unpacked histograms.
 
     None: the nodes that have them in everyday use.
     """
@@ -98,7 +98,7 @@ def eager_threads(rows: int = 16, cells: int = 16, narrow: int | None = 40) -> I
         patch.setattr(cpu_search, "CELLS_PER_THREAD", cells)
         patch.setattr(cpu_stump, "CELLS_SUMMED_PER_THREAD", cells)
         patch.setattr(cpu_stump, "ROUTED_PER_THREAD", rows)
-        patch.setattr(cpu_histograms, "NARROW_ROWS", cpu_histograms.NARROW_ROWS if narrow is None else narrow)
+        patch.setattr(cpu_histograms, "PACKED_ROWS", cpu_histograms.PACKED_ROWS if narrow is None else narrow)
         yield
 
 

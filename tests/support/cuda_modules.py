@@ -17,6 +17,7 @@ from emulator import emulated_runtime
 from support.builders import Case, random_case
 from support.cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_compiler, resources
 
+from gpuboost.backends.cuda.all_reduce import Share
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
@@ -24,7 +25,6 @@ from gpuboost.backends.cuda.device.collective import Alone
 from gpuboost.backends.cuda.device.sources import OPTIONS
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.plan import ArenaPlan
-from gpuboost.backends.cuda.shares import Share
 from gpuboost.base_learners.competition import Competition
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gpuboost.backends.cpu import warm_up as cpu_first_fit
-from gpuboost.backends.cpu.histograms import NARROW_ROWS
+from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.cpu.layout import SortedColumns
 from gpuboost.backends.cpu.warm_up import Helper
 from gpuboost.backends.cpu.warm_up_tree import is_usual
@@ -87,7 +87,7 @@ def test_it_goes_on_once_this_process_has_compiled_its_share(helper: Helper) -> 
 
 
 def test_for_a_tree_of_another_kind_it_stops(helper: Helper) -> None:
-    helper.start(NARROW_ROWS + 1, 2, categorical=True)
+    helper.start(PACKED_ROWS + 1, 2, categorical=True)
     helper.meet(usual=False)
     helper.wait()
     assert Steps.taken == ["settle"]
@@ -226,8 +226,8 @@ def test_whether_a_tree_is_of_the_usual_kind() -> None:
     usual = Limits(max_leaves=8)
     assert is_usual(usual, every, None, 1_000)
     assert not is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, 1_000)
-    assert is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, NARROW_ROWS + 1)
-    assert not is_usual(Limits(max_leaves=8, growth="oblivious"), every, None, NARROW_ROWS + 1)
+    assert is_usual(Limits(max_leaves=8, min_samples_leaf=5), every, None, PACKED_ROWS + 1)
+    assert not is_usual(Limits(max_leaves=8, growth="oblivious"), every, None, PACKED_ROWS + 1)
     assert not is_usual(Limits(max_leaves=8, directions=(1, 0, 0)), every, None, 1_000)
     assert not is_usual(usual, every, columns, 1_000)
     assert not is_usual(usual, Candidates(every.features, np.zeros((3, 8), np.uint32)), None, 1_000)
@@ -275,8 +275,8 @@ def test_the_other_process_compiles_what_a_fit_asks_for(tmp_path: Path, rows: in
     found = {name: (int(hits), int(misses)) for name, hits, misses in map(str.split, done.stdout.splitlines())}
     assert {name for name, (_, misses) in found.items() if misses} <= OWN, found
     assert all(hits + misses <= 1 for hits, misses in found.values()), found  # one signature each
-    from_disk = {"build", "pack", "split_alone", "choose"} if rows > NARROW_ROWS else {"grow", "pack"}
+    from_disk = {"build", "pack", "split_alone", "choose"} if rows > PACKED_ROWS else {"grow", "pack"}
     assert all(found[name][0] == 1 for name in from_disk), found
     assert [path.name.rsplit("-", 1)[0] for path in tmp_path.glob("*-*-*")] == [
-        f"{'large' if rows > NARROW_ROWS else 'small'}-{kind}"
+        f"{'large' if rows > PACKED_ROWS else 'small'}-{kind}"
     ]

@@ -56,7 +56,7 @@ def test_which_stumps_one_thread_grows(monkeypatch: pytest.MonkeyPatch) -> None:
         assert SmallStumps().suit(data, every, None, ThreadPool(1)), "nobody to share it with"
         monkeypatch.setattr(module, name, most + 1)
         assert SmallStumps().suit(data, every, None, ThreadPool(2))
-    monkeypatch.setattr(cpu_histograms, "NARROW_ROWS", 99)
+    monkeypatch.setattr(cpu_histograms, "PACKED_ROWS", 99)
     assert not SmallStumps().suit(data, every, None, ThreadPool(1)), "sums of packed gradients could overflow"
 
 

@@ -85,12 +85,12 @@ class Cpu:
     offers = Capabilities()
 
     def __init__(self, threads: int = 1) -> None:
-        self._team = ThreadPool(threads)
+        self._pool = ThreadPool(threads)
         self._smoothing: CpuSmoothing | None = None
         self._workspaces: list[Workspace] = []  # of trees that are done; one for each that grows at the same time
         self._last_layout: tuple[Bins, bool, Layout] | None = None
-        self._columns = Memo(partial(columns_of, pool=self._team))
-        self._full_columns, self._marks = Memo(laid_out), Memo(indicator_bitmaps)
+        self._columns = Memo(partial(columns_of, pool=self._pool))
+        self._full_columns, self._bitmaps = Memo(laid_out), Memo(indicator_bitmaps)
         self._last_lists: cpu_lists.QueryConstants | None = None
         self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
         self._last_constant: tuple[Array | None, float, Array] | None = None
@@ -103,11 +103,11 @@ class Cpu:
     # the data, once
 
     def quantise(self, x: Any, cuts: Cuts) -> Bins:
-        HELPER.start(x.shape[0], self._team.size, categorical=bool(cuts.is_categorical.any()))
+        HELPER.start(x.shape[0], self._pool.size, categorical=bool(cuts.is_categorical.any()))
         load_numba()
         if hasattr(x, "tocsr"):
-            return cpu_binning.of_sparse(x.tocsr(), cuts, self._team)
-        return cpu_binning.of_dense(x, cuts, self._team if x.shape[0] >= SMALL else ThreadPool(1))
+            return cpu_binning.of_sparse(x.tocsr(), cuts, self._pool)
+        return cpu_binning.of_dense(x, cuts, self._pool if x.shape[0] >= SMALL else ThreadPool(1))
 
     # the round
 
@@ -127,7 +127,7 @@ class Cpu:
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_list_loss(loss):
-            return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._team)
+            return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
         run, g, constant = formulas.gradients(loss), np.empty(scores.shape, np.float32), curvature is not None
         h = np.empty(scores.shape, np.float32) if curvature is None else self._constant(data, scores.shape, curvature)
         weight = NO_WEIGHT if data.weight is None else data.weight
@@ -140,7 +140,7 @@ class Cpu:
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         room = self._free_workspace()
-        sample = cpu_sampling.uniform(probability, n_rows, key, self._team, room)
+        sample = cpu_sampling.uniform(probability, n_rows, key, self._pool, room)
         self._workspaces.append(room)
         return sample
 
@@ -149,7 +149,7 @@ class Cpu:
         losses: Array | RowScore | None = None,
     ) -> Sample:  # fmt: skip
         room = self._free_workspace()
-        sample = cpu_sampling.draw(gradients, kappa, rule, key, losses, self._team, room)
+        sample = cpu_sampling.draw(gradients, kappa, rule, key, losses, self._pool, room)
         self._workspaces.append(room)
         return sample
 
@@ -170,13 +170,13 @@ class Cpu:
     ) -> Gradients:  # fmt: skip
         means = np.empty(before.g.shape)
         for output, (leaf_of_row, size) in enumerate(zip(leaves, sizes, strict=True)):
-            sums, _ = cpu_sums.leaf_sums(before, output, leaf_of_row, size, self._team, self._in_parts)
+            sums, _ = cpu_sums.leaf_sums(before, output, leaf_of_row, size, self._pool, self._in_parts)
             rows = np.bincount(leaf_of_row, before.multiplicity, size)
             means[output] = (sums / np.maximum(rows, 1.0))[leaf_of_row]
         return reference_sampling.leaf_control(gradients, sample, before, eta, means)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
-        return cpu_sampling.weigh(gradients, sample, self._team)
+        return cpu_sampling.weigh(gradients, sample, self._pool)
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
         g, h, noisy = gradients.g, gradients.h, np.empty_like(gradients.g)
@@ -220,11 +220,11 @@ class Cpu:
                 route = partial(flat_forest.route_and_sum, data.bins, leaf_of_row)
             leaves = leaf_of_row, len(nodes.feature)
             exact, units = cpu_sums.leaf_integers(
-                gradients, structure.output, *leaves, self._team, self._in_parts, route
+                gradients, structure.output, *leaves, self._pool, self._in_parts, route
             )
             sums = exact[:, 0] * units[0], exact[:, 1] * units[1]
             if structure.blind:
-                nodes = counted(nodes, exact[:, 1], cpu_sums.leaf_counts(*leaves, self._team, self._in_parts), units[1])
+                nodes = counted(nodes, exact[:, 1], cpu_sums.leaf_counts(*leaves, self._pool, self._in_parts), units[1])
         elif leaf_of_row is None:
             leaf_of_row = self._route(nodes, data.bins, data.cuts)
         return with_values(structure, nodes, sums, limits, noise), leaf_of_row
@@ -292,13 +292,13 @@ class Cpu:
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
         explainer, rows = self._explainers.of(ensemble), rows_of(x)
         out = np.empty((x.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
-        self._team.run(lambda part: contributions(explainer, rows, *share(len(out), part, self._team.size), out))
+        self._pool.run(lambda part: contributions(explainer, rows, *share(len(out), part, self._pool.size), out))
         return out
 
     def smoothing(self) -> Smoothing:
         """The verbs for components."""
         if self._smoothing is None:
-            self._smoothing = CpuSmoothing(self._team, self._in_parts, self._route)
+            self._smoothing = CpuSmoothing(self._pool, self._in_parts, self._route)
         return self._smoothing
 
     # parts of the above
@@ -322,17 +322,17 @@ class Cpu:
         workspace: Workspace, *, some_cuts: bool,
     ) -> Structure | None:  # fmt: skip
         """None if sorted columns are searched instead, which need all cuts to compete."""
-        marks = self._marks_of(data.bins)
-        few = cpu_stump.by_columns(data.bins, marks, candidates)
-        if few and self._small_stumps.suit(data, candidates, marks, self._team):
-            known = marks, self._laid_out(data.bins), self._scales, workspace
+        bitmaps = self._bitmaps_of(data.bins)
+        few = cpu_stump.by_columns(data.bins, bitmaps, candidates)
+        if few and self._small_stumps.suit(data, candidates, bitmaps, self._pool):
+            known = bitmaps, self._laid_out(data.bins), self._scales, workspace
             return grow_small_stump(data, target, output, candidates, limits, *known)
         if not (few or some_cuts or self._columns_of(data) is None):
             return None
         some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
         by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
-        bins = by_row, marks, self._laid_out(data.bins), self._scales.of(target.gradients, output, self._team)
-        return StumpGrower(data, target, output, candidates, limits, *bins, self._team, workspace).grow()
+        bins = by_row, bitmaps, self._laid_out(data.bins), self._scales.of(target.gradients, output, self._pool)
+        return StumpGrower(data, target, output, candidates, limits, *bins, self._pool, workspace).grow()
 
     def _tree(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
@@ -341,7 +341,7 @@ class Cpu:
         """by_column: the columns to search without histograms, or None."""
         HELPER.meet(usual=is_usual(limits, candidates, by_column, data.n_rows))
         in_parts = partial(self._in_parts, times=ROUNDING)
-        packed, totals, units = cpu_sums.pack(target.gradients, output, self._team, in_parts, workspace)
+        packed, totals, units = cpu_sums.pack(target.gradients, output, self._pool, in_parts, workspace)
         m = target.gradients.multiplicity
         weight = len(packed) if m is None else int(m.sum())
         bins, rows, drawn = rows_of_target(data, target, workspace, self._by_rows)
@@ -350,9 +350,9 @@ class Cpu:
             packed_by_row[rows] = packed
             packed = packed_by_row
         if by_column is not None and target.rows is not None:
-            by_column = drawn_columns(by_column, target.rows, data.n_rows, self._team, workspace)
+            by_column = drawn_columns(by_column, target.rows, data.n_rows, self._pool, workspace)
         layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
-        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._team, workspace)
+        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._pool, workspace)
         grower = TreeGrower(
             by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
         )
@@ -399,23 +399,23 @@ class Cpu:
         """Columns of sparse bins laid out in full, unless they take too much memory; laid out once."""
         return None if isinstance(bins, DenseBins) else self._full_columns.of(bins)
 
-    def _marks_of(self, bins: Bins) -> IndicatorBitmaps | None:
+    def _bitmaps_of(self, bins: Bins) -> IndicatorBitmaps | None:
         """Bitmaps of the columns of sparse bins that are summed by them; made once."""
-        return None if isinstance(bins, DenseBins) else self._marks.of(bins)
+        return None if isinstance(bins, DenseBins) else self._bitmaps.of(bins)
 
     def _by_rows(self, n_rows: int, work: Callable[[int, int], object], times: int = 1) -> None:
         """Call work(begin, end) on stretches of the rows, in parallel from ``times`` SMALL rows on."""
-        if n_rows < times * SMALL or self._team.size == 1:
+        if n_rows < times * SMALL or self._pool.size == 1:
             work(0, n_rows)
         else:
-            self._team.run(lambda part: work(*share(n_rows, part, self._team.size)))
+            self._pool.run(lambda part: work(*share(n_rows, part, self._pool.size)))
 
     def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object], times: int = 1) -> None:
         """``_by_rows`` for work(part, begin, end), part below the number of threads."""
-        if n_rows < times * SMALL or self._team.size == 1:
+        if n_rows < times * SMALL or self._pool.size == 1:
             work(0, 0, n_rows)
         else:
-            self._team.run(lambda part: work(part, *share(n_rows, part, self._team.size)))
+            self._pool.run(lambda part: work(part, *share(n_rows, part, self._pool.size)))
 
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
         flat_forest, out = FlatForest.of([nodes], cuts), np.empty(bins.shape[0], np.int32)

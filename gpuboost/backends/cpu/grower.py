@@ -51,14 +51,14 @@ class TreeGrower:
         self._output, self._rows, self._tree = output, rows, NodeTable(limits, len(rows))
         self._least_rows = least_rows(limits)
         can = can_split_root(limits, len(rows), totals[1], units[1])
-        self._new_pairs = self._tree.sow(len(rows), totals, can_split=can)
-        rows_per_h, all_narrow = weight / max(totals[1], 1), len(rows) <= cpu_histograms.NARROW_ROWS
+        self._new_pairs = self._tree.init_root(len(rows), totals, can_split=can)
+        rows_per_h, all_packed = weight / max(totals[1], 1), len(rows) <= cpu_histograms.PACKED_ROWS
         self._search = Search(
-            rows.layout, cuts, limits, candidates, output, self._units, rows_per_h, all_narrow, rows.team
+            rows.layout, cuts, limits, candidates, output, self._units, rows_per_h, all_packed, rows.pool
         )
         most = len(self._tree.node)
         if by_column is None:
-            self._histograms = Histograms(rows, packed, limits, most, cpu_histograms.NARROW_ROWS, workspace)
+            self._histograms = Histograms(rows, packed, limits, most, cpu_histograms.PACKED_ROWS, workspace)
         else:
             self._slots = free_slots(0, most)
 

@@ -19,7 +19,7 @@ from gpuboost.types import Limits
 ROWS_PER_THREAD = 32_768  # below this many (row, entry / 8) pairs a thread is not worth waking
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
 NO_PARTS = np.empty((0, 0), np.int64)
-NARROW_ROWS = histogram.TILE  # nodes of up to so many rows have narrow histograms
+PACKED_ROWS = histogram.TILE  # nodes of up to so many rows have packed histograms
 
 
 def free_slots(first: int, end: int) -> NDArray[np.int64]:
@@ -37,13 +37,13 @@ class Histograms:
     """
 
     def __init__(
-        self, rows: RowsByNode, packed: NDArray[np.int64], limits: Limits, most_nodes: int, narrow_rows: int,
+        self, rows: RowsByNode, packed: NDArray[np.int64], limits: Limits, most_nodes: int, packed_rows: int,
         workspace: Workspace,
     ) -> None:  # fmt: skip
         """packed: g and h of every row as one integer; most_nodes: expected maximum number of nodes."""
-        self.packed, self.narrow_rows = packed, narrow_rows
+        self.packed, self.packed_rows = packed, packed_rows
         self._rows, self._limits, self._workspace = rows, limits, workspace
-        self._layout, self._team = rows.layout, rows.team
+        self._layout, self._pool = rows.layout, rows.pool
         layout = rows.layout
         self.rows = RowArrays(layout.rows, layout.row_start, layout.cells, packed, rows.rows, rows.scratch)
         self.shared = NO_PARTS
@@ -53,7 +53,7 @@ class Histograms:
 
     def make_room(self, n_slots: int) -> None:
         """Allocate ``n_slots`` histograms and the threads' scratch memory. Pages are committed at first use."""
-        cells, threads = self._layout.n_cells, self._team.size
+        cells, threads = self._layout.n_cells, self._pool.size
         self.of = self._workspace.array("histograms", (n_slots, 2 * cells), np.int64)
         self.counts = np.empty((n_slots, cells) if self._limits.min_samples_leaf > 1 else (1, 0), np.int32)
         self.scratch = np.zeros((threads, cells), np.int64)
@@ -78,12 +78,12 @@ class Histograms:
 
     def _set_arrays(self) -> None:
         """``arrays``: the histograms as the kernels read them."""
-        self.arrays = HistogramArrays(self.of, self.counts, self.scratch, self.spare, self.slots, self.narrow_rows)
+        self.arrays = HistogramArrays(self.of, self.counts, self.scratch, self.spare, self.slots, self.packed_rows)
 
     def summers(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> tuple[int, int]:
         """Number of rows to sum for the new pairs, and number of threads to sum them."""
         total = self._rows.held_by(tree, new_pairs[:, 0])
-        return total, self._team.worth(total * self.lines_of_eight, ROWS_PER_THREAD)
+        return total, self._pool.worth(total * self.lines_of_eight, ROWS_PER_THREAD)
 
     def build(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> None:
         """Sum the smaller node of every new pair."""
@@ -97,7 +97,7 @@ class Histograms:
             if line >= 0:
                 shared[line, part] = part
 
-        self._team.run_parts(parts, sum_rows)
+        self._pool.run_parts(parts, sum_rows)
         if self._limits.min_samples_leaf > 1:
             self._count(tree, new_pairs)
 
@@ -106,9 +106,9 @@ class Histograms:
         if self._layout.rows.shape[1] == 0:
             histogram.count_sparse(self.rows, layout, tree.node, new_pairs, self.counts)
             return
-        parts = min(self._team.worth(len(self._rows), ROWS_PER_THREAD), t)
+        parts = min(self._pool.worth(len(self._rows), ROWS_PER_THREAD), t)
 
         def count(part: int) -> None:
             histogram.count(self.rows, layout, tree.node, new_pairs, *share(t, part, parts), self.counts)
 
-        self._team.run_parts(parts, count)
+        self._pool.run_parts(parts, count)

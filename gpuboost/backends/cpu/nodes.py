@@ -31,12 +31,12 @@ class NodeTable:
         """The table as the kernels read it."""
         return NodeArrays(self.node, self.gain, self.left_set, self.chosen)
 
-    def sow(self, n_rows: int, totals: tuple[int, int], *, can_split: bool) -> NDArray[np.int64]:
+    def init_root(self, n_rows: int, totals: tuple[int, int], *, can_split: bool) -> NDArray[np.int64]:
         """Add the root; return the new pairs: see ``split.search``."""
         root = self.node[0]
         root[table.END], root[table.FEATURE] = n_rows, -1
         root[table.SUM_G], root[table.SUM_H] = totals
-        root[table.STATE] = table.FRESH if can_split else table.CLOSED
+        root[table.STATE] = table.NEW if can_split else table.CLOSED
         return np.array([[0, -1, 0]] if can_split else [], np.int64).reshape(-1, 3)
 
     def lengthen(self, wanted: int) -> None:

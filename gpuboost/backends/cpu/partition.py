@@ -38,7 +38,7 @@ class RowsByNode:
         """workspace: scratch memory to sort the rows; None if they are sorted elsewhere."""
         scratch = NO_INTS if workspace is None else workspace.array("scratch rows", rows.shape, rows.dtype)
         self.bins, self.rows, self.scratch = bins, rows, scratch
-        self.layout, self.team, self._laid_out, self._drawn = layout, pool, laid_out, drawn
+        self.layout, self.pool, self._laid_out, self._drawn = layout, pool, laid_out, drawn
         self._columns = self._columns_with(NO_BYTES)
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class RowsByNode:
 
     def held_by(self, tree: NodeTable, some: NDArray[np.int64]) -> int:
         """Number of rows of these nodes; ``EVERY_ROW``, an upper bound, if there is only one thread."""
-        return EVERY_ROW if self.team.size == 1 else partition.rows_in(tree.node, np.ascontiguousarray(some))
+        return EVERY_ROW if self.pool.size == 1 else partition.rows_in(tree.node, np.ascontiguousarray(some))
 
     def split(
         self, tree: NodeTable, chosen: NDArray[np.int64], n_deeper: int, slots: NDArray[np.int64],
@@ -73,7 +73,7 @@ class RowsByNode:
         n_deeper: number of these nodes above the last level; slots, limits: see ``partition.add_children``.
         """
         new_pairs = np.empty((len(chosen), 3), np.int64)
-        parts = self.team.worth(self.held_by(tree, chosen), SORTED_PER_THREAD)
+        parts = self.pool.worth(self.held_by(tree, chosen), SORTED_PER_THREAD)
         if parts == 1 or n_deeper == 0:
             tree.size, pairs = partition.split_alone(
                 self.columns(), self.rows, self.scratch, chosen, tree.node, tree.left_set, tree.size, slots, limits,
@@ -87,8 +87,8 @@ class RowsByNode:
     def sort(self, tree: NodeTable, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sort the rows of the chosen nodes into their children; (threads, c) numbers of rows that went left."""
         total, node = partition.rows_in(tree.node, chosen), tree.node
-        parts = self.team.worth(total, SORTED_PER_THREAD)
-        counts = np.zeros((self.team.size, len(chosen)), np.int64)
+        parts = self.pool.worth(total, SORTED_PER_THREAD)
+        counts = np.zeros((self.pool.size, len(chosen)), np.int64)
         bounds = np.array([total * part // parts for part in range(parts + 1)], np.int64)
 
         def sort(part: int) -> None:
@@ -100,8 +100,8 @@ class RowsByNode:
         def copy(part: int) -> None:
             partition.copy_stretches(chosen, node, self.rows, self.scratch, bounds, part, counts)
 
-        self.team.run_parts(parts, sort)
-        self.team.run_parts(parts, copy)
+        self.pool.run_parts(parts, sort)
+        self.pool.run_parts(parts, copy)
         return counts
 
     def settle(self, tree: NodeTable, max_depth: int, *, wanted: bool = True) -> NDArray[np.int32]:
@@ -114,7 +114,7 @@ class RowsByNode:
         size = len(self.rows) if isinstance(self.bins, DenseBins) else self.bins.shape[0]
         out = np.empty(size if wanted else 0, np.int32)
         total = len(self.rows)
-        parts = self.team.worth(total, SORTED_PER_THREAD)
+        parts = self.pool.worth(total, SORTED_PER_THREAD)
         counts = np.zeros((parts, len(settled)), np.int64)
 
         def settle(part: int) -> None:
@@ -123,7 +123,7 @@ class RowsByNode:
                 counts[part],
             )  # fmt: skip
 
-        self.team.run_parts(parts, settle)
+        self.pool.run_parts(parts, settle)
         partition.bound_last_level(node, settled, counts)
         return out
 

@@ -28,18 +28,20 @@ class SmallStumps:
     def __init__(self) -> None:
         self._last: tuple[Cuts, bool, int] | None = None
 
-    def suit(self, data: TrainingSet, candidates: Candidates, marks: IndicatorBitmaps | None, pool: ThreadPool) -> bool:
-        """True for numeric data whose rows fit a narrow histogram, with too little work for a second thread."""
+    def suit(
+        self, data: TrainingSet, candidates: Candidates, bitmaps: IndicatorBitmaps | None, pool: ThreadPool
+    ) -> bool:
+        """True for numeric data whose rows fit a packed histogram, with too little work for a second thread."""
         n, t, last = data.n_rows, len(candidates.features), self._last
         if last is None or last[0] is not data.cuts:
             cells = int(data.cuts.n_bins.max(initial=0)) + 1
             last = self._last = data.cuts, bool(data.cuts.is_categorical.any()), cells
         plain = candidates.by_node is None and candidates.noise is None and not last[1]
-        if not plain or n > cpu_histograms.NARROW_ROWS or pool.size == 1:
-            return plain and n <= cpu_histograms.NARROW_ROWS
+        if not plain or n > cpu_histograms.PACKED_ROWS or pool.size == 1:
+            return plain and n <= cpu_histograms.PACKED_ROWS
         if n >= 2 * cpu_stump.ROUTED_PER_THREAD or 2 * t * last[2] >= 2 * cpu_search.CELLS_PER_THREAD:
             return False
-        summed = n * t if marks is None else stump.stored(marks.cost, candidates.features)
+        summed = n * t if bitmaps is None else stump.stored(bitmaps.cost, candidates.features)
         return bool(summed < 2 * cpu_stump.CELLS_SUMMED_PER_THREAD)
 
 
@@ -49,7 +51,7 @@ def grow_small_stump(
     output: int,
     candidates: Candidates,
     limits: Limits,
-    marks: IndicatorBitmaps | None,
+    bitmaps: IndicatorBitmaps | None,
     laid_out: Array | None,
     scales: cpu_sums.Scales,
     workspace: Workspace,
@@ -58,7 +60,7 @@ def grow_small_stump(
 
     ``scales``: memo of the scales of h of earlier outputs and rounds; see ``StumpGrower`` for the other arguments.
     """
-    n, gradients, (columns, sparse, packed) = data.n_rows, target.gradients, _bins(data, marks, laid_out, workspace)
+    n, gradients, (columns, sparse, packed) = data.n_rows, target.gradients, _bins(data, bitmaps, laid_out, workspace)
     m, weight, known = scales.remembered(gradients)
     leaf_of_row, missing_left = np.empty(n, np.int32), np.zeros(3, np.bool_)
     words, numbers, counts = np.zeros((4, 3), np.int32), np.zeros((4, 3)), np.zeros(3, np.int64)
@@ -85,14 +87,14 @@ def grow_small_stump(
 
 
 def _bins(
-    data: TrainingSet, marks: IndicatorBitmaps | None, laid_out: Array | None, workspace: Workspace
+    data: TrainingSet, bitmaps: IndicatorBitmaps | None, laid_out: Array | None, workspace: Workspace
 ) -> tuple[Any, ...]:
     """Dense columns or sparse ones, the other being None, and scratch memory for packed gradients."""
     bins, n = data.bins, data.n_rows
     if isinstance(bins, DenseBins):
         return bins.columns, None, workspace.array("packed", (n,), np.int64)
-    assert marks is not None, "sparse bins have marks"
-    packed = workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
+    assert bitmaps is not None, "sparse bins have bitmaps"
+    packed = workspace.array("packed", (64 * bitmaps.words.shape[1],), np.int64)
     columns = NO_COLUMNS if laid_out is None else laid_out
     entries = bins.default, bins.column_start, bins.row, bins.column_bin
-    return None, kernel.SparseColumns(columns, *entries, marks.words, marks.of), packed
+    return None, kernel.SparseColumns(columns, *entries, bitmaps.words, bitmaps.of), packed

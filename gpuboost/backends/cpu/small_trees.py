@@ -28,14 +28,14 @@ class Levels:
     ) -> None:
         """least_rows: number of rows that a node needs to be split."""
         self._tree, self._rows, self._histograms, self._search = tree, rows, histograms, search
-        layout, alone = rows.layout, rows.team.size == 1
+        layout, alone = rows.layout, rows.pool.size == 1
         most_summed = EVERY_ROW if alone else -(-2 * cpu_histograms.ROWS_PER_THREAD // histograms.lines_of_eight)
         most_searched = EVERY_ROW if alone else -(-2 * cpu_search.CELLS_PER_THREAD // layout.n_cells)
         self._limits = GrowthLimits(limits.max_leaves, limits.max_depth, least_rows, most_summed, most_searched)
 
     def grow(self, new_pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Split this level and the next ones until a step is large; return the new pairs left to sum and search."""
-        pool, tree, layout = self._rows.team, self._tree, self._rows.layout
+        pool, tree, layout = self._rows.pool, self._tree, self._rows.layout
         histograms, kinds = self._histograms, layout.kinds_if_any
         total, summers = histograms.summers(tree, new_pairs)
         searchers, step, results = self._search.searchers(len(new_pairs)), small_trees.BUILD, NO_RESULTS

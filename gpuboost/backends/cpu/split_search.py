@@ -18,10 +18,9 @@ from gpuboost.backends.numerics.feature_subsets import subset
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.kernels.common.records import Criterion, Splits
-from gpuboost.kernels.splits import columns, shared_split, split
-from gpuboost.kernels.splits import random_strength as contest
+from gpuboost.kernels.splits import columns, random_strength, shared_split, split
 from gpuboost.kernels.splits.gain import NOISE
-from gpuboost.kernels.splits.narrow_split import MOST_RIDGE
+from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 from gpuboost.types import Array, Candidates, Cuts, Limits
 
 CELLS_PER_THREAD = 32_768  # below so many cells to search a thread is not worth waking
@@ -44,34 +43,34 @@ class Search:
 
     def __init__(
         self, layout: Layout, cuts: Cuts, limits: Limits, candidates: Candidates, output: int,
-        units: NDArray[np.float64], rows_per_h: float, all_narrow: bool, pool: ThreadPool,
+        units: NDArray[np.float64], rows_per_h: float, all_packed: bool, pool: ThreadPool,
     ) -> None:  # fmt: skip
         """units (2,): value of one unit of g and of h; rows_per_h: rows per unit of h in the whole tree.
 
-        all_narrow: every node's histogram is narrow.
+        all_packed: every node's histogram is packed.
         """
         self.root = NO_CUTS if candidates.root is None else candidates.root
         self.by_node, self._node_key = candidates.by_node, candidates.node_key
-        self.lots = candidates.lots(output)
-        self.units, self._layout, self._limits, self._team = units, layout, limits, pool
+        self.gain_noise = candidates.gain_noise(output)
+        self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
         self._bounds = None  # there are none without constraints
         if limits.directions is not None:
             self._bounds = Bounds(limits.directions, cuts, layout.features, limits, units)
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
         rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories], np.float64)
         self.criterion = Criterion(units, rule, self.root)
-        quick = all_narrow and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
+        quick = all_packed and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
 
     def searchers(self, pairs: int) -> int:
         """Number of threads to search so many new pairs."""
-        parts = self._team.worth(self._layout.n_cells * 2 * pairs, CELLS_PER_THREAD)
+        parts = self._pool.worth(self._layout.n_cells * 2 * pairs, CELLS_PER_THREAD)
         return min(parts, len(self._layout.features))
 
     @property
     def independent(self) -> bool:
         """True if ``small_trees.grow`` suffices: no split depends on other nodes or on random numbers."""
-        return self.plain and self.by_node is None and self.lots is None and not self._limits.symmetric
+        return self.plain and self.by_node is None and self.gain_noise is None and not self._limits.symmetric
 
     def nodes(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
         """Find the split of each new node, or the one split of a symmetric tree's level."""
@@ -92,9 +91,9 @@ class Search:
                 bounds[part], bounds[part + 1], general, by_node, results,
             )  # fmt: skip
 
-        self._team.run_parts(parts, search)
-        if self.lots is not None:
-            self._draw_lots(results.gains, tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
+        self._pool.run_parts(parts, search)
+        if self.gain_noise is not None:
+            self._disturb_gains(results.gains, tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
         split.pick(new_pairs, tree.arrays, layout.arrays, results, histograms.slots)
 
     def shared(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
@@ -114,13 +113,13 @@ class Search:
                 bounds[part], bounds[part + 1], gains, found, left_sets,
             )  # fmt: skip
 
-        self._team.run_parts(parts, search)
+        self._pool.run_parts(parts, search)
         if len(level):
-            self._draw_lots(gains[None], np.array([[tree.node[level[0], table.DEPTH], 0]]))
+            self._disturb_gains(gains[None], np.array([[tree.node[level[0], table.DEPTH], 0]]))
         best = int(np.argmax(gains))  # the first of the largest
         if gains[best] > 0.0:
             shared_split.share(
-                level, tree.node, tree.gain, tree.left_set, histograms.of, histograms.counts, histograms.narrow_rows,
+                level, tree.node, tree.gain, tree.left_set, histograms.of, histograms.counts, histograms.packed_rows,
                 int(layout.starts[best]), layout.n_bins[best], layout.features[best], found[best], self.units,
                 self.criterion.rule, left_sets[best] if layout.kinds[best] else NO_WORDS,
             )  # fmt: skip
@@ -136,10 +135,10 @@ class Search:
         new_pairs: NDArray[np.int64],
     ) -> None:
         """``each`` without histograms: every column is read once for all new nodes."""
-        node, layout, size = tree.node, self._layout, self._team.size
+        node, layout, size = tree.node, self._layout, self._pool.size
         lines = np.sort(new_pairs[:, :2].ravel())
         lines = lines[lines >= 0]
-        lines = lines[node[lines, table.STATE] == table.FRESH]
+        lines = lines[node[lines, table.STATE] == table.NEW]
         line_of_row = np.empty(rows.bins.shape[0], np.int32)
         columns.lines_of_rows(node, lines, rows.rows, line_of_row)
         totals = node[lines][:, [table.SUM_G, table.SUM_H]]
@@ -155,7 +154,7 @@ class Search:
                 packed, line_of_row, totals, self.units, self.criterion.rule, by_node, gains[part], found[part],
             )  # fmt: skip
 
-        self._team.run(search)
+        self._pool.run(search)
         columns.pick(lines, node, tree.gain, layout.features, gains, found)
 
     def _drawn_for(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -168,8 +167,8 @@ class Search:
             may[line, subset(count, t, self._node_key(v))] = True
         return may
 
-    def _draw_lots(self, gains: Array, sums: Array) -> None:
+    def _disturb_gains(self, gains: Array, sums: Array) -> None:
         """Keep in each line of gains only that of the feature that wins with noise; do nothing without noise."""
-        if self.lots is not None:
-            words = self.lots.key.words
-            contest.keep_winners(gains, sums, self._layout.features, self.lots.deviation, TABLE, *words)
+        if self.gain_noise is not None:
+            words = self.gain_noise.key.words
+            random_strength.keep_winners(gains, sums, self._layout.features, self.gain_noise.deviation, TABLE, *words)

@@ -25,8 +25,8 @@ from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.kernels.common.records import HistogramLayout, Splits
 from gpuboost.kernels.growth import stump
 from gpuboost.kernels.histograms import column_sums
-from gpuboost.kernels.splits import random_strength as contest
-from gpuboost.kernels.splits.narrow_split import MOST_RIDGE
+from gpuboost.kernels.splits import random_strength
+from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 from gpuboost.types import Array, Bins, Candidates, DenseBins, Limits, Nodes, SparseBins, Structure, Target, TrainingSet
 
 CELLS_SUMMED_PER_THREAD = 262_144  # below so many values to add a thread is not worth waking,
@@ -40,13 +40,13 @@ def suits(limits: Limits) -> bool:
     return alone and limits.min_samples_leaf == 1 and not limits.symmetric
 
 
-def by_columns(bins: Bins, marks: IndicatorBitmaps | None, candidates: Candidates) -> bool:
+def by_columns(bins: Bins, bitmaps: IndicatorBitmaps | None, candidates: Candidates) -> bool:
     """True if histograms are summed by columns, not by rows: dense bins, few candidates, or columns with bitmaps."""
-    if isinstance(bins, DenseBins) or marks is None:
+    if isinstance(bins, DenseBins) or bitmaps is None:
         return True
     if len(candidates.features) == bins.shape[1]:
-        return marks.use_bitmaps
-    return bool(2 * stump.stored(marks.cost, candidates.features) < len(bins.row))
+        return bitmaps.use_bitmaps
+    return bool(2 * stump.stored(bitmaps.cost, candidates.features) < len(bins.row))
 
 
 class StumpGrower:
@@ -60,7 +60,7 @@ class StumpGrower:
         candidates: Candidates,
         limits: Limits,
         by_row: Layout | None,
-        marks: IndicatorBitmaps | None,
+        bitmaps: IndicatorBitmaps | None,
         laid_out: Array | None,
         scales: tuple[float, float],
         pool: ThreadPool,
@@ -68,13 +68,13 @@ class StumpGrower:
     ) -> None:
         gradients = target.gradients
         self._target, self._output, self._workspace = target, output, workspace
-        self._data, self._laid_out, self._by_row, self._marks = data, laid_out, by_row, marks
-        self._limits, self._candidates, self._team = limits, candidates, pool
+        self._data, self._laid_out, self._by_row, self._bitmaps = data, laid_out, by_row, bitmaps
+        self._limits, self._candidates, self._pool = limits, candidates, pool
         self._units = 1.0 / scales[0], 1.0 / scales[1]
         m = cpu_sums.multiplicity_of(gradients)
         self._weight = int(m.sum()) if len(m) else data.n_rows
         self._rows = gradients.g[output], gradients.h[output], m, *scales
-        self._narrow = data.n_rows <= cpu_histograms.NARROW_ROWS
+        self._is_packed = data.n_rows <= cpu_histograms.PACKED_ROWS
         self._found: tuple[int, int, list[int], float, NDArray[np.uint32]] | None = None
         self._lefts = 0
 
@@ -102,51 +102,51 @@ class StumpGrower:
         elif self._by_row is not None:
             where, size = (self._by_row.row_start, self._by_row.cells), len(self._by_row.cells)
             self._sum_rows(n_cells, size, partial(column_sums.build_by_row, *self._rows, *where))
-        elif self._marks is not None:
-            self._sum_columns(n_cells, bins, self._marks)
+        elif self._bitmaps is not None:
+            self._sum_columns(n_cells, bins, self._bitmaps)
 
     def _sum_rows(self, n_cells: int, size: int, build: Callable[..., None]) -> None:
         """Sum by stretches of the rows, each into its own histogram at first."""
-        n, parts = self._data.n_rows, self._team.worth(size, CELLS_SUMMED_PER_THREAD)
+        n, parts = self._data.n_rows, self._pool.worth(size, CELLS_SUMMED_PER_THREAD)
         packed = self._workspace.array("packed", (parts, min(n, column_sums.TILE)), np.int64)
         sums = self._workspace.array("histogram", (parts, 2 * n_cells), np.int64)
         totals = np.zeros((parts, cpu_sums.LINE), np.int64)
 
         def add(part: int) -> None:
-            build(*share(n, part, parts), self._narrow, packed[part], sums[part], totals[part])
+            build(*share(n, part, parts), self._is_packed, packed[part], sums[part], totals[part])
 
-        self._team.run_parts(parts, add)
+        self._pool.run_parts(parts, add)
         if parts > 1:
             np.add.reduce(sums, axis=0, out=sums[0])
         self._histogram = sums[:1]
         self._add_up(totals)
 
-    def _sum_columns(self, n_cells: int, bins: SparseBins, marks: IndicatorBitmaps) -> None:
+    def _sum_columns(self, n_cells: int, bins: SparseBins, bitmaps: IndicatorBitmaps) -> None:
         """Convert all rows to integers first, since entries may refer to any row; then sum by ranges of features."""
         n, features, t = self._data.n_rows, self._candidates.features, len(self._candidates.features)
-        packed = self._workspace.array("packed", (64 * marks.words.shape[1],), np.int64)
-        parts = self._team.worth(n, ROUTED_PER_THREAD)
+        packed = self._workspace.array("packed", (64 * bitmaps.words.shape[1],), np.int64)
+        parts = self._pool.worth(n, ROUTED_PER_THREAD)
         totals = np.zeros((parts, cpu_sums.LINE), np.int64)
 
         def pack(part: int) -> None:
             fixed_point.pack(*self._rows, *share(n, part, parts), packed, totals[part])
 
-        self._team.run_parts(parts, pack)
+        self._pool.run_parts(parts, pack)
         self._add_up(totals)
         self._histogram = self._workspace.array("histogram", (1, 2 * n_cells), np.int64)
-        pieces, bounds = self._team.worth(stump.stored(marks.cost, features), CELLS_SUMMED_PER_THREAD), [0, t]
+        pieces, bounds = self._pool.worth(stump.stored(bitmaps.cost, features), CELLS_SUMMED_PER_THREAD), [0, t]
         if pieces > 1:
             ends = np.zeros(t + 1, np.int64)
-            np.cumsum(marks.cost[features], out=ends[1:])
+            np.cumsum(bitmaps.cost[features], out=ends[1:])
             bounds = even(ends, pieces).tolist()
 
         def add(part: int) -> None:
             column_sums.build_by_entry(
-                bins.column_start, bins.row, bins.column_bin, marks.words, marks.of, features, self._starts,
-                packed, bounds[part], bounds[part + 1], self._narrow, self._histogram[0],
+                bins.column_start, bins.row, bins.column_bin, bitmaps.words, bitmaps.of, features, self._starts,
+                packed, bounds[part], bounds[part + 1], self._is_packed, self._histogram[0],
             )  # fmt: skip
 
-        self._team.run_parts(pieces, add)
+        self._pool.run_parts(pieces, add)
 
     def _add_up(self, totals: NDArray[np.int64]) -> None:
         """The sums of g and of h over all rows, from those of each thread."""
@@ -166,11 +166,11 @@ class StumpGrower:
             self._histogram, self._data.n_rows, (*self._totals, self._weight), layout,
             self._kinds if self._some_sets else None, self._units,
             limits.of_stump, limits.signed,
-            cpu_histograms.NARROW_ROWS,
+            cpu_histograms.PACKED_ROWS,
         )  # fmt: skip
         root = cpu_search.NO_CUTS if candidates.root is None else candidates.root
         general, by_node = None if self._is_plain() else True, self._drawn()
-        parts = min(self._team.worth(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
+        parts = min(self._pool.worth(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(self._starts, parts).tolist()
         best = [-1] * parts
 
@@ -178,12 +178,14 @@ class StumpGrower:
             features = bounds[part], bounds[part + 1]
             best[part] = stump.search_root(*data, *features, general, root, by_node, results)
 
-        self._team.run_parts(parts, search)
-        winner, lots = best[0], candidates.lots(self._output)
-        if lots is not None:
+        self._pool.run_parts(parts, search)
+        winner, gain_noise = best[0], candidates.gain_noise(self._output)
+        if gain_noise is not None:
             sums = np.array([self._totals])
-            contest.keep_winners(results.gains, sums, candidates.features, lots.deviation, TABLE, *lots.key.words)
-        if lots is not None or parts > 1:
+            random_strength.keep_winners(
+                results.gains, sums, candidates.features, gain_noise.deviation, TABLE, *gain_noise.key.words
+            )
+        if gain_noise is not None or parts > 1:
             winner = stump.best_of(results.gains[0], 0, t)
         if winner >= 0:
             left_set = left_sets[0, winner] if self._kinds[winner] else cpu_search.NO_WORDS
@@ -194,7 +196,7 @@ class StumpGrower:
     def _is_plain(self) -> bool:
         """True if ``best_cut`` suffices in ``split.search``."""
         limits = self._limits
-        plain = self._narrow and self._candidates.root is None and not limits.signed
+        plain = self._is_packed and self._candidates.root is None and not limits.signed
         return plain and limits.reg_lambda < MOST_RIDGE * self._units[1]
 
     def _drawn(self) -> NDArray[np.bool_]:
@@ -225,13 +227,13 @@ class StumpGrower:
                 return out
             codes = np.full(n, default, np.uint8)
             codes[row] = stored
-        parts = self._team.worth(n, ROUTED_PER_THREAD)
+        parts = self._pool.worth(n, ROUTED_PER_THREAD)
         lefts, how = [0] * parts, (cut, missing, missing_left == 1, left_set, len(left_set) > 0)
 
         def route(part: int) -> None:
             lefts[part] = stump.route(codes, *how, *share(n, part, parts), out)
 
-        self._team.run_parts(parts, route)
+        self._pool.run_parts(parts, route)
         self._lefts = sum(lefts)
         return out
 

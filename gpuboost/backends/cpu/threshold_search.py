@@ -47,13 +47,13 @@ class ThreadedRowSums:
         near = self._sum([(self._near, part) for part in self._near_parts], mu, low, scale)
         return above + near[0], below + near[1], between + near[2]
 
-    def within(self, shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
+    def within(self, shift: int, prefix: int, low_bits: int) -> tuple[Ints, Ints]:
         bits = self.scores.view(np.uint32)
-        parts, places = self._parts(), 1 << (shift - narrow)
+        parts, places = self._parts(), 1 << (shift - low_bits)
         out = np.zeros((len(parts), 2, places), np.int64)
 
         def count(part: int) -> None:
-            importance.count_within(bits, *parts[part], shift, np.uint32(prefix), narrow, *out[part])
+            importance.count_within(bits, *parts[part], shift, np.uint32(prefix), low_bits, *out[part])
 
         self.pool.run_parts(len(parts), count)
         rows, significands = out.sum(axis=0)

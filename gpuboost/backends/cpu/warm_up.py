@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuboost.backends.cpu.histograms import NARROW_ROWS
+from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.cpu.warm_up_tree import DummyTree
 from gpuboost.kernels.common.disk_cache import is_noted, note, usable_folder
 from gpuboost.kernels.gradients import pointwise
@@ -48,7 +48,7 @@ class Helper:
 
         categorical: some features are categorical.
         """
-        wanted = "large" if n_rows > NARROW_ROWS else "small", "categorical" if categorical else "numeric"
+        wanted = "large" if n_rows > PACKED_ROWS else "small", "categorical" if categorical else "numeric"
         if threads == 1 or wanted in self._asked:
             return
         with self._lock:
@@ -122,7 +122,7 @@ def _no_collection() -> Iterator[None]:
 def compile_share(*wanted: str) -> None:
     """Main function of the helper process, which is told when the parent has compiled its share.
 
-    It marks its work as done whatever it is told, so that a user who never grows such trees gets one helper process
+    It bitmaps its work as done whatever it is told, so that a user who never grows such trees gets one helper process
     only, not one in every new process.
     """
     dummy, told = _dummy_tree(*wanted), list[bytes]()

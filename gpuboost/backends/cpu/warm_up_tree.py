@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.histograms import NARROW_ROWS, Histograms
+from gpuboost.backends.cpu.histograms import PACKED_ROWS, Histograms
 from gpuboost.backends.cpu.layout import NO_INTS, SortedColumns, layout_of
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
@@ -27,7 +27,7 @@ def is_usual(limits: Limits, candidates: Candidates, by_column: SortedColumns | 
     """True if a tree runs the same kernels as the dummy one."""
     plain = limits.min_samples_leaf == 1 and not limits.signed and candidates.root is None
     each = by_column is None and limits.directions is None and not limits.symmetric
-    return each and (plain or n_rows > NARROW_ROWS)
+    return each and (plain or n_rows > PACKED_ROWS)
 
 
 class DummyTree:
@@ -49,11 +49,11 @@ class DummyTree:
             bins, layout, None, count_up(np.empty(n, np.int32)), NO_INTS, self._pool, self._workspace
         )
         units = np.ones(2)
-        self._search = Search(layout, cuts, self._limits, candidates, 0, units, 1.0, n <= NARROW_ROWS, self._pool)
+        self._search = Search(layout, cuts, self._limits, candidates, 0, units, 1.0, n <= PACKED_ROWS, self._pool)
         self._tree = NodeTable(self._limits, n)
-        self._new_pairs = self._tree.sow(n, (0, n), can_split=True)
+        self._new_pairs = self._tree.init_root(n, (0, n), can_split=True)
         max_nodes, packed = len(self._tree.node), np.ones(n, np.int64)
-        self._histograms = Histograms(self._rows, packed, self._limits, max_nodes, NARROW_ROWS, self._workspace)
+        self._histograms = Histograms(self._rows, packed, self._limits, max_nodes, PACKED_ROWS, self._workspace)
         self._histograms.of[:] = 0
         self._child_limits = ChildLimits(self._limits.max_depth, 0, self._limits.min_child_weight, units[1])
 

@@ -7,16 +7,16 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.all_reduce import SHARDED, Share, SharedTree
 from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.plan import ArenaPlan
-from gpuboost.backends.cuda.shares import SHARDED, Share, SharedTree
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.types import Array, Cuts
 
-HEAD = 4  # numbers in front of ``contest``
+HEAD = 4  # numbers in front of ``selection``
 NO_CUTS = np.empty((0, 8), np.uint32)
 UPLOADS = 16  # sets of candidates that may be on their way
 WARPS = 16  # of a block that builds histograms
@@ -44,7 +44,7 @@ class Arena:
         self.leaf_of_row = [runtime.zeros(max(1, plan.n), np.int32) for _ in range(outputs)]
         self.no_rows = runtime.zeros(1, np.int32)
         self.all_compete = {"chosen": runtime.zeros(1, np.uint32), "words": 0}
-        self.no_lots = {
+        self.no_gain_noise = {
             "deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": runtime.zeros(1, np.uint32), "name": 0,
             "table": runtime.zeros(1, np.float64),
         }  # fmt: skip
@@ -52,12 +52,12 @@ class Arena:
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
         self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
         length = HEAD + 2 * plan.d + 2 * plan.tiles + (8 * plan.d if restricted else 0)
-        self._contest_on_host = [runtime.pinned(length, np.int32) for _ in range(UPLOADS)]
-        self._contest, self._uploads = runtime.zeros(length, np.int32), 0
+        self._selection_on_host = [runtime.pinned(length, np.int32) for _ in range(UPLOADS)]
+        self._selection, self._uploads = runtime.zeros(length, np.int32), 0
         d, tiles = plan.d, plan.tiles
         begins = np.cumsum([0, HEAD, d, d, tiles, tiles]).tolist()
-        pieces = [self._contest[begins[i] : begins[i + 1]] for i in range(5)]
-        self.contest, self.features, self.places, self.tiles, self.tile_cells = pieces
+        pieces = [self._selection[begins[i] : begins[i + 1]] for i in range(5)]
+        self.selection, self.features, self.places, self.tiles, self.tile_cells = pieces
         self.shared_tree = None if share is None else SharedTree(runtime, plan, share)
         self.within: dict[str, Array] = {}  # arguments of kernels that search splits: monotonic constraints
         if plan.limits.directions is not None:
@@ -79,7 +79,7 @@ class Arena:
             "histograms/cells.cuh",
             "splits/warp_groups.cuh",
         )
-        lots = ("common/philox.cuh", "common/normal.cuh", "splits/random_strength.cuh")
+        noisy = ("common/philox.cuh", "common/normal.cuh", "splits/random_strength.cuh")
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
         planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES[plan.counts]
         passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
@@ -88,13 +88,13 @@ class Arena:
         histogram = source(*tree, "histograms/histogram.cu", before=macros)
         sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
         if plan.limits.symmetric:
-            symmetric = source(*tree, *search, *lots, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
+            symmetric = source(*tree, *search, *noisy, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
             self.complete_histograms = kernel(symmetric, "complete_histograms")
             self.evaluate_level = kernel(symmetric, "evaluate_level")
         else:
             sets += "#define ONE_VALUE 1\n" * plan.limits.signed
             sets += "#define MONOTONE 1\n" * (plan.limits.directions is not None)
-            self.evaluate = kernel(source(*tree, *search, *lots, "splits/split.cu", before=shape + sets), "evaluate")
+            self.evaluate = kernel(source(*tree, *search, *noisy, "splits/split.cu", before=shape + sets), "evaluate")
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
         partition = source(
             *tree,
@@ -143,17 +143,17 @@ class Arena:
         self._features, self._root = features.copy(), cuts.copy()
         if self._uploads and self._uploads % UPLOADS == 0:
             self.runtime.wait()  # the buffer about to be written may still be read
-        host = self._contest_on_host[self._uploads % UPLOADS]
+        host = self._selection_on_host[self._uploads % UPLOADS]
         self._uploads += 1
-        found = contest(features, self._n_bins, self.plan)
-        host[: len(found)] = found
+        selection = selection_of(features, self._n_bins, self.plan)
+        host[: len(selection)] = selection
         if root is not None:
-            host[3] = len(found)
-            host[len(found) : len(found) + root.size] = root.view(np.int32).ravel()
-        self.runtime.write(self._contest, host)
+            host[3] = len(selection)
+            host[len(selection) : len(selection) + root.size] = root.view(np.int32).ravel()
+        self.runtime.write(self._selection, host)
 
 
-def contest(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: ArenaPlan) -> NDArray[np.int32]:
+def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: ArenaPlan) -> NDArray[np.int32]:
     """(4 + 2d + 2 tiles,) int32.
 
     Numbers of features and of tiles, the width of a tile, and 0; the features; the first cell of each in a histogram,

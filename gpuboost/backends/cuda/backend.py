@@ -19,29 +19,29 @@ from typing import Any, cast
 import numpy as np
 
 from gpuboost.backends.capabilities import Capabilities
+from gpuboost.backends.cuda.all_reduce import Share, Shares
 from gpuboost.backends.cuda.arena import Arena
+from gpuboost.backends.cuda.array_cache import ArrayCache, Copies
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
-from gpuboost.backends.cuda.control import Control
+from gpuboost.backends.cuda.control_variates import Control
 from gpuboost.backends.cuda.device.inputs import RoundKey, RoundNoise
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.ending import Ending
 from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.importance import Importance
+from gpuboost.backends.cuda.leaf_update import FusedLeafUpdate
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
 from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.backends.cuda.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.ranking import RankingGradients
-from gpuboost.backends.cuda.resident import Copies, Resident
-from gpuboost.backends.cuda.shares import Share, Shares
-from gpuboost.backends.cuda.store import PLACES, DeviceTree, TreeStore, collected
 from gpuboost.backends.cuda.streams import CudaSlot, Side
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
+from gpuboost.backends.cuda.tree_ring import SLOTS, DeviceTree, TreeRing, collected
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.prediction import additive
@@ -85,18 +85,18 @@ class Cuda:
         self.name = runtime.name
         self._rounds = RecordedRound(self._runtime)
         self._binner = Binner(self._runtime)
-        self._resident = Resident(self._runtime, self._binner, copies)
-        self._targets = Targets(self._runtime, self._resident, self._rounds, shares)
-        self._lists = RankingGradients(self._runtime, self._resident, self._rounds, self._targets)
-        self._shapes = RandomShapes(self._runtime, self._resident, self._rounds)
+        self._arrays = ArrayCache(self._runtime, self._binner, copies)
+        self._targets = Targets(self._runtime, self._arrays, self._rounds, shares)
+        self._lists = RankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
+        self._shapes = RandomShapes(self._runtime, self._arrays, self._rounds)
         self._subsets = Subsets(self._runtime, self._rounds)
-        self._control = Control(self._runtime, self._resident, self._rounds, self._targets)
-        self._importance = Importance(self._runtime, self._resident, self._rounds)
-        self._leaves = Leaves(self._runtime, self._resident, self._rounds, self._shapes, shares)
-        self._line_search = LineSearch(self._runtime, self._resident, self._rounds, self._leaves)
+        self._control = Control(self._runtime, self._arrays, self._rounds, self._targets)
+        self._importance = Importance(self._runtime, self._arrays, self._rounds)
+        self._leaves = Leaves(self._runtime, self._arrays, self._rounds, self._shapes, shares)
+        self._line_search = LineSearch(self._runtime, self._arrays, self._rounds, self._leaves)
         self._predictor = CudaPredictor(self._runtime, self._binner)
         self._smoothing = CudaSmoothing(
-            self._runtime, self._resident, self._rounds, self._targets.given, ThreadPool(threads)
+            self._runtime, self._arrays, self._rounds, self._targets.given, ThreadPool(threads)
         )
         self._last_additive: tuple[Ensemble, additive.Additive] | None = None
 
@@ -124,7 +124,7 @@ class Cuda:
     def slots(self) -> Callable[[], CudaSlot]:
         """A function that makes a slot for one more worker of a training (``backends.workers``)."""
         server, numbers = self._side(), count()
-        return lambda: CudaSlot(server, Cuda(self._runtime.beside(), copies=self._resident.copies)._side(), numbers)
+        return lambda: CudaSlot(server, Cuda(self._runtime.spawn(), copies=self._arrays.copies)._side(), numbers)
 
     # the target, once a round
 
@@ -133,16 +133,16 @@ class Cuda:
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_list_loss(loss):
-            return self._lists.gradients(loss, scores, data, curvature)
-        return self._targets.gradients(loss, scores, data, curvature)
+            return self._lists.gradients(loss, scores, data, curvature).as_gradients()
+        return self._targets.gradients(loss, scores, data, curvature).as_gradients()
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
-        return self._targets.sample(probability, n_rows, key)
+        return self._targets.sample(probability, n_rows, key).as_sample()
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         if sample.rows is None:
             return gradients
-        return self._targets.weigh(self._targets.given(gradients), cast(DeviceSample, sample))
+        return self._targets.weigh(self._targets.given(gradients), cast(DeviceSample, sample)).as_gradients()
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
         return self._targets.losses(loss, scores, data)
@@ -151,13 +151,14 @@ class Cuda:
         self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key,
         losses: Array | RowScore | None = None,
     ) -> Sample:  # fmt: skip
-        return self._importance.draw(self._targets.given(gradients), kappa, rule, key, losses)
+        return self._importance.draw(self._targets.given(gradients), kappa, rule, key, losses).as_sample()
 
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:
-        return self._control.keep(self._targets.given(gradients), rounds)
+        return self._control.keep(self._targets.given(gradients), rounds).as_gradients()
 
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return self._control.node(self._targets.given(gradients), sample, self._targets.given(before), eta)
+        now, old = self._targets.given(gradients), self._targets.given(before)
+        return self._control.node(now, _drawn(sample), old, eta).as_gradients()
 
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
@@ -165,10 +166,10 @@ class Cuda:
     ) -> Gradients:  # fmt: skip
         now, old = self._targets.given(gradients), self._targets.given(before)
         found = tuple(self._leaf_array(leaf_of_row) for leaf_of_row in leaves)
-        return self._control.leaf(now, sample, old, eta, found, max(sizes))
+        return self._control.leaf(now, _drawn(sample), old, eta, found, max(sizes)).as_gradients()
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
-        return self._targets.noise(self._targets.given(gradients), noise)
+        return self._targets.noise(self._targets.given(gradients), noise).as_gradients()
 
     # the tree
 
@@ -180,7 +181,7 @@ class Cuda:
             return self._drawn(data, target, output, candidates, limits, key / output)
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
-        features, noise = candidates.features, self._targets.strength(candidates.lots(output))
+        features, noise = candidates.features, self._targets.strength(candidates.gain_noise(output))
         by_node = self._subsets.drawn(candidates.by_node)
         root = candidates.root if by_node is None else None
         shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, by_node is None
@@ -207,14 +208,14 @@ class Cuda:
     ) -> tuple[Tree, Array]:
         handle, now = cast("DeviceStructure | Structure", structure), self._targets.given(gradients)
         grown = handle.grown if isinstance(handle, DeviceStructure) else self._leaves.upload(handle, now)
-        tree = self._store(grown, now).add(grown.output, structure.version)
+        tree = self._ring(grown, now).add(grown.output, structure.version)
         stale = structure.version != version
         return tree.as_tree(), self._leaves.values(grown, now, data, limits, stale, tree, noise)
 
     def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
         found, alpha = cast(LeafOfRow, leaf_of_row), loss.leaf_quantile
         assert alpha is not None
-        self._leaves.quantiles(found, alpha, scores, data, cast(DeviceTree, tree).store)
+        self._leaves.quantiles(found, alpha, scores, data, cast(DeviceTree, tree).ring)
         return tree
 
     def line_search(
@@ -222,8 +223,8 @@ class Cuda:
     ) -> Tree:
         if per_leaf and loss.leaf_quantile is not None:
             return self.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
-        found, store = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).store
-        self._line_search.along(found, loss, scores, data, per_leaf, store)
+        found, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
+        self._line_search.along(found, loss, scores, data, per_leaf, ring)
         return tree
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
@@ -232,8 +233,8 @@ class Cuda:
     def bound_leaves(
         self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> Tree:
-        found, store = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).store
-        self._leaves.bound(found, data.cuts, limits, refined, store)
+        found, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
+        self._leaves.bound(found, data.cuts, limits, refined, ring)
         return tree
 
     # the model
@@ -242,7 +243,7 @@ class Cuda:
         self._leaves.add(scores, cast(LeafOfRow, leaf_of_row), factor)
 
     def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
-        self._leaves.add_tree(scores, tree, factor, self._resident.bins(bins), cuts)
+        self._leaves.add_tree(scores, tree, factor, self._arrays.bins(bins), cuts)
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
         on_device = self._rounds.buffer(("bias", id(bias)), lambda: self._runtime.upload(np.asarray(bias, np.float64)))
@@ -252,11 +253,11 @@ class Cuda:
         total = self.loss_total(loss, scores, y, weight)
         if weight is None:
             return total / len(y)
-        return total / self._resident.total(weight)
+        return total / self._arrays.total(weight)
 
     def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
         """The weighted sum of the loss; with a share, over the rows of all GPUs."""
-        return self._targets.loss_total(loss, self._resident.array(scores, np.float64), y, weight)
+        return self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:
@@ -282,11 +283,11 @@ class Cuda:
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
         """See ``Predictor.contributions``. Computed on the host, by the CPU's kernels."""
-        adopted, explainer = self._runtime.adopt(x), Explainer.of(collected(ensemble))
-        host = x if adopted is None else self._runtime.download(adopted)
+        on_device, explainer = self._runtime.as_device_array(x), Explainer.of(collected(ensemble))
+        host = x if on_device is None else self._runtime.download(on_device)
         out = np.empty((host.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
         contributions(explainer, rows_of(host), 0, len(out), out)
-        return out if adopted is None else self._runtime.upload(out)
+        return out if on_device is None else self._runtime.upload(out)
 
     # parts of the above
 
@@ -313,14 +314,14 @@ class Cuda:
     ) -> Grown:  # fmt: skip
         """A tree of the candidates that are in the arena, of which there are so many."""
         rows = self._rows_to_grow(data, gradients, output)
-        lots, chosen = self._targets.lots(noise), self._subsets.draw(by_node, arena.plan.most_nodes, n_candidates)
+        chosen = self._subsets.draw(by_node, arena.plan.most_nodes, n_candidates)
         drawn = gradients.sample is not None
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
         wait = wait and self._share is None  # rows are counted everywhere before a tree ends
-        grower = TreeOnDevice(arena, rows, output, lots, chosen)
+        grower = TreeOnDevice(arena, rows, output, self._targets.gain_noise(noise), chosen)
         grower.grow(wait)
         if grower.waits:
-            self._rounds.postpone(Ending(grower))
+            self._rounds.postpone(FusedLeafUpdate(grower))
         leaf_of_row = None if drawn else grower.leaf_of_row
         return Grown(grower.nodes, grower.state, gradients, leaf_of_row, output, own_sums)
 
@@ -335,10 +336,10 @@ class Cuda:
         """The device array of a handle, or of an array that a test passes."""
         if isinstance(leaf_of_row, LeafOfRow):
             return leaf_of_row.leaf_of_row
-        return self._resident.array(leaf_of_row, np.int32)
+        return self._arrays.array(leaf_of_row, np.int32)
 
     def _rows_to_grow(self, data: TrainingSet, gradients: DeviceGradients, output: int) -> RowsToGrow:
-        bins: DeviceBins = self._resident.bins(data.bins)
+        bins: DeviceBins = self._arrays.bins(data.bins)
         if gradients.sample is not None:
             bins = self._targets.gather(bins, gradients.sample, again=output == 0)
         state = gradients.states[output : output + 1]
@@ -346,10 +347,10 @@ class Cuda:
             bins, gradients.g[output], gradients.h[output], gradients.multiplicity, state, gradients.sample is not None
         )
 
-    def _store(self, grown: Grown, gradients: DeviceGradients) -> TreeStore:
+    def _ring(self, grown: Grown, gradients: DeviceGradients) -> TreeRing:
         k, capacity = gradients.g.shape[0], grown.nodes.shape[0]
-        places = PLACES if self._rounds.is_open else 1
-        return self._rounds.buffer(("store", capacity, k), lambda: TreeStore(self._runtime, capacity, k, places))
+        slots = SLOTS if self._rounds.is_open else 1
+        return self._rounds.buffer(("ring", capacity, k), lambda: TreeRing(self._runtime, capacity, k, slots))
 
     def _copied(self, scores: Array) -> Array:
         copy = self._runtime.empty(scores.shape, np.float64)
@@ -358,4 +359,9 @@ class Cuda:
 
     def _as_given(self, found: Array, x: Any) -> Array:
         """The result on the device if x came from there, else on the host."""
-        return found if self._runtime.adopt(x) is not None else self._runtime.download(found)
+        return found if self._runtime.as_device_array(x) is not None else self._runtime.download(found)
+
+
+def _drawn(sample: Sample) -> DeviceSample | None:
+    """The sample's handle; None if it is every row."""
+    return None if sample.rows is None else cast(DeviceSample, sample)

@@ -68,9 +68,9 @@ class Binner:
             return self._from_sparse(x, cuts)
         bins = self._room(x.shape[0], cuts.n_features, by_column)
         tables = _Tables.of(cuts, bins.width, self._runtime)
-        adopted = self._runtime.adopt(x)
-        if adopted is not None:
-            self._bin(adopted, 0, bins, tables, by_column)
+        on_device = self._runtime.as_device_array(x)
+        if on_device is not None:
+            self._bin(on_device, 0, bins, tables, by_column)
             return bins
         x = x if x.dtype in (np.float32, np.float64) else np.asarray(x, np.float64)
         step = max(BIN_ROWS, CHUNK_BYTES // max(1, x.shape[1] * x.itemsize) // BIN_ROWS * BIN_ROWS)

@@ -15,15 +15,15 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import Grown
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.store import check_error
 from gpuboost.backends.cuda.target import DeviceGradients
 from gpuboost.backends.cuda.tree import NODE, STATE, as_records
+from gpuboost.backends.cuda.tree_ring import check_error
 from gpuboost.backends.host.penalised_least_squares import Penalised
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
@@ -71,15 +71,15 @@ class CudaSmoothing(Penalised):
     ``pool``: threads of the host."""
 
     def __init__(
-        self, runtime: Runtime, resident: Resident, rounds: RecordedRound, measured: Measured, pool: ThreadPool
+        self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, measured: Measured, pool: ThreadPool
     ) -> None:
         super().__init__(pool)
-        self._runtime, self._resident, self._rounds, self._measured = runtime, resident, rounds, measured
+        self._runtime, self._arrays, self._rounds, self._measured = runtime, arrays, rounds, measured
         self._kernel = Kernels(runtime, *_FILES)
         self._last: _Buffers | None = None
 
     def codes(self, bins: Bins, feature: int) -> Array:
-        own = self._resident.bins(bins)
+        own = self._arrays.bins(bins)
         return self._runtime.download(own.columns[feature * own.n : (feature + 1) * own.n])
 
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
@@ -107,7 +107,7 @@ class CudaSmoothing(Penalised):
         """Add all tables in one launch, after one copy to the device."""
         if not tables:
             return
-        own, grids = self._resident.bins(bins), [grid for grid, _ in tables]
+        own, grids = self._arrays.bins(bins), [grid for grid, _ in tables]
         steps = np.concatenate([np.asarray(each, np.float64) for _, each in tables])
         records, cells = _records(grids, range(len(grids)), _first_tables(grids)), _tables(grids)
         parts = [part.reshape(-1).view(np.uint8) for part in (steps, records, cells)]
@@ -156,7 +156,7 @@ class CudaSmoothing(Penalised):
         self, room: _Buffers, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
     ) -> None:
         """Copy the sums to the host. This waits for the device, so its round is not replayed."""
-        given, own = self._measured(gradients), self._resident.bins(bins)
+        given, own = self._measured(gradients), self._arrays.bins(bins)
         if room.wanted is None or room.wanted.numbers != wanted:
             room.wanted = self._ask(room, wanted)
         size = HEAD + 2 * room.wanted.cells
@@ -182,12 +182,12 @@ class CudaSmoothing(Penalised):
     def _launch(
         self, given: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Buffers, wanted: _Grids
     ) -> None:
-        unused = self._resident.no_times
+        unused = self._arrays.no_times
         across, records = -(-4 * self._runtime.sm_count // wanted.batches), 4 * len(wanted.numbers) + 4
         grid = max(1, min(-(-given.g.shape[1] // LEAST_ROWS), across)), wanted.batches
         self._kernel("cell_sums")(
             grid, (SUM_THREADS,),
-            g=given.g[output], h=given.h[output], **self._resident.times(given.multiplicity),
+            g=given.g[output], h=given.h[output], **self._arrays.times(given.multiplicity),
             rows=unused if rows is None else rows, has_rows=rows is not None, state=given.states[output : output + 1],
             lost=unused if given.lost is None else given.lost, columns=bins.columns, n=bins.n,
             grids=room.asked[:records], batches=room.asked[records : records + wanted.batches + 1],
@@ -203,7 +203,7 @@ class CudaSmoothing(Penalised):
         """The rows of the target, on the device; None for all."""
         if rows is None:
             return None
-        return given.sample.rows if given.sample is not None else self._resident.array(rows, np.int32)
+        return given.sample.rows if given.sample is not None else self._arrays.array(rows, np.int32)
 
     def _room_of(self, plan: SmoothingPlan) -> _Buffers:
         size = HEAD + 2 * int(plan.cell_start[-1])

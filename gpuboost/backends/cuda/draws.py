@@ -58,11 +58,11 @@ def fetched(drawn: Drawn, to_host: ToHost, numbers: Sequence[int] = ()) -> tuple
     if sample.inverse_probability is not None:
         inverse = to_host(sample.inverse_probability)[:count]
 
-    def brought(gradients: Gradients, rows: int | None) -> Gradients:
+    def downloaded(gradients: Gradients, rows: int | None) -> Gradients:
         g, h, m = gradients.g, gradients.h, gradients.multiplicity
         return Gradients(to_host(g)[:, :rows], to_host(h)[:, :rows], None if m is None else to_host(m)[:rows])
 
-    of_all, of_target = brought(drawn.gradients, None), brought(drawn.target.gradients, count if some else None)
+    of_all, of_target = downloaded(drawn.gradients, None), downloaded(drawn.target.gradients, count if some else None)
     on_host = Sample(to_host(sample.rows)[:count], inverse, int(last["excluded"]))
     target = replace(drawn.target, rows=on_host.rows if some else None, gradients=of_target)
     leaves = tuple(leaf if leaf is None else to_host(leaf) for leaf in drawn.leaves)

@@ -63,19 +63,19 @@ class TreeOnDevice:
         arena: Arena,
         target: RowsToGrow,
         output: int,
-        lots: dict[str, Any] | None = None,
+        gain_noise: dict[str, Any] | None = None,
         chosen: Chosen | None = None,
     ) -> None:
         """The candidates of the tree are in the arena (``Arena.compete``).
 
-        lots: fields of the kernels' ``GainNoise``, if gains are compared with noise. chosen: the features that compete
-        in each node, if not all.
+        gain_noise: fields of the kernels' ``GainNoise``, if gains are compared with noise. chosen: the features that
+        compete in each node, if not all.
         """
         self.nodes, self.leaf_of_row = arena.nodes[output], arena.leaf_of_row[output]
         self.state = target.state
         self._arena, self._target, self._level = arena, target, 0
         self.waits = False  # the last level is still to be routed
-        self._lots = arena.no_lots if lots is None else lots
+        self._gain_noise = arena.no_gain_noise if gain_noise is None else gain_noise
         self._chosen = arena.all_compete if chosen is None else {"chosen": chosen.bits, "words": chosen.words}
         self._grid = arena.plan.sm_count
         self._bins = target.bins.rows.reshape(-1).view(np.uint32)
@@ -108,7 +108,7 @@ class TreeOnDevice:
             self._level += 1
             last = self._level == max_depth
             if last and not sampled:
-                self.waits = True  # for the verbs after the tree: see ``ending``
+                self.waits = True  # for the verbs after the tree: see ``leaf_update``
             else:
                 self._route(first=self._level == 1, last=last)
             if self._level >= STATIC_LEVELS and not last and not int(self._look()["n_lines"]):
@@ -183,24 +183,25 @@ class TreeOnDevice:
         arena.root_histogram(
             (ROOT_BLOCKS * self._grid,), (512,),
             bins=self._bins, n=target.bins.n, g=target.g, h=target.h,
-            multiplicity=target.multiplicity if weighted else arena.no_rows, weighted=weighted, contest=arena.contest,
-            tiles=arena.tiles, tile_cells=arena.tile_cells, pairs=a["pairs"], sums=a["tile_sums"],
+            multiplicity=target.multiplicity if weighted else arena.no_rows, weighted=weighted,
+            selection=arena.selection, tiles=arena.tiles, tile_cells=arena.tile_cells, pairs=a["pairs"],
+            sums=a["tile_sums"],
             partials=a["partials"], partial_counts=a["partial_counts"], state=self.state, nodes=self.nodes,
             lines=a["lines"], node_of_slot=a["node_of_slot"], rule=arena.rule, least=plan.least_rows,
             items=-(-plan.stretches * ROOT_BLOCKS // LIST_BLOCKS), shared_mem=arena.shared,
         )  # fmt: skip
         if arena.shared_tree is not None:
-            arena.shared_tree.plant(arena, self.state, self.nodes)
+            arena.shared_tree.init_root(arena, self.state, self.nodes)
 
     def _build(self, first: int, lines: int) -> None:
         """Build the histograms of one batch of lines, from ``first`` on."""
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
         arena.list_histogram(
             (LIST_BLOCKS * self._grid,), (512,),
-            bins=self._bins, n=self._target.bins.n, list=a["list"], list_pairs=a["list_pairs"], contest=arena.contest,
-            tiles=arena.tiles, tile_cells=arena.tile_cells, stretches=a["stretches"], lines=a["lines"],
-            partials=a["partials"], partial_counts=a["partial_counts"], state=self.state, first_line=first,
-            last_line=first + plan.batch, shared_mem=arena.shared,
+            bins=self._bins, n=self._target.bins.n, list=a["list"], list_pairs=a["list_pairs"],
+            selection=arena.selection, tiles=arena.tiles, tile_cells=arena.tile_cells, stretches=a["stretches"],
+            lines=a["lines"], partials=a["partials"], partial_counts=a["partial_counts"], state=self.state,
+            first_line=first, last_line=first + plan.batch, shared_mem=arena.shared,
         )  # fmt: skip
         if arena.shared_tree is not None:
             arena.shared_tree.add_up(arena, self.state, first, min(lines, first + plan.batch))
@@ -241,7 +242,7 @@ class TreeOnDevice:
         arena, a = self._arena, self._arena.array
         return {
             "partials": partials, "partial_counts": a["partial_counts"], "sums": a["histograms"],
-            "counts": a["counts"], "contest": arena.contest, "features": arena.features, "places": arena.places,
+            "counts": a["counts"], "selection": arena.selection, "features": arena.features, "places": arena.places,
             "kinds": arena.kinds,
         }  # fmt: skip
 
@@ -251,7 +252,7 @@ class TreeOnDevice:
         return {
             "candidates": a["candidates"], "state": self.state, "nodes": self.nodes, "lines": a["lines"],
             "routes": a["routes"], "cursor": a["cursor"], "node_of_slot": a["node_of_slot"], "rule": arena.rule,
-            "slots": arena.plan.slots, **self._lots, **arena.here,
+            "slots": arena.plan.slots, **self._gain_noise, **arena.here,
         }  # fmt: skip
 
     def _route(self, *, first: bool, last: bool) -> None:
@@ -271,6 +272,6 @@ class TreeOnDevice:
             "columns": self._target.bins.columns, "n": self._target.bins.n, "slot_of_row": a["slot_of_row"],
             "leaf_of_row": self.leaf_of_row, "routes": a["routes"], "node_of_slot": a["node_of_slot"],
             "cursor": a["cursor"], "stretches": a["stretches"], "state": self.state, "nodes": self.nodes,
-            "lines": a["lines"], "contest": arena.contest, "rule": arena.rule, "first": first,
+            "lines": a["lines"], "selection": arena.selection, "rule": arena.rule, "first": first,
             "least": plan.least_rows, "items": plan.stretches,
         }  # fmt: skip

@@ -7,6 +7,7 @@ from math import inf
 
 import numpy as np
 
+from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.functions import Kind
 from gpuboost.backends.cuda.codegen.row_kernels import row_kernel
 from gpuboost.backends.cuda.device.inputs import Input
@@ -14,7 +15,6 @@ from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Functions, Runtime
 from gpuboost.backends.cuda.draws import draw_log
-from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.target import (
     CHUNK,
     DRAW_THREADS,
@@ -60,8 +60,8 @@ def room_for(rule: ProbabilityRule, n: int) -> int:
 class Importance:
     """The verb ``draw``."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound) -> None:
-        self._runtime, self._resident, self._rounds = runtime, resident, rounds
+    def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound) -> None:
+        self._runtime, self._arrays, self._rounds = runtime, arrays, rounds
         self._kernel, self._key = Kernels(runtime, *FILES), Input(rounds, KEY_WORDS)
 
     def draw(
@@ -127,16 +127,16 @@ class Importance:
         made: dict[str, Array],
     ) -> None:  # fmt: skip
         """Queue the scores and the start of the threshold search."""
-        (k, n), of_rows = gradients.g.shape, self._resident.nothing
+        (k, n), of_rows = gradients.g.shape, self._arrays.nothing
         a, b = rule.settings
         made_of = CURVATURE if kappa == inf else BOTH if kappa > 0.0 else GRADIENT
         if losses is not None:
-            made_of, of_rows = LOSSES, self._resident.array(losses, np.float64)
+            made_of, of_rows = LOSSES, self._arrays.array(losses, np.float64)
         span = self._span(n)
         self._kernel("score_rows")(
             self._blocks(n, span), (COUNT_THREADS,),
             g=gradients.g, h=gradients.h, losses=of_rows, made_of=made_of, kappa=kappa,
-            **self._resident.times(gradients.multiplicity), n=n, k=k, kind=rule.kind, a=a, b=b, span=span,
+            **self._arrays.times(gradients.multiplicity), n=n, k=k, kind=rule.kind, a=a, b=b, span=span,
             scores=made["scores"], counts=made["counts"], bad=made["bad"], arrived=made["arrived"],
             threshold=made["threshold"],
         )  # fmt: skip

@@ -7,18 +7,18 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpuboost.backends.cuda.all_reduce import Shares
+from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.ending import Ending
+from gpuboost.backends.cuda.leaf_update import FusedLeafUpdate
 from gpuboost.backends.cuda.random_shape import RandomShapes
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.shares import Shares
-from gpuboost.backends.cuda.store import DeviceTree, TreeStore, host_nodes
 from gpuboost.backends.cuda.target import DeviceGradients
 from gpuboost.backends.cuda.tree import STATE, as_bytes, as_records
+from gpuboost.backends.cuda.tree_ring import DeviceTree, TreeRing, host_nodes
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.kernels.common.normal_table import TABLE
@@ -82,17 +82,17 @@ class Leaves:
     def __init__(
         self,
         runtime: Runtime,
-        resident: Resident,
+        arrays: ArrayCache,
         rounds: RecordedRound,
         shapes: RandomShapes,
         shares: Shares | None = None,
     ) -> None:
-        self._runtime, self._resident, self._rounds, self._shapes = runtime, resident, rounds, shapes
+        self._runtime, self._arrays, self._rounds, self._shapes = runtime, arrays, rounds, shapes
         self._shares = shares
         self._kernel, self._bounds = Kernels(runtime, *_LEAVES), Kernels(runtime, *_BOUNDS)
         self._quantiles, self._prediction = Kernels(runtime, *_QUANTILES), Kernels(runtime, *_PREDICTION)
         self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
-        self._place = Input(rounds, 1)  # in the store, of output 0's tree
+        self._slot = Input(rounds, 1)  # in the ring, of output 0's tree
 
     def upload(self, structure: Structure, gradients: DeviceGradients) -> Grown:
         """Copy a structure of the host, as of a continued ensemble, to the device, in the units of ``gradients``."""
@@ -117,10 +117,10 @@ class Leaves:
         tree: DeviceTree,
         noise: Noise | None,
     ) -> LeafOfRow:
-        """Compute the exact leaf values, and record the tree at its place."""
-        store = tree.store
-        self._place.set((tree.place - tree.output) % store.places)
-        return self._values(grown, gradients, data, limits, stale, store, self._noise.set_noise(noise))
+        """Compute the exact leaf values, and record the tree in its slot."""
+        ring = tree.ring
+        self._slot.set((tree.slot - tree.output) % ring.slots)
+        return self._values(grown, gradients, data, limits, stale, ring, self._noise.set_noise(noise))
 
     @recorded_verb(takes=True)
     def _values(
@@ -130,17 +130,17 @@ class Leaves:
         data: TrainingSet,
         limits: Limits,
         stale: bool,
-        store: TreeStore,
+        ring: TreeRing,
         noise: RoundNoise | None,
     ) -> LeafOfRow:
-        n, capacity = data.n_rows, store.capacity
+        n, capacity = data.n_rows, ring.capacity
         leaf_of_row, output = grown.leaf_of_row, grown.output
-        ending = cast("Ending | None", self._rounds.take())
-        if ending is not None and (stale or noise is not None or not ending.fits(capacity, limits)):
-            ending.launch()
-            ending = None
+        update = cast("FusedLeafUpdate | None", self._rounds.take())
+        if update is not None and (stale or noise is not None or not update.fits(capacity, limits)):
+            update.launch()
+            update = None
         if leaf_of_row is None:
-            leaf_of_row = self._find_leaves(grown, self._resident.bins(data.bins), data.cuts, capacity)
+            leaf_of_row = self._find_leaves(grown, self._arrays.bins(data.bins), data.cuts, capacity)
         values = self._room("values", capacity, np.float64, output)
         sums, all_rows = self._room("sums", 2 * capacity, np.uint64, output), gradients.states[output : output + 1]
         other = stale or not grown.own_sums
@@ -148,9 +148,9 @@ class Leaves:
             self._leaf_sums(gradients, output, leaf_of_row, n, capacity, sums)
         if grown.blind:
             self._shapes.count(grown.state, all_rows, grown.nodes, leaf_of_row, n, sums)
-        record, table = self._record(grown, store), self._resident.array(TABLE, np.float64)
+        record, table = self._record(grown, ring), self._arrays.array(TABLE, np.float64)
 
-        def worth() -> None:
+        def compute_values() -> None:
             self._kernel("leaf_values")(
                 self._by_nodes(capacity), (THREADS,),
                 state=grown.state, all=all_rows, nodes=grown.nodes, sums=sums, other=other,
@@ -158,21 +158,21 @@ class Leaves:
                 table=table, values=values, **record,
             )  # fmt: skip
 
-        if ending is not None:
-            self._rounds.postpone(replace(ending, values=values, record=record, worth=worth))
+        if update is not None:
+            self._rounds.postpone(replace(update, values=values, record=record, compute_values=compute_values))
         else:
-            worth()
+            compute_values()
         return LeafOfRow(leaf_of_row, values, grown, gradients)
 
     @recorded_verb()
-    def quantiles(self, found: LeafOfRow, alpha: float, scores: Array, data: TrainingSet, store: TreeStore) -> None:
+    def quantiles(self, found: LeafOfRow, alpha: float, scores: Array, data: TrainingSet, ring: TreeRing) -> None:
         """Replace each leaf value by the quantile of the leaf's residuals."""
-        grown, capacity, n = found.grown, store.capacity, data.n_rows
+        grown, capacity, n = found.grown, ring.capacity, data.n_rows
         counts = self._room("counts", capacity * DIGITS, np.uint64, 0)  # 0 before and after
         prefix, needed = (self._room(name, capacity, np.uint64, 0) for name in ("prefix", "needed"))
         weight = data.weight
         unit = 1.0 if weight is None else self._rounds.buffer(("unit", id(data)), lambda: self._unit(weight))
-        rows = self._resident.rows(data)
+        rows = self._arrays.rows(data)
         for shift in range(56, -1, -8):
             self._quantiles("count_digits")(
                 self._blocks(n), (THREADS,),
@@ -186,12 +186,12 @@ class Leaves:
                 state=grown.state, nodes=grown.nodes, alpha=alpha, shift=shift, found=prefix, needed=needed,
                 counts=counts, values=found.values,
             )  # fmt: skip
-        self.keep(found, store)
+        self.keep(found, ring)
 
     @recorded_verb()
-    def bound(self, found: LeafOfRow, cuts: Cuts, limits: Limits, refined: bool, store: TreeStore) -> None:
+    def bound(self, found: LeafOfRow, cuts: Cuts, limits: Limits, refined: bool, ring: TreeRing) -> None:
         """Bound the leaf values; see the verb."""
-        grown, capacity, directions = found.grown, store.capacity, limits.directions
+        grown, capacity, directions = found.grown, ring.capacity, limits.directions
         assert directions is not None
         on_device = self._rounds.buffer(
             ("directions", id(cuts), directions),
@@ -203,15 +203,15 @@ class Leaves:
             state=grown.state, nodes=grown.nodes, directions=on_device, ridge=0.0 if refined else limits.reg_lambda,
             refined=refined, kept=kept, values=found.values,
         )  # fmt: skip
-        self.keep(found, store)
+        self.keep(found, ring)
 
-    def keep(self, found: LeafOfRow, store: TreeStore) -> None:
+    def keep(self, found: LeafOfRow, ring: TreeRing) -> None:
         """Record a tree again, after a change of its values."""
         grown = found.grown
         self._kernel("keep")(
-            self._by_nodes(store.capacity), (THREADS,),
+            self._by_nodes(ring.capacity), (THREADS,),
             state=grown.state, all=found.gradients.states[grown.output : grown.output + 1], nodes=grown.nodes,
-            **self._record(grown, store),
+            **self._record(grown, ring),
         )  # fmt: skip
 
     def add(self, scores: Array, found: LeafOfRow, factor: float) -> None:
@@ -220,12 +220,12 @@ class Leaves:
 
     @recorded_verb(takes=True)
     def _add(self, scores: Array, found: LeafOfRow, factor: Input) -> None:
-        output, ending = found.grown.output, cast("Ending | None", self._rounds.take())
-        if ending is not None and ending.values is found.values:
-            ending.add(scores[output], factor.number)
+        output, update = found.grown.output, cast("FusedLeafUpdate | None", self._rounds.take())
+        if update is not None and update.values is found.values:
+            update.add(scores[output], factor.number)
             return
-        if ending is not None:
-            ending.launch()
+        if update is not None:
+            update.launch()
         n = scores.shape[1]
         self._kernel("add_leaves")(
             self._blocks(n), (THREADS,),
@@ -246,8 +246,8 @@ class Leaves:
     def add_tree(self, scores: Array, tree: Any, factor: float, bins: DeviceBins, cuts: Cuts) -> None:
         """``add_leaves`` for rows whose leaves are not known."""
         if isinstance(tree, DeviceTree) and tree.host is None:
-            head, nodes = tree.store.record(tree.place)
-            count, capacity = head.view(np.int32)[2:3], tree.store.capacity
+            head, nodes = tree.ring.record(tree.slot)
+            count, capacity = head.view(np.int32)[2:3], tree.ring.capacity
         else:
             host: Tree = tree.fetched if isinstance(tree, DeviceTree) else tree
             made = host_nodes(host.nodes, host.value)
@@ -261,19 +261,19 @@ class Leaves:
 
     # parts of the above
 
-    def _record(self, grown: Grown, store: TreeStore) -> dict[str, Any]:
+    def _record(self, grown: Grown, ring: TreeRing) -> dict[str, Any]:
         """Kernels' arguments for a tree's record."""
-        lost = self._resident.no_times if grown.target.lost is None else grown.target.lost
+        lost = self._arrays.no_times if grown.target.lost is None else grown.target.lost
         return {
-            "lost": lost, "capacity": store.capacity, "first_place": self._place.words,
-            "output": grown.output, "places": store.places, "heads": store.heads,
-            "kept": store.nodes,
+            "lost": lost, "capacity": ring.capacity, "first_slot": self._slot.words,
+            "output": grown.output, "slots": ring.slots, "heads": ring.heads,
+            "kept": ring.nodes,
         }  # fmt: skip
 
     def _drawn(self, noise: RoundNoise | None, output: int) -> dict[str, Any]:
         """Kernels' arguments for noise on the leaves of an output."""
         if noise is None:
-            nowhere = self._place.words  # no word of it is read
+            nowhere = self._slot.words  # no word of it is read
             return {"deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": nowhere, "name": 0}
         return {"deviation": noise.deviation, **(noise.key / output).arguments}
 
@@ -290,7 +290,7 @@ class Leaves:
 
     def _flatten(self, nodes: Array, count: Array, cuts: Cuts, capacity: int) -> Array:
         steps = self._room("steps", capacity * STEP_BYTES, np.uint8, 0)
-        n_bins, categorical = self._resident.kinds(cuts)
+        n_bins, categorical = self._arrays.kinds(cuts)
         self._kernel("flatten")(
             self._blocks(capacity), (THREADS,),
             nodes=nodes, n_nodes=count, n_bins=n_bins, categorical=categorical, steps=steps,
@@ -305,7 +305,7 @@ class Leaves:
         self._runtime.fill(sums, 0)
         self._kernel("leaf_sums")(
             self._blocks(n), (512,),
-            g=gradients.g[output], h=gradients.h[output], **self._resident.times(gradients.multiplicity),
+            g=gradients.g[output], h=gradients.h[output], **self._arrays.times(gradients.multiplicity),
             leaf_of_row=leaf_of_row, n=n, state=gradients.states[output : output + 1], capacity=capacity, own=own,
             sums=sums, shared_mem=near if own else 0,
         )  # fmt: skip

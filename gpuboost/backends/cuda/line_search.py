@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import LeafOfRow, Leaves
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.store import TreeStore
 from gpuboost.backends.cuda.target import ROOM_BYTES
+from gpuboost.backends.cuda.tree_ring import TreeRing
 from gpuboost.backends.numerics.line_search import MOST, TOLERANCE
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, TrainingSet
@@ -44,14 +44,14 @@ class Way:
 class LineSearch:
     """The step length along a tree of leaf values ``found.values``, which are multiplied by it."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound, leaves: Leaves) -> None:
-        self._runtime, self._resident, self._rounds, self._leaves = runtime, resident, rounds, leaves
+    def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, leaves: Leaves) -> None:
+        self._runtime, self._arrays, self._rounds, self._leaves = runtime, arrays, rounds, leaves
         self._search, self._lengths = Kernels(runtime, *_SEARCH), Kernels(runtime, *_LENGTHS)
         self._sort = Kernels(runtime, *_ORDER)
 
     @recorded_verb()
     def along(
-        self, found: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool, store: TreeStore
+        self, found: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool, ring: TreeRing
     ) -> None:
         """See the verb."""
         way = Way(found.leaf_of_row, found.values, found.grown.output)
@@ -64,7 +64,7 @@ class LineSearch:
             self._blocks(capacity), (THREADS,),
             state=grown.state, nodes=grown.nodes, length=length, stride=stride, values=found.values,
         )  # fmt: skip
-        self._leaves.keep(found, store)
+        self._leaves.keep(found, ring)
 
     def length(self, loss: Loss, scores: Array, output: int, along: NDArray[np.float64], data: TrainingSet) -> float:
         """See ``Trainer.length_along``. Every row is a leaf of its own. Waits for the result."""
@@ -85,11 +85,11 @@ class LineSearch:
         lengths = self._room("lengths", LENGTH * groups, np.float64)
         left, arrived = self._room("left", 1, np.int32), self._room("search arrived", 1, np.uint32)
         grid = max(1, min(stretches, 4 * self._runtime.sm_count))
-        room = self._resident.nothing
+        room = self._arrays.nothing
         if k > 1:
             grid = max(1, min(grid, ROOM_BYTES // (24 * k * SEARCH_THREADS)))
             room = self._room("search of rows", 3 * k * grid * SEARCH_THREADS, np.float64)
-        search, rows = self._search("search_along", *formulas(loss)), self._resident.rows(data)
+        search, rows = self._search("search_along", *formulas(loss)), self._arrays.rows(data)
         for step in range(MOST + 1):  # the first one looks where there is a way to go
             search(
                 (grid,), (SEARCH_THREADS,),
@@ -108,7 +108,7 @@ class LineSearch:
         arrived = self._room("length arrived", 1, np.uint32)
         self._runtime.fill(quantile, 0)
         rows = {
-            **self._resident.rows(data), "scores": scores[found.output], "leaf_of_row": found.leaf_of_row,
+            **self._arrays.rows(data), "scores": scores[found.output], "leaf_of_row": found.leaf_of_row,
             "values": found.values, "n": n, "quantile": quantile,
         }  # fmt: skip
         self._lengths("find_largest")(self._blocks(n), (THREADS,), **rows)
@@ -121,7 +121,7 @@ class LineSearch:
 
     @property
     def _no_order(self) -> dict[str, Array]:
-        return dict.fromkeys(("ordered", "begins", "first_stretch"), self._resident.no_times)
+        return dict.fromkeys(("ordered", "begins", "first_stretch"), self._arrays.no_times)
 
     def _order(self, leaf_of_row: Array, n: int, leaves: int) -> dict[str, Array]:
         """Rows in the order of leaves, the first row of each leaf, and the numbers of their first stretches."""

@@ -39,7 +39,7 @@ class CudaMatrix:
             InputError: if x is not two-dimensional, is empty, or has an unsupported dtype.
             DeviceError: if it is on another device.
         """
-        array = runtime.adopt(x)
+        array = runtime.as_device_array(x)
         if array is None:
             raise TypeError(f"{type(x).__name__} does not live on {runtime.name}")
         if len(array.shape) != 2 or 0 in array.shape:
@@ -95,7 +95,7 @@ class CudaMatrix:
             self._launch("put_column", n, column=_bits(column), n=n, d=d, f=f, x=_bits(out))
         return CudaMatrix(self._runtime, out)
 
-    def beside(self, host: NDArray[Any]) -> Array:
+    def on_same_device(self, host: NDArray[Any]) -> Array:
         """A copy of a host array on the same device."""
         return self._runtime.upload(host)
 

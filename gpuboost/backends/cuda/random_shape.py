@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.tree import NODE, STATE, empty_records
 from gpuboost.backends.numerics.random_trees import splits_of, usable_features
 from gpuboost.keys import Key, Stream
@@ -33,8 +33,8 @@ class _Room:
 class RandomShapes:
     """The kernels, and the features that have a cut."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound) -> None:
-        self._runtime, self._resident, self._rounds = runtime, resident, rounds
+    def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound) -> None:
+        self._runtime, self._arrays, self._rounds = runtime, arrays, rounds
         self._kernel, self._key = Kernels(runtime, *_FILES), KeyInput(rounds)
 
     def room(self, cuts: Cuts, limits: Limits, output: int) -> _Room:
@@ -57,7 +57,7 @@ class RandomShapes:
 
     def draw(self, room: _Room, features: Array, cuts: Cuts, limits: Limits, key: RoundKey) -> None:
         """Draw a shape from the stream of the key."""
-        splits, (n_bins, categorical) = splits_of(limits), self._resident.kinds(cuts)
+        splits, (n_bins, categorical) = splits_of(limits), self._arrays.kinds(cuts)
         self._kernel("random_shape")(
             self._blocks(2 * splits + 1), (THREADS,),
             usable=features, n_bins=n_bins, categorical=categorical, **key.arguments,

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import list_formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
 from gpuboost.backends.reference.ranking import discounts_of, document_gains, gains_of
 from gpuboost.kernels.gradients import ranking
@@ -40,8 +40,8 @@ class _QueryConstants:
 class RankingGradients:
     """The verb ``gradients`` for ranking losses. Places are numbered over the documents of all queries."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound, targets: Targets) -> None:
-        self._runtime, self._resident, self._rounds, self._targets = runtime, resident, rounds, targets
+    def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets) -> None:
+        self._runtime, self._arrays, self._rounds, self._targets = runtime, arrays, rounds, targets
         self._kernel = Kernels(runtime, *_FILES)
 
     @recorded_verb()
@@ -76,8 +76,8 @@ class RankingGradients:
         rows = self._targets.rows_of(data)
         self._kernel("finish_lists", *formulas)(
             (max(1, min(-(-n // STRETCH), 4 * self._runtime.sm_count)),), (EXTENT_THREADS,),
-            **sums, **of_row, **leaders, place_of=a["place_of"], **how, **self._resident.weight(data.weight),
-            **self._resident.times(rows.times), curvature=-1.0 if curvature is None else curvature, n=n, **rows.sizes,
+            **sums, **of_row, **leaders, place_of=a["place_of"], **how, **self._arrays.weight(data.weight),
+            **self._arrays.times(rows.times), curvature=-1.0 if curvature is None else curvature, n=n, **rows.sizes,
             g=made.g, h=made.h, **scratch, state=made.states,
         )  # fmt: skip
         return DeviceGradients(made.g, made.h, rows.times, states=made.states)
@@ -93,7 +93,7 @@ class RankingGradients:
         leader_start = np.concatenate([[0], np.cumsum(count)])
         leaders = np.arange(leader_start[-1]) + np.repeat(start[:-1] - leader_start[:-1], count)
         discounts, scales = discounts_of(longest), np.ones(len(lengths))
-        y = data.y if isinstance(data.y, np.ndarray) else self._runtime.download(self._resident.array(data.y, float))
+        y = data.y if isinstance(data.y, np.ndarray) else self._runtime.download(self._arrays.array(data.y, float))
         if loss.uses_ideal:
             ranking.scales(y, gains, start, discounts, most, scales)
         return _QueryConstants(

@@ -39,8 +39,8 @@ class CudaSlot:
 
     def __init__(self, server: Side, worker: Side, numbers: Iterator[int]) -> None:
         self._server, self._worker, self._numbers = server, worker, numbers
-        self._lent: dict[Any, DeviceGradients] = {}  # by shape, of which a training has one
-        self._brought: dict[Any, tuple[Array, Array, Array | None]] = {}
+        self._target_copies: dict[Any, DeviceGradients] = {}  # by shape, of which a training has one
+        self._tree_copies: dict[Any, tuple[Array, Array, Array | None]] = {}
 
     @property
     def machine(self) -> Backend:
@@ -48,12 +48,12 @@ class CudaSlot:
         return self._worker.machine
 
     def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
-        lent = self._server.rounds.call(CudaSlot._copy_target, self, cast(DeviceGradients, target.gradients))
-        number, drawn = next(self._numbers), lent.sample
+        copied = self._server.rounds.call(CudaSlot._copy_target, self, cast(DeviceGradients, target.gradients))
+        number, drawn = next(self._numbers), copied.sample
         if drawn is None:
-            return replace(target, gradients=lent), sample
+            return replace(target, gradients=copied.as_gradients()), sample
         drawn = replace(drawn, log=cast(DeviceSample, sample).log, number=number)
-        return replace(target, rows=drawn.rows, gradients=lent), drawn
+        return replace(target, rows=drawn.rows, gradients=copied.as_gradients()), drawn.as_sample()
 
     def build(self, work: BuildFunction) -> tuple[Structure, ...]:
         machine, rounds = self._worker.machine, self._worker.rounds
@@ -61,12 +61,12 @@ class CudaSlot:
             with rounds.enclosed():
                 rounds.call(_begin)  # a round that begins otherwise is another training's
                 built = cast("tuple[DeviceStructure, ...]", work(machine))
-                brought = rounds.call(CudaSlot._bring_all, self, tuple(one.grown for one in built))
+                copied = rounds.call(CudaSlot._copy_trees, self, tuple(one.grown for one in built))
         except BaseException:
             self._wait()  # for the reads of the copies, and to raise the error of a stream that failed
             raise
         self._wait()
-        pairs = zip(brought, built, strict=True)
+        pairs = zip(copied, built, strict=True)
         return tuple(cast(Structure, DeviceStructure(one, of.version)) for one, of in pairs)
 
     def sibling(self) -> CudaSlot:
@@ -80,13 +80,13 @@ class CudaSlot:
     def _copy_target(self, of: DeviceGradients) -> DeviceGradients:
         """Queue the copies, before all later work of the worker's stream."""
         shape = *of.g.shape, of.sample is None
-        if shape not in self._lent:
-            self._lent[shape] = self._room_for(of)
-        lent, copy = self._lent[shape], self._server.runtime.copy
-        for to, by in zip(_parts(lent), _parts(of), strict=True):
-            copy(to, by)
+        if shape not in self._target_copies:
+            self._target_copies[shape] = self._room_for(of)
+        copied, copy = self._target_copies[shape], self._server.runtime.copy
+        for destination, source in zip(_parts(copied), _parts(of), strict=True):
+            copy(destination, source)
         self._worker.runtime.follow(self._server.runtime.mark())
-        return lent
+        return copied
 
     def _room_for(self, of: DeviceGradients) -> DeviceGradients:
         """Memory for copies of the arrays that change from round to round. Multiplicities of all rows do not change."""
@@ -103,17 +103,17 @@ class CudaSlot:
         times = like(of.multiplicity)
         return DeviceGradients(like(of.g), like(of.h), times, states=like(of.states), sample=sample, lost=lost)
 
-    def _bring_all(self, grown: tuple[Grown, ...]) -> list[Grown]:
-        return [self._bring(one) for one in grown]
+    def _copy_trees(self, grown: tuple[Grown, ...]) -> list[Grown]:
+        return [self._copy_tree(one) for one in grown]
 
-    def _bring(self, grown: Grown) -> Grown:
+    def _copy_tree(self, grown: Grown) -> Grown:
         nodes, state, leaf_of_row = grown.nodes, grown.state, grown.leaf_of_row
         shape = grown.output, nodes.shape[0], leaf_of_row is None
-        if shape not in self._brought:
+        if shape not in self._tree_copies:
             empty = self._worker.runtime.empty
             leaves = None if leaf_of_row is None else empty(leaf_of_row.shape, np.int32)
-            self._brought[shape] = empty(nodes.shape, np.uint8), empty(state.shape, np.uint8), leaves
-        to, copy = self._brought[shape], self._worker.runtime.copy
+            self._tree_copies[shape] = empty(nodes.shape, np.uint8), empty(state.shape, np.uint8), leaves
+        to, copy = self._tree_copies[shape], self._worker.runtime.copy
         for place, array in zip(to, (nodes, state, leaf_of_row), strict=True):
             if array is not None:
                 copy(place, array)

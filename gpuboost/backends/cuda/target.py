@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, cast, final
 
 import numpy as np
 
+from gpuboost.backends.cuda.all_reduce import SHARDED, Shares
+from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.codegen.formulas import formulas
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
@@ -15,8 +17,6 @@ from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import DrawLog, draw_log
-from gpuboost.backends.cuda.resident import Resident
-from gpuboost.backends.cuda.shares import SHARDED, Shares
 from gpuboost.backends.cuda.tree import STATE, empty_records
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.keys import Key
@@ -33,19 +33,31 @@ _SAMPLE = (
 )  # fmt: skip
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False)
-class DeviceGradients(Gradients):
-    """Gradients on the device. ``states`` (k,) STATE, as bytes: scales. With a sample, the first ``m`` are valid."""
+class DeviceGradients:
+    """Gradients on the device, in the place of ``Gradients``: the loop passes them on, and reads the first three."""
 
-    states: Array = None
-    sample: DeviceSample | None = None
+    g: Array  # (k, n or capacity of the sample) float32
+    h: Array  # the same
+    multiplicity: Array | None = None  # (n or capacity,) int32
+    states: Array = None  # (k,) STATE, as bytes: scales
+    sample: DeviceSample | None = None  # the rows that they are of: the first ``m`` are valid
     lost: Array = None  # of the sample that they are made from
 
+    def as_gradients(self) -> Gradients:
+        """This handle, typed as ``Gradients``."""
+        return cast(Gradients, self)
 
+
+@final
 @dataclass(frozen=True, slots=True, eq=False)
-class DeviceSample(Sample):
-    """Drawn rows on the device: the first ``m`` of ``rows``, which has a larger capacity."""
+class DeviceSample:
+    """Drawn rows on the device, in the place of ``Sample``: the first ``m`` of ``rows``, which has room for more."""
 
+    rows: Array  # (room,) int32, increasing
+    inverse_probability: Array | None = None  # (room,) float32
+    n_excluded: int = 0  # not known on the host: see ``log``
     room: int = 0  # entries of ``rows``
     m: Array = None  # (1,) int32
     lost: Array = None  # (1,) int32: errors, see ``Lost`` of drawn.cuh
@@ -55,6 +67,10 @@ class DeviceSample(Sample):
     threshold: Array = None  # the record of threshold.cuh, which maps a score to p
     log: DrawLog | None = None
     number: int | None = None  # of the draw in the log, counted from 0; None: the last one
+
+    def as_sample(self) -> Sample:
+        """This handle, typed as a ``Sample``."""
+        return cast(Sample, self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,13 +98,13 @@ class Targets:
     """The verbs before a tree."""
 
     def __init__(
-        self, runtime: Runtime, resident: Resident, rounds: RecordedRound, shares: Shares | None = None
+        self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, shares: Shares | None = None
     ) -> None:
-        self._runtime, self._resident, self._rounds, self._shares = runtime, resident, rounds, shares
+        self._runtime, self._arrays, self._rounds, self._shares = runtime, arrays, rounds, shares
         before = "" if shares is None else SHARDED
         self._kernel = Kernels(runtime, *_SAMPLE, before=before)
         self._pointwise = Kernels(runtime, *_POINTWISE, before=before)
-        self._no_each = resident.nothing.view(np.float32)
+        self._no_each = arrays.nothing.view(np.float32)
         self._key, self._noise, self._strength = Input(rounds, KEY_WORDS), KeyInput(rounds), KeyInput(rounds)
 
     @recorded_verb()
@@ -97,7 +113,7 @@ class Targets:
         made, scratch = self._room(k, n), self.scratch(k, n)
         rows, curvature = self.rows_of(data), -1.0 if curvature is None else curvature
         of_loss = {
-            "y": self._resident.array(data.y, np.float64), "scores": scores, **self._resident.weight(data.weight),
+            "y": self._arrays.array(data.y, np.float64), "scores": scores, **self._arrays.weight(data.weight),
             "a": loss.parameter, "curvature": curvature, "n": n, "g": made.g, "h": made.h,
         }  # fmt: skip
         if k > 1:
@@ -107,7 +123,7 @@ class Targets:
             self._measure(made.g, made.h, rows, made.states, scratch)
         else:
             kernel = self._pointwise("gradients", *formulas(loss))
-            measures = {**self._resident.times(rows.times), **rows.sizes, **scratch, "state": made.states}
+            measures = {**self._arrays.times(rows.times), **rows.sizes, **scratch, "state": made.states}
             kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), **of_loss, **measures)
             if self._shares is not None:
                 self._shares.settle(scratch, made.states, n)
@@ -152,7 +168,7 @@ class Targets:
         each = sample.inverse_probability
         self._kernel("weigh")(
             (*self._grid(room, STRETCH), k), (EXTENT_THREADS,),
-            g=gradients.g, h=gradients.h, **self._resident.times(gradients.multiplicity), rows=sample.rows, m=sample.m,
+            g=gradients.g, h=gradients.h, **self._arrays.times(gradients.multiplicity), rows=sample.rows, m=sample.m,
             by=1.0 / sample.rate, each=self._no_each if each is None else each, has_each=each is not None, n=n,
             room=room, drawn_g=made["g"], drawn_h=made["h"], drawn_times=made["times"], **self.scratch(k, room),
             weights=made["weights"], most=made["most"], state=made["states"],
@@ -172,14 +188,14 @@ class Targets:
         of_outputs = [(noise.key / output).arguments for output in range(k)]
         names = [stream["name"] for stream in of_outputs]
         streams = self._rounds.buffer(("names", *names), lambda: self._runtime.upload(np.array(names, np.uint32)))
-        drawn = {"rows": self._resident.no_times, "m": self._resident.no_times}
+        drawn = {"rows": self._arrays.no_times, "m": self._arrays.no_times}
         if sample is not None:
             drawn = {"rows": sample.rows, "m": sample.m}
         stream = {name: of_outputs[0][name] for name in ("seed_low", "seed_high", "iteration")}
         self._kernel("perturb")(
             (*self._grid(room, STRETCH), k), (EXTENT_THREADS,),
-            g=gradients.g, h=gradients.h, **self._resident.times(times), **drawn, drawn=sample is not None, room=room,
-            deviation=noise.deviation, **stream, names=streams, table=self._resident.array(TABLE, np.float64),
+            g=gradients.g, h=gradients.h, **self._arrays.times(times), **drawn, drawn=sample is not None, room=room,
+            deviation=noise.deviation, **stream, names=streams, table=self._arrays.array(TABLE, np.float64),
             noisy_g=made["g"], **self.scratch(k, room), weights=made["weights"], most=made["most"],
             state=made["states"],
         )  # fmt: skip
@@ -190,11 +206,11 @@ class Targets:
         """Noise on split gains, as an input of the round."""
         return self._strength.set_noise(noise)
 
-    def lots(self, noise: RoundNoise | None) -> dict[str, Any] | None:
+    def gain_noise(self, noise: RoundNoise | None) -> dict[str, Any] | None:
         """The kernels' arguments for ``GainNoise``."""
         if noise is None:
             return None
-        return {**noise.arguments, "table": self._resident.array(TABLE, np.float64)}
+        return {**noise.arguments, "table": self._arrays.array(TABLE, np.float64)}
 
     def gather(self, bins: DeviceBins, sample: DeviceSample, again: bool) -> DeviceBins:
         """The bins of the drawn rows, side by side. ``again``: gather them; False for a round's later outputs."""
@@ -216,7 +232,7 @@ class Targets:
         losses = self._rounds.buffer(("losses", n), lambda: self._runtime.empty(n, np.float64))
         self._pointwise("row_losses", *formulas(loss))(
             self._grid(n, 256), (256,),
-            y=self._resident.array(data.y, np.float64), scores=scores, **self._resident.weight(data.weight),
+            y=self._arrays.array(data.y, np.float64), scores=scores, **self._arrays.weight(data.weight),
             a=loss.parameter, n=n, k=k, losses=losses,
         )  # fmt: skip
         return losses
@@ -227,7 +243,7 @@ class Targets:
         sums, total = self._runtime.empty(max(1, -(-n // STRETCH)), np.float64), self._runtime.empty(1, np.float64)
         self._pointwise("loss_total", *formulas(loss))(
             self._grid(n, STRETCH), (EXTENT_THREADS,),
-            y=self._resident.array(y, np.float64), scores=scores, **self._resident.weight(weight), a=loss.parameter,
+            y=self._arrays.array(y, np.float64), scores=scores, **self._arrays.weight(weight), a=loss.parameter,
             n=n, k=k, sums=sums, arrived=self._runtime.zeros(1, np.uint32), total=total,
         )  # fmt: skip
         if self._shares is not None:
@@ -247,15 +263,15 @@ class Targets:
     # parts of the above
 
     def _multiplicity(self, m: Any) -> DeviceRows:
-        adopted = self._resident.array(m, np.int32)
-        host = m if isinstance(m, np.ndarray) else self._runtime.download(adopted)
-        return DeviceRows(adopted, int(host.sum(dtype=np.int64)), int(host.max(initial=1)))
+        on_device = self._arrays.array(m, np.int32)
+        host = m if isinstance(m, np.ndarray) else self._runtime.download(on_device)
+        return DeviceRows(on_device, int(host.sum(dtype=np.int64)), int(host.max(initial=1)))
 
     def _measure(self, g: Array, h: Array, rows: DeviceRows, states: Array, scratch: dict[str, Array]) -> None:
         k, n = g.shape
         self._kernel("extents_of")(
             (*self._grid(n, STRETCH), k), (EXTENT_THREADS,),
-            g=g, h=h, **self._resident.times(rows.times), n=n, **rows.sizes, **scratch, state=states,
+            g=g, h=h, **self._arrays.times(rows.times), n=n, **rows.sizes, **scratch, state=states,
         )  # fmt: skip
         if self._shares is not None:
             self._shares.settle(scratch, states, n)

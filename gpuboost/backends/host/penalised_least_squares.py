@@ -6,6 +6,7 @@ integers, and both continue with this module, so coefficients have the same bits
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -16,16 +17,21 @@ from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.smoothing import Fits, SmoothingPlan
 from gpuboost.components import SmoothTerm
 from gpuboost.kernels.smoothing import smoothing as kernels
-from gpuboost.types import Array
+from gpuboost.types import Array, Bins, Gradients
 
 SMALL = 16_384  # steps that are not worth waking a thread for
 
 
-class Penalised:
+class Penalised(ABC):
     """The verbs of ``Smoothing`` that read no rows, and the equations of all candidate spaces."""
 
     def __init__(self, pool: ThreadPool) -> None:
         self._pool = pool
+
+    @abstractmethod
+    def fit(
+        self, plan: SmoothingPlan, gradients: Gradients, rows: Array | None, output: int, chosen: Array, bins: Bins
+    ) -> Fits: ...
 
     def gram(self, h: Array, first: Array, basis: Array, size: int) -> Array:
         out = np.empty((size, basis.shape[1]))

@@ -103,7 +103,7 @@ class ThresholdRule:
 @dataclass(frozen=True, slots=True)
 class GossRule:
     """GOSS: p_i = 1 for the share ``top`` of the rows with the largest scores, and one probability for all others, of
-    which a share ``other`` of all rows is drawn. Rows that tie at the border share a probability between the two.
+    which a share ``other`` of all rows is drawn. Rows that tie at the threshold share a probability between the two.
     """
 
     top: float
@@ -122,13 +122,13 @@ class GossRule:
         return min(1.0, self.top + self.other)
 
     def solve(self, counts: Counts, sums: RowSums) -> Parameters:
-        """The score at the border, p of a row that has it, and p of a row below."""
+        """the threshold, p of a row that has it, and p of a row below."""
         rank, (_, others) = self.top * counts.n, self.settings
-        border, above, ties = threshold.score_of_rank(counts, rank, sums.within)
-        return border, threshold.probability_of_ties(rank, above, ties, others), others
+        least_score, above, ties = threshold.score_of_rank(counts, rank, sums.within)
+        return least_score, threshold.probability_of_ties(rank, above, ties, others), others
 
     def probability(self, score: Array, parameters: Parameters) -> Array:
-        return _by_border(score, *parameters)
+        return _by_threshold(score, *parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +146,15 @@ class TrimmingRule:
         return self.mass, 0.0
 
     def solve(self, counts: Counts, sums: RowSums) -> Parameters:
-        """See ``GossRule.solve``; rows that tie at the border are all drawn."""
+        """See ``GossRule.solve``; rows that tie at the threshold are all drawn."""
         return threshold.score_of_mass(counts, self.mass, sums.within), 1.0, 0.0
 
     def probability(self, score: Array, parameters: Parameters) -> Array:
-        return _by_border(score, *parameters)
+        return _by_threshold(score, *parameters)
 
 
-def _by_border(score: Array, border: float, at_border: float, below: float) -> Array:
-    return np.where(score > border, 1.0, np.where(score == border, at_border, below))
+def _by_threshold(score: Array, least_score: float, at_threshold: float, below: float) -> Array:
+    return np.where(score > least_score, 1.0, np.where(score == least_score, at_threshold, below))
 
 
 Proportional, TopAndOthers, Heaviest = ThresholdRule, GossRule, TrimmingRule  # their names in version 0.1

@@ -50,7 +50,7 @@ ThreeSums: TypeAlias = Callable[[float, float, float], tuple[int, int, int]]
 """(mu, low, scale) -> rows with s >= mu, rows with s < low, sum of rint(s * scale) over the rest"""
 
 Within: TypeAlias = Callable[[int, int, int], tuple[Ints, Ints]]
-"""(shift, prefix, narrow) -> rows and significands, by the next bits, of scores whose bits from ``shift`` up are
+"""(shift, prefix, low_bits) -> rows and significands, by the next bits, of scores whose bits from ``shift`` up are
 ``prefix``"""
 
 
@@ -61,7 +61,7 @@ class RowSums(Protocol):
         """See ``ThreeSums``."""
         ...
 
-    def within(self, shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
+    def within(self, shift: int, prefix: int, low_bits: int) -> tuple[Ints, Ints]:
         """See ``Within``."""
         ...
 
@@ -117,10 +117,10 @@ def score_of_rank(counts: Counts, k: float, within: Within) -> tuple[float, int,
     """The score of rank k from the top, the number of rows above it, and of rows equal to it. 0 < k <= n."""
     at, above = _rank(counts.rows, k, 0)
     prefix = at
-    for shift, narrow in LEVELS:
-        rows, _ = within(shift, prefix, narrow)
+    for shift, low_bits in LEVELS:
+        rows, _ = within(shift, prefix, low_bits)
         at, above = _rank(rows, k, above)
-        prefix = prefix << (shift - narrow) | at
+        prefix = prefix << (shift - low_bits) | at
     return _score(prefix), above, int(rows[at])
 
 
@@ -147,12 +147,12 @@ def score_of_mass(counts: Counts, mass: float, within: Within) -> float:
     at = _reaching(from_top, counts.rows, mass * total)
     missing, prefix = mass * total - float(from_top[at] - sums[at]), at
     unit = ldexp(1.0, (at >> 3) - 150)
-    for shift, narrow in LEVELS:
-        rows, significands = within(shift, prefix, narrow)
+    for shift, low_bits in LEVELS:
+        rows, significands = within(shift, prefix, low_bits)
         weight = np.asarray(np.cumsum(significands[::-1])[::-1] * unit, np.float64)  # whole, times a power of two
         at = _reaching(weight, rows, missing)
         missing -= float(weight[at] - significands[at] * unit)
-        prefix = prefix << (shift - narrow) | at
+        prefix = prefix << (shift - low_bits) | at
     return _score(prefix)
 
 

@@ -149,7 +149,7 @@ class GrowingTree:
         if not self.may_split(node):
             return None
         histograms, cuts = self._competing(node)
-        noise, rest = self.candidates.lots(self.output), (self.n_bins, self.categorical, self.rows_per_h)
+        noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
         return best_split(histograms, node.totals, self.units, self.limits, *rest, cuts, noise, self._within(node))
 
     def share_a_split(self, level: list[Node]) -> None:
@@ -157,7 +157,7 @@ class GrowingTree:
         if not level:
             return
         histograms, totals = [self._histograms(node) for node in level], [node.totals for node in level]
-        noise, rest = self.candidates.lots(self.output), (self.n_bins, self.categorical, self.rows_per_h)
+        noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
         shared = shared_splits(histograms, totals, self.units, self.limits, *rest, noise, level[0].depth)
         for i, node in enumerate(level):
             node.split = shared[i] if shared else None

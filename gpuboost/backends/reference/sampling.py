@@ -69,9 +69,9 @@ class _RowSums:
         between = np.rint(s[~above & ~below] * scale).astype(np.int64)
         return int(above.sum()), int(below.sum()), int(between.sum())
 
-    def within(self, shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
+    def within(self, shift: int, prefix: int, low_bits: int) -> tuple[Ints, Ints]:
         bits = self.scores.view(np.uint32)
-        return _by_place(bits[bits >> shift == prefix], narrow, 1 << (shift - narrow))
+        return _by_place(bits[bits >> shift == prefix], low_bits, 1 << (shift - low_bits))
 
 
 def counts_of(scores: Array) -> Counts:
@@ -79,9 +79,9 @@ def counts_of(scores: Array) -> Counts:
     return Counts(*_by_place(scores.view(np.uint32), 20, BUCKETS))
 
 
-def _by_place(bits: Array, narrow: int, places: int) -> tuple[Ints, Ints]:
-    """Rows and significands by the bits from ``narrow`` up."""
-    at = (bits >> narrow) % places
+def _by_place(bits: Array, low_bits: int, places: int) -> tuple[Ints, Ints]:
+    """Rows and significands by the bits from ``low_bits`` up."""
+    at = (bits >> low_bits) % places
     rows, significands = np.zeros(places, np.int64), np.zeros(places, np.int64)
     np.add.at(rows, at, 1)
     np.add.at(significands, at, np.where(bits > 0, bits & 0x007F_FFFF | 0x0080_0000, 0).astype(np.int64))

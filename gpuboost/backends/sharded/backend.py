@@ -70,7 +70,7 @@ class Sharded(Machine):
     def __init__(self, workers: WorkerGroup, threads: int = 1) -> None:
         driver = Driver(workers)
         super().__init__(driver, driver, threads)
-        self._team = ThreadPool(threads)
+        self._pool = ThreadPool(threads)
         self._last_extents: tuple[Any, list[Extent]] | None = None
         self._workspaces: list[Workspace] = []
         self._empty: Bins = DenseBins(NO_BINS, NO_BINS)
@@ -88,7 +88,7 @@ class Sharded(Machine):
         order.
         """
         firsts, self._last_extents = self._sized(sizes, len(y)), None
-        self._driver.workers.narrow(len(sources))
+        self._driver.workers.keep_first(len(sources))
         each = [(source, cuts, first) for source, first in zip(sources, firsts, strict=True)]
         numbers, defaults = self._driver.ask_each_and_keep(2, Shard.hold, each)
         if all(default is not None for default in defaults):
@@ -173,7 +173,7 @@ class Sharded(Machine):
         workspace = self._workspaces.pop() if self._workspaces else Workspace()
         grower = ShardedGrower(
             tree, self._driver, self._empty, data.cuts, layout, sum(sizes), weight, totals,
-            (1.0 / scales[0], 1.0 / scales[1]), limits, output, self._team, workspace, candidates,
+            (1.0 / scales[0], 1.0 / scales[1]), limits, output, self._pool, workspace, candidates,
         )  # fmt: skip
         grower.grow()
         (number,), counts = self._driver.ask_and_keep(1, Shard.settle, tree)

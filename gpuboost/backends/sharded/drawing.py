@@ -51,6 +51,6 @@ class _RowSums:
         above, below, between = reduce(add, self.driver.ask(Shard.three_sums, self.scores, mu, low, scale)).tolist()
         return above, below, between
 
-    def within(self, shift: int, prefix: int, narrow: int) -> tuple[Ints, Ints]:
-        rows, significands = reduce(add, self.driver.ask(Shard.within, self.scores, shift, prefix, narrow))
+    def within(self, shift: int, prefix: int, low_bits: int) -> tuple[Ints, Ints]:
+        rows, significands = reduce(add, self.driver.ask(Shard.within, self.scores, shift, prefix, low_bits))
         return rows, significands

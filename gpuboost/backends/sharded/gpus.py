@@ -1,8 +1,8 @@
 """The sharded machine on GPUs: every shard grows the whole tree from its rows and the sums over all shards.
 
 The driver makes no decision: it sends the same verbs to all shards, a round in one message, and fetches the trees of
-the first one. Histograms are summed over the GPUs before the split search (``cuda.shares``), by NCCL if every shard has
-it and a GPU of its own, else through the host.
+the first one. Histograms are summed over the GPUs before the split search (``cuda.all_reduce``), by NCCL if every shard
+has it and a GPU of its own, else through the host.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ShardedGpus(Machine):
         if any(size % UNIT for size in sizes[:-1]):
             raise ValueError(f"sizes: all but the last must be multiples of {UNIT}; got {tuple(sizes)}.")
         driver, firsts = self._driver, self._sized(sizes, len(y))
-        driver.workers.narrow(len(sources))
+        driver.workers.keep_first(len(sources))
         self.by = "alone" if self.shards == 1 else self.by
         name = self._calls.ask(GpuShard.unique_id)[0] if self.by == "nccl" else None
         rendezvous = driver.workers.rendezvous() if self.by == "host" else None

@@ -21,7 +21,7 @@ from gpuboost.kernels.growth import partition
 from gpuboost.types import Array, Bins, Candidates, Cuts, Limits, Nodes
 
 NO_PAIRS, NO_INTS = np.empty(0, np.int64), np.empty(0, np.int32)
-ALWAYS_WIDE = -1  # rows up to which histograms are narrow: sums of many shards are kept as two integers
+NEVER_PACKED = -1  # rows up to which histograms are packed: sums of many shards are kept as two integers
 
 
 class ShardedGrower:
@@ -50,10 +50,10 @@ class ShardedGrower:
         rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, pool, None)
         self._tree = NodeTable(limits, n_rows)
         can = can_split_root(limits, n_rows, totals[1], units[1])
-        self._new_pairs = self._tree.sow(n_rows, totals, can_split=can)
+        self._new_pairs = self._tree.init_root(n_rows, totals, can_split=can)
         rows_per_h = weight / max(totals[1], 1)
         self._search = Search(layout, cuts, limits, candidates, output, self._units, rows_per_h, False, pool)
-        self._histograms = Histograms(rows, NO_PAIRS, limits, len(self._tree.node), ALWAYS_WIDE, workspace)
+        self._histograms = Histograms(rows, NO_PAIRS, limits, len(self._tree.node), NEVER_PACKED, workspace)
 
     def grow(self) -> None:
         """Grow level by level or leaf by leaf, by ``limits.growth``."""

@@ -25,8 +25,8 @@ class ShardRows:
         """packed: see ``TreeGrower``."""
         self.workspace, self._rows, self._limits = workspace, rows, limits
         self._tree = NodeTable(limits, len(rows))
-        self._tree.sow(len(rows), (0, 0), can_split=False)
-        self._histograms = Histograms(rows, packed, limits, len(self._tree.node), cpu_histograms.NARROW_ROWS, workspace)
+        self._tree.init_root(len(rows), (0, 0), can_split=False)
+        self._histograms = Histograms(rows, packed, limits, len(self._tree.node), cpu_histograms.PACKED_ROWS, workspace)
 
     def sum_up(self, built: NDArray[np.int64]) -> tuple[list[Array], Array | None]:
         """The histograms of these nodes, one array each: packed pairs if the node is small, else sums of g and of h.
@@ -40,7 +40,7 @@ class ShardRows:
         found, cells = [], self._rows.layout.n_cells
         for i, at in enumerate(built):
             size = int(node[at, table.END] - node[at, table.BEGIN])
-            own = histograms.of[i, :cells] if size <= histograms.narrow_rows else histograms.of[i]
+            own = histograms.of[i, :cells] if size <= histograms.packed_rows else histograms.of[i]
             parts = [histograms.spare[part, : len(own)] for part in histograms.shared[i] if part >= 0]
             found.append(np.add.reduce([own, *parts]))
         return found, histograms.counts[: len(built)].copy() if histograms.counts.shape[1] else None

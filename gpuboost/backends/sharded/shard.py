@@ -56,7 +56,7 @@ class Shard:
     """The verbs that need rows, on this shard's rows. ``do`` is the only entry point of messages."""
 
     def __init__(self, threads: int = 1) -> None:
-        self._objects, self._cpu, self._team = ObjectStore(), Cpu(threads), ThreadPool(threads)
+        self._objects, self._cpu, self._pool = ObjectStore(), Cpu(threads), ThreadPool(threads)
         self._trees: dict[int, ShardRows] = {}
         self._workspaces: list[Workspace] = []  # of trees that are done
         self._full_columns = Memo(laid_out)
@@ -153,11 +153,11 @@ class Shard:
         sampling.three_sums(scores, 0, len(scores), mu, low, scale, out)
         return out
 
-    def within(self, scores: Array, shift: int, prefix: int, narrow: int) -> Array:
+    def within(self, scores: Array, shift: int, prefix: int, low_bits: int) -> Array:
         """See ``threshold.Within``."""
-        out = np.zeros((2, 1 << (shift - narrow)), np.int64)
+        out = np.zeros((2, 1 << (shift - low_bits)), np.int64)
         bits = scores.view(np.uint32)
-        sampling.count_within(bits, 0, len(bits), shift, np.uint32(prefix), narrow, *out)
+        sampling.count_within(bits, 0, len(bits), shift, np.uint32(prefix), low_bits, *out)
         return out
 
     def draw_by(
@@ -201,7 +201,7 @@ class Shard:
         data, gradients = self._data, target.gradients
         workspace = self._workspaces.pop() if self._workspaces else Workspace()
         g, h, m = gradients.g[output], gradients.h[output], cpu_sums.multiplicity_of(gradients)
-        packed, totals = workspace.array("packed", g.shape, np.int64), np.zeros((self._team.size, 8), np.int64)
+        packed, totals = workspace.array("packed", g.shape, np.int64), np.zeros((self._pool.size, 8), np.int64)
         self._in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *scales, a, b, packed, totals[part]))
         bins, rows, drawn = rows_of_target(data, target, workspace, self._by_rows)
         if target.rows is not None and not isinstance(bins, DenseBins):
@@ -210,7 +210,7 @@ class Shard:
             packed = by_row
         layout = layout_of(bins, data.cuts, candidates, by_column=False)
         in_full = None if isinstance(bins, DenseBins) else self._full_columns.of(bins)
-        by_node = RowsByNode(bins, layout, in_full, rows, drawn, self._team, workspace)
+        by_node = RowsByNode(bins, layout, in_full, rows, drawn, self._pool, workspace)
         self._trees[tree] = ShardRows(by_node, packed, limits, workspace)
         return int(totals[:, 0].sum()), int(totals[:, 1].sum())
 
@@ -241,7 +241,7 @@ class Shard:
     ) -> tuple[Array, Array]:
         """(v, 2) sums of the integers in each leaf, and (v,) numbers of rows."""
         g, h, m = gradients.g[output], gradients.h[output], cpu_sums.multiplicity_of(gradients)
-        sums = np.zeros((self._team.size, n_nodes, 2), np.int64)
+        sums = np.zeros((self._pool.size, n_nodes, 2), np.int64)
         self._in_parts(
             len(g), lambda part, a, b: fixed_point.leaf_sums(g, h, m, *scales, leaf_of_row, a, b, sums[part])
         )
@@ -279,8 +279,8 @@ class Shard:
 
     def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object]) -> None:
         """``_by_rows`` for work(part, begin, end), part below the number of threads."""
-        parts = self._team.worth(n_rows, ROWS_PER_THREAD)
-        self._team.run_parts(parts, lambda part: work(part, *share(n_rows, part, parts)))
+        parts = self._pool.worth(n_rows, ROWS_PER_THREAD)
+        self._pool.run_parts(parts, lambda part: work(part, *share(n_rows, part, parts)))
 
 
 def _arrays(gradients: Gradients) -> tuple[Array, Array, Array | None]:

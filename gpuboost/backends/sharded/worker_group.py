@@ -82,7 +82,7 @@ class WorkerGroup(Protocol):
         """Send without waiting for an answer; a shard's error is raised with the next answer."""
         ...
 
-    def narrow(self, size: int) -> None:
+    def keep_first(self, size: int) -> None:
         """Release all but the first so many shards: there are too few rows for them."""
         ...
 
@@ -100,7 +100,7 @@ class LocalWorkerGroup:
 
     def __init__(self, make: MakeShard, size: int) -> None:
         self._shards = [make() for _ in range(size)]
-        self._team = ThreadPool(size)
+        self._pool = ThreadPool(size)
 
     @property
     def size(self) -> int:
@@ -118,7 +118,7 @@ class LocalWorkerGroup:
                 for shard in self._shards:  # those that wait for this one
                     shard.abort()
 
-        self._team.run(call)
+        self._pool.run(call)
         if failures:
             raise failures[0]
         return answers
@@ -126,8 +126,8 @@ class LocalWorkerGroup:
     def tell(self, messages: Sequence[Message]) -> None:
         self.ask(messages)
 
-    def narrow(self, size: int) -> None:
-        self._shards, self._team = self._shards[:size], ThreadPool(size)
+    def keep_first(self, size: int) -> None:
+        self._shards, self._pool = self._shards[:size], ThreadPool(size)
 
     def rendezvous(self) -> LocalRendezvous:
         return LocalRendezvous()

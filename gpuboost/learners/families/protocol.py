@@ -105,7 +105,7 @@ class OneFeatureFamily(SmoothFamily):
         return [int(f) for f in features]
 
 
-class TreeFamily(Family):
+class TreeFamily(Family, ABC):
     """A family of trees, for a dataclass with fields ``max_depth`` and ``reg_lambda``."""
 
     __slots__ = ()

@@ -28,7 +28,7 @@ def nccl_of(cp: Any) -> Any | None:
 
 @final
 class NcclCollective:
-    """See ``shares.Collective``. Operations are queued like kernels; the host does not wait.
+    """See ``all_reduce.Collective``. Operations are queued like kernels; the host does not wait.
 
     The constructor waits until every rank calls it.
     """
@@ -72,7 +72,7 @@ class Rendezvous(Protocol):
 
 @final
 class HostCollective:
-    """See ``shares.Collective``. It waits: data go through page-locked memory of the host and a rendezvous of ranks."""
+    """See ``all_reduce.Collective``. It waits: data go through page-locked host memory and a rendezvous of ranks."""
 
     name = "host"
 
@@ -102,7 +102,7 @@ class HostCollective:
 
 @final
 class Alone:
-    """See ``shares.Collective``. The group of one GPU, which has all the rows."""
+    """See ``all_reduce.Collective``. The group of one GPU, which has all the rows."""
 
     name = "alone"
 

@@ -101,7 +101,7 @@ class DryRun:
     def upload(self, host: NDArray[Any]) -> CountedArray:
         return self.empty(host.shape, host.dtype)
 
-    def adopt(self, x: Any) -> CountedArray | None:
+    def as_device_array(self, x: Any) -> CountedArray | None:
         return x if isinstance(x, CountedArray) else None
 
     def pinned(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
@@ -135,7 +135,7 @@ class DryRun:
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 
-    def beside(self) -> DryRun:
+    def spawn(self) -> DryRun:
         """The same runtime: allocations of other streams count here."""
         return self
 

@@ -50,8 +50,8 @@ class Recorder:
         self._replayable = False
         return self._runtime.upload(host)
 
-    def adopt(self, x: Any) -> Array | None:
-        return self._runtime.adopt(x)
+    def as_device_array(self, x: Any) -> Array | None:
+        return self._runtime.as_device_array(x)
 
     def pinned(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         return self._runtime.pinned(shape, dtype)
@@ -95,8 +95,8 @@ class Recorder:
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return self._runtime.capture(work)
 
-    def beside(self) -> Runtime:
-        return self._runtime.beside()
+    def spawn(self) -> Runtime:
+        return self._runtime.spawn()
 
     def mark(self) -> Any:
         self._replayable = False

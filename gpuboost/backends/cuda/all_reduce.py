@@ -125,16 +125,16 @@ class SharedTree:
         a, lines = arena.array, last - first
         self._kernel("sum_lines")(
             (4 * self._plan.sm_count,), (256,),
-            partials=a["partials"], partial_counts=a["partial_counts"], contest=arena.contest, lines=a["lines"],
+            partials=a["partials"], partial_counts=a["partial_counts"], selection=arena.selection, lines=a["lines"],
             state=state, first_line=first, last_line=last, sums=self.sums,
         )  # fmt: skip
         used = self.sums[: HEAD + lines * self._in_line]
         self._runtime.beyond(lambda: self._share.collective.sum(used))
 
-    def plant(self, arena: Arena, state: Array, nodes: Array) -> None:
+    def init_root(self, arena: Arena, state: Array, nodes: Array) -> None:
         """Sum the root, whose stretches were just built, over all GPUs."""
         self.add_up(arena, state, 0, 1)
-        self._kernel("plant_shared_root")(
+        self._kernel("init_shared_root")(
             (1,), (1,),
             sums=self.sums, rows=self._share.rows, state=state, nodes=nodes, here=self.here, rule=arena.rule,
         )  # fmt: skip
@@ -147,6 +147,6 @@ class SharedTree:
         arena.cut_shared_lists(
             (1,), (512,),
             cursor=a["cursor"], everywhere=everywhere, here=self.here, stretches=a["stretches"], state=state,
-            nodes=nodes, lines=a["lines"], contest=arena.contest, rule=arena.rule, least=plan.least_rows,
+            nodes=nodes, lines=a["lines"], selection=arena.selection, rule=arena.rule, least=plan.least_rows,
             items=plan.stretches,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The quick search of narrow histograms finds, bit by bit, what the plain one finds."""
+"""The quick search of packed histograms finds, bit by bit, what the plain one finds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from gpuboost.kernels.histograms import cells
-from gpuboost.kernels.splits import cuts, narrow_split
+from gpuboost.kernels.splits import cuts, packed_split
 from gpuboost.kernels.splits.gain import score
 
 NO_ROWS, NO_CUTS = np.empty(0, np.int64), np.empty(8, np.uint32)
@@ -21,10 +21,10 @@ def quick(pairs: np.ndarray, units: np.ndarray, rule: np.ndarray) -> tuple[float
     """Gain, and what is found, of the histogram's one feature; its last pair is of the missing values."""
     total, found = int(pairs.sum()), np.full(4, -7, np.int64)
     parent = score((total >> 32) * units[0], (total & 0xFFFF_FFFF) * units[1], rule[0])
-    room = np.empty(narrow_split.ROOM, np.int64), np.full(narrow_split.ROOM, np.nan, np.float32)
-    least = narrow_split.least_units(units[1], rule[1])
+    room = np.empty(packed_split.ROOM, np.int64), np.full(packed_split.ROOM, np.nan, np.float32)
+    least = packed_split.least_units(units[1], rule[1])
     own = np.concatenate([[5 << 32], pairs, [7 << 32]])  # cells of other features
-    gain = narrow_split.best_cut(own, 1, len(pairs) - 1, total, parent, least, units, rule, *room, found)
+    gain = packed_split.best_cut(own, 1, len(pairs) - 1, total, parent, least, units, rule, *room, found)
     return gain, found.tolist()
 
 
@@ -64,7 +64,7 @@ def test_it_finds_what_the_plain_search_finds(
     seed: int, n_bins: int, top: int, kind: str, unit_g: float, unit_h: float, ridge: float, least_h: float,
     least_gain: float,
 ) -> None:  # fmt: skip
-    if not ridge < narrow_split.MOST_RIDGE * unit_h:
+    if not ridge < packed_split.MOST_RIDGE * unit_h:
         ridge = 0.0
     pairs, units = histogram(seed, n_bins, top, kind), np.array([unit_g, unit_h])
     rule = np.array([ridge, least_h, least_gain, 1.0, 1.0, 0.0])
@@ -81,7 +81,7 @@ def test_it_finds_what_the_plain_search_finds(
 )
 def test_the_fewest_units_are_the_first_that_are_enough(unit: float, least: float, in_units: bool) -> None:
     least = least * unit if in_units else least
-    found = narrow_split.least_units(unit, least)
+    found = packed_split.least_units(unit, least)
     assert 1 <= found <= 2**32
     if found < 2**32:
         assert found * unit >= least
@@ -91,4 +91,4 @@ def test_the_fewest_units_are_the_first_that_are_enough(unit: float, least: floa
 
 @pytest.mark.parametrize("least", [-1.0, 0.0])
 def test_a_child_has_at_least_one_unit(least: float) -> None:
-    assert narrow_split.least_units(0.5, least) == 1
+    assert packed_split.least_units(0.5, least) == 1

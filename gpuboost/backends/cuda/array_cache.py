@@ -35,7 +35,7 @@ class Copies:
             return self._held[key]
 
 
-class Resident:
+class ArrayCache:
     """Device copies, made at the first request and dropped with the original, which must not change meanwhile."""
 
     def __init__(self, runtime: Runtime, binner: Binner, copies: Copies | None = None) -> None:
@@ -47,9 +47,9 @@ class Resident:
 
     def array(self, x: Any, dtype: DTypeLike) -> Array:
         """x on the device: itself if it is there, else a copy."""
-        adopted = self._runtime.adopt(x)
-        if adopted is not None:
-            return adopted
+        on_device = self._runtime.as_device_array(x)
+        if on_device is not None:
+            return on_device
         return self.copies.of(x, lambda: self._runtime.upload(np.ascontiguousarray(x, dtype)))
 
     def weight(self, weight: Any) -> dict[str, Any]:

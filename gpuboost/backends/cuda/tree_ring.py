@@ -1,7 +1,7 @@
-"""Store of trees on the device, until they are collected or their place is needed.
+"""Ring buffer of trees on the device: each stays until it is collected or its slot is needed.
 
 A tree's record is its head and its nodes. Records are in a ring; when half of it is full, that half is fetched in one
-copy, and when its places are needed again the host waits for the device: once in ``PLACES`` trees.
+copy, and when its slots are needed again the host waits for the device: once in ``SLOTS`` trees.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from gpuboost.components import TreeComponent
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.types import Array, Component, Ensemble, Nodes, Tree
 
-PLACES = 128
-RING_BYTES = 256 << 20  # deep trees have fewer places
+SLOTS = 128
+RING_BYTES = 256 << 20  # deep trees have fewer slots
 
 HEAD = np.dtype([("unit_h", np.float64), ("n_nodes", np.int32), ("error", np.int32)])
 
 
-class TreeStore:
+class TreeRing:
     """Records of trees of at most ``capacity`` nodes. ``heads`` and ``nodes`` are bytes, for the kernels to fill."""
 
-    def __init__(self, runtime: Runtime, capacity: int, outputs: int = 1, places: int = PLACES) -> None:
+    def __init__(self, runtime: Runtime, capacity: int, outputs: int = 1, slots: int = SLOTS) -> None:
         self._runtime, self.capacity = runtime, capacity
-        fitting = min(places, RING_BYTES // (capacity * NODE.itemsize))
+        fitting = min(slots, RING_BYTES // (capacity * NODE.itemsize))
         # a round's trees lie in one half: when it is fetched, all that was launched for it is on its way
         self._half = outputs * max(1, fitting // (2 * outputs))
-        self.places = 2 * self._half
-        self.heads = runtime.zeros(self.places * HEAD.itemsize, np.uint8)
-        self.nodes = runtime.zeros(self.places * capacity * NODE.itemsize, np.uint8)
+        self.slots = 2 * self._half
+        self.heads = runtime.zeros(self.slots * HEAD.itemsize, np.uint8)
+        self.nodes = runtime.zeros(self.slots * capacity * NODE.itemsize, np.uint8)
         self._hosts = [
             (runtime.pinned(self._half * HEAD.itemsize, np.uint8), runtime.pinned(self._half_bytes, np.uint8))
             for _ in range(2)
@@ -49,7 +49,7 @@ class TreeStore:
         return self._half * self.capacity * NODE.itemsize
 
     def add(self, output: int, version: int) -> DeviceTree:
-        """Handle of a tree that will be recorded at ``handle.place``."""
+        """Handle of a tree that will be recorded at ``handle.slot``."""
         half, first = divmod(self._next, self._half)
         if first == 0:
             self._fetch(1 - half)
@@ -59,7 +59,7 @@ class TreeStore:
                 self._read(1)
         tree = DeviceTree(self, self._next, output, version)
         self._waiting[half].append(tree)
-        self._next = (self._next + 1) % self.places
+        self._next = (self._next + 1) % self.slots
         return tree
 
     def collect(self) -> None:
@@ -72,7 +72,7 @@ class TreeStore:
                 self._read(half)
 
     def record(self, slot: int) -> tuple[Array, Array]:
-        """The head and the nodes at a place, as bytes."""
+        """The head and the nodes at a slot, as bytes."""
         size = self.capacity * NODE.itemsize
         head = self.heads[slot * HEAD.itemsize : (slot + 1) * HEAD.itemsize]
         return head, self.nodes[slot * size : (slot + 1) * size]
@@ -90,17 +90,17 @@ class TreeStore:
         nodes = self._hosts[half][1].view(NODE).reshape(self._half, self.capacity)
         trees, self._waiting[half], self._fetched[half] = self._waiting[half], [], 0
         for tree in trees:
-            slot = tree.place - half * self._half
-            check_error(int(heads["error"][slot]))
-            tree.host = _host_tree(nodes[slot, : heads["n_nodes"][slot]], heads["unit_h"][slot], tree)
+            i = tree.slot - half * self._half
+            check_error(int(heads["error"][i]))
+            tree.host = _host_tree(nodes[i, : heads["n_nodes"][i]], heads["unit_h"][i], tree)
 
 
 @dataclass(eq=False)
 class DeviceTree:
     """Handle of a tree on the device, in the loop and in ``Progress.trees``."""
 
-    store: TreeStore
-    place: int
+    ring: TreeRing
+    slot: int
     output: int
     version: int
     host: Tree | None = field(default=None)
@@ -114,7 +114,7 @@ class DeviceTree:
     @property
     def size(self) -> int:
         """Maximum number of nodes. The actual number is known on the device only."""
-        return self.store.capacity
+        return self.ring.capacity
 
     def as_tree(self) -> Tree:
         """This handle, typed as a ``Tree``."""
@@ -130,7 +130,7 @@ def collected(ensemble: Ensemble) -> Ensemble:
         return ensemble
     for tree in device_trees:
         if tree.host is None:
-            tree.store.collect()
+            tree.ring.collect()
 
     def component(one: Component) -> Component:
         return replace(one, tree=_fetched(one.tree)) if isinstance(one, TreeComponent) else one

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.importance import THRESHOLD_BYTES
-from gpuboost.backends.cuda.resident import Resident
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.cuda.tree import STATE, empty_records
-from gpuboost.types import Array, Sample
+from gpuboost.types import Array
 
 NEAR_BYTES, SUM_THREADS = 48 << 10, 512  # of shared memory that need no opt-in; as in the kernels
 FILES = (
@@ -29,8 +29,8 @@ FILES = (
 class Control:
     """The verbs ``keep``, ``node_control`` and ``leaf_control``."""
 
-    def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound, targets: Targets) -> None:
-        self._runtime, self._resident, self._rounds, self._targets = runtime, resident, rounds, targets
+    def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets) -> None:
+        self._runtime, self._arrays, self._rounds, self._targets = runtime, arrays, rounds, targets
         self._kernel = Kernels(runtime, *FILES)
         self._no_threshold = runtime.zeros(THRESHOLD_BYTES, np.uint8)
 
@@ -58,24 +58,26 @@ class Control:
         return kept[0]
 
     @recorded_verb()
-    def node(self, gradients: DeviceGradients, sample: Sample, before: DeviceGradients, eta: float) -> DeviceGradients:
+    def node(
+        self, gradients: DeviceGradients, sample: DeviceSample | None, before: DeviceGradients, eta: float
+    ) -> DeviceGradients:
         """See the verb ``node_control``."""
         (k, n), times = gradients.g.shape, gradients.multiplicity
         made = self._rounds.buffer(("controlled", k, n), lambda: self._targets.drawn_room(k, n))
         self._kernel("node_control")(
             (*self._blocks(n, STRETCH), k), (EXTENT_THREADS,),
-            g=gradients.g, h=gradients.h, old_g=before.g, **self._resident.times(times), **self._chances(sample),
+            g=gradients.g, h=gradients.h, old_g=before.g, **self._arrays.times(times), **self._chances(sample),
             eta=eta, n=n, made_g=made["g"], made_h=made["h"], **self._targets.scratch(k, n), weights=made["weights"],
             most=made["most"], state=made["states"],
         )  # fmt: skip
-        lost = sample.lost if isinstance(sample, DeviceSample) else None
+        lost = None if sample is None else sample.lost
         return DeviceGradients(made["g"], made["h"], times, states=made["states"], lost=lost)
 
     @recorded_verb()
     def leaf(
         self,
         gradients: DeviceGradients,
-        sample: Sample,
+        sample: DeviceSample | None,
         before: DeviceGradients,
         eta: float,
         leaves: tuple[Array, ...],
@@ -83,8 +85,7 @@ class Control:
     ) -> DeviceGradients:
         """See the verb ``leaf_control``; ``capacity``: maximum number of nodes of a tree."""
         (k, n), times = gradients.g.shape, gradients.multiplicity
-        drawn = sample if isinstance(sample, DeviceSample) else None
-        room = n if drawn is None else drawn.room
+        room = n if sample is None else sample.room
         made = self._rounds.buffer(("controlled", k, room), lambda: self._targets.drawn_room(k, room))
         means = self._rounds.buffer(("means", capacity), lambda: self._runtime.zeros(2 * capacity, np.uint64))
         for output, leaf_of_row in enumerate(leaves):
@@ -92,15 +93,15 @@ class Control:
             one = slice(output, output + 1)
             self._kernel("leaf_control")(
                 self._blocks(room, STRETCH), (EXTENT_THREADS,),
-                g=gradients.g[output], h=gradients.h[output], old_g=before.g[output], **self._resident.times(times),
-                **self._rows(drawn), leaf_of_row=leaf_of_row, means=means, old=before.states[one], eta=eta, room=room,
+                g=gradients.g[output], h=gradients.h[output], old_g=before.g[output], **self._arrays.times(times),
+                **self._rows(sample), leaf_of_row=leaf_of_row, means=means, old=before.states[one], eta=eta, room=room,
                 first=output == 0, made_g=made["g"][output], made_h=made["h"][output], made_times=made["times"],
                 **self._targets.scratch(1, room), weights=made["weights"][one], most=made["most"][one],
                 state=made["states"][one],
             )  # fmt: skip
-        own = times if drawn is None or times is None else made["times"]
-        lost = None if drawn is None else drawn.lost
-        return DeviceGradients(made["g"], made["h"], own, states=made["states"], sample=drawn, lost=lost)
+        own = times if sample is None or times is None else made["times"]
+        lost = None if sample is None else sample.lost
+        return DeviceGradients(made["g"], made["h"], own, states=made["states"], sample=sample, lost=lost)
 
     # parts of the above
 
@@ -112,16 +113,16 @@ class Control:
         self._runtime.fill(means, 0)
         self._kernel("sum_by_leaf")(
             self._blocks(n, SUM_THREADS), (SUM_THREADS,),
-            old_g=before.g[output], **self._resident.times(before.multiplicity), leaf_of_row=leaf_of_row, n=n,
+            old_g=before.g[output], **self._arrays.times(before.multiplicity), leaf_of_row=leaf_of_row, n=n,
             old=before.states[output : output + 1], capacity=capacity, own=own, sums=means,
             shared_mem=near if own else 0,
         )  # fmt: skip
 
-    def _chances(self, sample: Sample) -> dict[str, Any]:
+    def _chances(self, sample: DeviceSample | None) -> dict[str, Any]:
         """Arguments of a sample as bits: masks, scores, threshold; 1 / p if it is one number; flags of both."""
-        nothing = self._resident.nothing
+        nothing = self._arrays.nothing
         no_scores = {"scores": nothing.view(np.uint32), "threshold": self._no_threshold, "has_scores": False}
-        if not isinstance(sample, DeviceSample):
+        if sample is None:
             return {"masks": nothing.view(np.uint16), "has_masks": False, "by": 1.0, **no_scores}
         drawn = {"masks": sample.masks, "has_masks": True, "by": 1.0 / sample.rate}
         if sample.scores is None:
@@ -130,7 +131,7 @@ class Control:
 
     def _rows(self, sample: DeviceSample | None) -> dict[str, Any]:
         """Arguments of a sample as a list: rows, their number; 1 / p as one number or per row."""
-        no_times, no_each = self._resident.no_times, self._resident.nothing.view(np.float32)
+        no_times, no_each = self._arrays.no_times, self._arrays.nothing.view(np.float32)
         if sample is None:
             return {"rows": no_times, "m": no_times, "drawn": False, "by": 1.0, "each": no_each, "has_each": False}
         each = sample.inverse_probability

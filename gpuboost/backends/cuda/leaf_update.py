@@ -13,13 +13,13 @@ NEAR_NODES = 1024  # as in partition.cu
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ending:
+class FusedLeafUpdate:
     """A postponed last level, fused with the next verbs if they allow it; otherwise it is launched by itself."""
 
     tree: TreeOnDevice
     values: Array | None = None  # (v,) float64, for leaf values
     record: dict[str, Any] = field(default_factory=dict)  # the kernels' arguments for the tree's record
-    worth: Callable[[], None] | None = None  # launches what computes and records the values by themselves
+    compute_values: Callable[[], None] | None = None  # launches what computes and records the values by themselves
 
     def fits(self, capacity: int, limits: Limits) -> bool:
         """True if one launch suffices for a tree of at most ``capacity`` nodes with leaf values by these limits."""
@@ -29,8 +29,8 @@ class Ending:
     def launch(self) -> None:
         """Launch the last level, then the values."""
         self.tree.route_last()
-        if self.worth is not None:
-            self.worth()
+        if self.compute_values is not None:
+            self.compute_values()
 
     def add(self, scores: Array, factor: Array) -> None:
         """Launch both at once, with scores (n,) += factor * value of the leaf."""

@@ -1,4 +1,4 @@
-"""The best cut of a numeric feature from a narrow histogram: what ``split`` finds, in less than half its time.
+"""The best cut of a numeric feature from a packed histogram: what ``split`` finds, in less than half its time.
 
 Sums of packed pairs are packed pairs, so the running sums of g and h are one addition a bin. And most cuts need no
 exact gain: scores in float32, four times as fast as those in float64, tell which few of them may be the best.
@@ -85,7 +85,7 @@ def _best(running, cuts, shift, total, least, units, ridge, parent, about):
 @kernel
 @inlined
 def best_cut(own, begin, n_bins, total, parent, least, units, rule, running, about, out):
-    """The best cut of one feature of a narrow node: gain, bin, missing_left, left g and left h as ``split`` has them.
+    """The best cut of one feature of a packed node: gain, bin, missing_left, left g and left h as ``split`` has them.
 
     own: its histogram, the feature's cells from ``begin`` on; total: the packed sums of all its rows; parent: their
     score; least: see ``least_units``; units, rule and out as in ``split``. running (ROOM,) int64 and about (ROOM,)
