@@ -20,6 +20,7 @@ class Stream(StrEnum):
 
     # of the data
     CUTS = "cuts"  # the rows that cuts are chosen from
+    PERMUTATIONS = "permutations"  # the orders of the rows for target statistics, followed by a number
 
     # of a round, followed by a number: that of the draw for ROWS, of the step for LEAF_NOISE, of the ticket otherwise
     ROWS = "rows"
