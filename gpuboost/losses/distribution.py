@@ -25,7 +25,8 @@ class GaussianNLL(BaseLoss):
     The scores are the mean f and log s; ``predict`` gives the mean. (CatBoost: RMSEWithUncertainty.) Curvatures are
     the Fisher information, 1 / s^2 and 2, so that Newton steps are those of natural gradient boosting (Duan and others
     2020); gradient steps, and so ``langevin``, take the plain gradient. e^(-2 log s) goes on as a constant where
-    |2 log s| > 40. The targets should be of the order of 1.
+    |2 log s| > 40. The targets should be of the order of 1: ``min_child_weight`` and ``reg_lambda`` are compared with
+    1 / s^2, so that a target of large numbers is hardly split.
     """
 
     name: ClassVar[str] = "gaussian_nll"
