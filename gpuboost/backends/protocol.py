@@ -21,6 +21,7 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Noise,
@@ -29,7 +30,6 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 
@@ -137,7 +137,7 @@ class Trainer(Protocol):
         limits: Limits,
         version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:
+    ) -> tuple[FittedTree, Array]:
         """Exact -G / (H + lambda) of each leaf over all rows, and the (n,) int32 leaf of every row.
 
         ``gradients`` are those of all rows at ``version``, which may be newer than the structure's target. Cover and
@@ -147,13 +147,15 @@ class Trainer(Protocol):
         """
         ...
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         """The tree with the loss's quantile of the residuals y - F in each leaf."""
         ...
 
     def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> FittedTree:
         """The tree with its values times the step length >= 0 that minimises the loss of all rows.
 
         With ``per_leaf`` each leaf has its own step length. Definition: ``backends.numerics.line_search``.
@@ -168,8 +170,8 @@ class Trainer(Protocol):
         ...
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         """The tree with leaf values that satisfy ``limits.directions`` (``backends.numerics.monotone``).
 
         refined: each leaf value took a step of its own; a tree that satisfies the constraints stays as it is.
@@ -177,11 +179,11 @@ class Trainer(Protocol):
         ...
 
     # the model
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         """scores[tree.output] <- scores[tree.output] + factor * tree, in place, by the known leaf of each row."""
         ...
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         """``add_leaves`` for rows whose leaves are not known."""
         ...
 

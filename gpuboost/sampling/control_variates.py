@@ -13,13 +13,13 @@ from gpuboost.records import declared
 from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
 from gpuboost.sampling.sampler import PlainSampler, Sampler, drawn_by
 from gpuboost.state import RunningScores
-from gpuboost.types import Array, Ensemble, Gradients, Limits, Sample, Structure, Target, TrainingSet, Tree
+from gpuboost.types import Array, Ensemble, FittedTree, Gradients, Limits, Sample, Structure, Target, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
     gradients: Gradients
-    trees: Sequence[Tree]  # fitted to these gradients
+    trees: Sequence[FittedTree]  # fitted to these gradients
     leaves: Sequence[Array]
 
 
@@ -57,7 +57,7 @@ class ControlVariateSampler:
         controlled = backend.leaf_control(gradients, sample, before, self.eta, tuple(last.leaves), sizes)
         return Target(version, sample.rows, controlled, own_leaves=True)
 
-    def remember(self, gradients: Gradients, trees: Sequence[Tree], leaves: Sequence[Array]) -> None:
+    def remember(self, gradients: Gradients, trees: Sequence[FittedTree], leaves: Sequence[Array]) -> None:
         self.past.append(_Round(gradients if self.kept is None else self.kept, trees, leaves))
         if len(self.past) > self.lag:
             self.past.popleft()

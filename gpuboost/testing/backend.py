@@ -54,6 +54,7 @@ from gpuboost.types import (
     CategoryLimits,
     Cuts,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Nodes,
@@ -62,7 +63,6 @@ from gpuboost.types import (
     Sample,
     Target,
     TrainingSet,
-    Tree,
 )
 
 Array = NDArray[Any]
@@ -644,7 +644,7 @@ class BackendContract(ABC):
         start = np.append(np.arange(0, self.rows, 30), self.rows).astype(np.int64)
         return replace(case, data=replace(case.data, query_start=start))
 
-    def _two_leaves(self, machine: Backend) -> tuple[TrainingSet, Tree, Any]:
+    def _two_leaves(self, machine: Backend) -> tuple[TrainingSet, FittedTree, Any]:
         """Rows with targets ``LEFT`` and ``RIGHT``, over and over, and a stump that parts them; all on the machine."""
         times = self.rows // 7
         x, y = np.repeat([0.0, 1.0], [3, 4]), np.array([*LEFT, *RIGHT])

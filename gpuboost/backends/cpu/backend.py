@@ -60,6 +60,7 @@ from gpuboost.types import (
     Cuts,
     DenseBins,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Nodes,
@@ -69,7 +70,6 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 NO_WEIGHT = np.empty(0, np.float64)
@@ -211,7 +211,7 @@ class Cpu:
         limits: Limits,
         version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:
+    ) -> tuple[FittedTree, Array]:
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
         if sums is None or structure.version != version:
             route: cpu_sums.Route | None = None
@@ -229,33 +229,35 @@ class Cpu:
             leaf_of_row = self._route(nodes, data.bins, data.cuts)
         return with_values(structure, nodes, sums, limits, noise), leaf_of_row
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         assert loss.leaf_quantile is not None
         residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
         value = leaf_quantiles(leaf_of_row, tree.nodes.is_leaf, residual, whole_weights(data), loss.leaf_quantile)
         return replace(tree, value=value)
 
     def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> FittedTree:
         return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
         return float(line_search.lengths(self, loss, scores, output, along, data)[0])
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         return bound_leaves(tree, data.cuts, limits, refined=refined)
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         steps = factor * tree.value
         row = scores[tree.output]
         self._by_rows(len(row), lambda a, b: pointwise.add_leaves(row, steps, leaf_of_row, a, b), ADDITION)
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, self._route(tree.nodes, bins, cuts))
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:

@@ -56,6 +56,7 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Noise,
@@ -64,7 +65,6 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 
@@ -205,22 +205,24 @@ class Cuda:
         limits: Limits,
         version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:
+    ) -> tuple[FittedTree, Array]:
         handle, now = cast("DeviceStructure | Structure", structure), self._targets.given(gradients)
         grown = handle.grown if isinstance(handle, DeviceStructure) else self._leaves.upload(handle, now)
         tree = self._ring(grown, now).add(grown.output, structure.version)
         stale = structure.version != version
         return tree.as_tree(), self._leaves.values(grown, now, data, limits, stale, tree, noise)
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         found, alpha = cast(LeafOfRow, leaf_of_row), loss.leaf_quantile
         assert alpha is not None
         self._leaves.quantiles(found, alpha, scores, data, cast(DeviceTree, tree).ring)
         return tree
 
     def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> FittedTree:
         if per_leaf and loss.leaf_quantile is not None:
             return self.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
         found, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
@@ -231,18 +233,18 @@ class Cuda:
         return self._line_search.length(loss, scores, output, np.asarray(along, np.float64), data)
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         found, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
         self._leaves.bound(found, data.cuts, limits, refined, ring)
         return tree
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         self._leaves.add(scores, cast(LeafOfRow, leaf_of_row), factor)
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self._leaves.add_tree(scores, tree, factor, self._arrays.bins(bins), cuts)
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:

@@ -22,7 +22,7 @@ from gpuboost.backends.cuda.tree_ring import DeviceTree, TreeRing, host_nodes
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.kernels.common.normal_table import TABLE
-from gpuboost.types import Array, Cuts, Limits, Noise, Structure, TrainingSet, Tree
+from gpuboost.types import Array, Cuts, FittedTree, Limits, Noise, Structure, TrainingSet
 
 THREADS, DIGITS = 256, 256  # as in the kernels
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
@@ -249,7 +249,7 @@ class Leaves:
             head, nodes = tree.ring.record(tree.slot)
             count, capacity = head.view(np.int32)[2:3], tree.ring.capacity
         else:
-            host: Tree = tree.fetched if isinstance(tree, DeviceTree) else tree
+            host: FittedTree = tree.fetched if isinstance(tree, DeviceTree) else tree
             made = host_nodes(host.nodes, host.value)
             nodes, capacity = self._runtime.upload(made.view(np.uint8)), len(made)
             count = self._runtime.upload(np.array([capacity], np.int32))

@@ -34,6 +34,7 @@ from gpuboost.types import (
     Cuts,
     DenseBins,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Noise,
@@ -42,7 +43,6 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 
@@ -155,7 +155,7 @@ class Reference:
         limits: Limits,
         version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:
+    ) -> tuple[FittedTree, Array]:
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
         if leaf_of_row is None:
             leaf_of_row = route(nodes, dense_rows(data.bins), data.cuts)
@@ -172,9 +172,11 @@ class Reference:
             value += leaf_noise(
                 nodes, sums[1], limits, noise.deviation, gaussian(len(value), noise.key / structure.output)
             )
-        return Tree(nodes, value, structure.output, structure.version), leaf_of_row
+        return FittedTree(nodes, value, structure.output, structure.version), leaf_of_row
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         assert loss.leaf_quantile is not None
         residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
         weight, value = whole_weights(data), np.zeros(len(tree.value))
@@ -184,25 +186,25 @@ class Reference:
         return replace(tree, value=value)
 
     def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> FittedTree:
         return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
         return float(line_search.lengths(self, loss, scores, output, along, data)[0])
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         return bound_leaves(tree, data.cuts, limits, refined=refined)
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         steps = factor * tree.value
         scores[tree.output] += steps[leaf_of_row]
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, route(tree.nodes, dense_rows(bins), cuts))
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:

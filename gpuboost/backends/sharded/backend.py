@@ -38,6 +38,7 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     DenseBins,
+    FittedTree,
     Gradients,
     Limits,
     Noise,
@@ -47,7 +48,6 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 P = ParamSpec("P")
@@ -186,7 +186,7 @@ class Sharded(Machine):
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:  # fmt: skip
+    ) -> tuple[FittedTree, Array]:  # fmt: skip
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
         if leaf_of_row is None:
             (number,) = self._driver.keep(1, Shard.route, nodes)
@@ -198,7 +198,9 @@ class Sharded(Machine):
                 nodes = counted(nodes, exact[:, 1], rows, units[1])
         return with_values(structure, nodes, sums, limits, noise), leaf_of_row
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         assert loss.leaf_quantile is not None
         scale = 1.0 if data.weight is None else weight_scale(data.weight)
         (number,) = self._driver.keep(1, Shard.residuals, leaf_of_row, scores, tree.output, scale)
@@ -212,19 +214,19 @@ class Sharded(Machine):
         return replace(tree, value=np.where(tree.nodes.is_leaf, value, 0.0))
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         return bound_leaves(tree, data.cuts, limits, refined=refined)
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         if isinstance(scores, Distributed):
             self._driver.tell(Shard.add, scores, tree, factor, leaf_of_row)
         else:
             self._local.add_leaves(scores, tree, factor, leaf_of_row)
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         if isinstance(scores, Distributed):
             self._driver.tell(Shard.add_routed, scores, tree, factor)
         else:

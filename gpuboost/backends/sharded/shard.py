@@ -38,6 +38,7 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     DenseBins,
+    FittedTree,
     Gradients,
     Limits,
     Nodes,
@@ -46,7 +47,6 @@ from gpuboost.types import (
     Sample,
     SparseBins,
     Target,
-    Tree,
 )
 
 ROWS_PER_THREAD = 8_192  # below it, waking another thread costs more than it saves
@@ -262,10 +262,10 @@ class Shard:
 
     # the model
 
-    def add(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         self._cpu.add_leaves(scores, tree, factor, leaf_of_row)
 
-    def add_routed(self, scores: Array, tree: Tree, factor: float) -> None:
+    def add_routed(self, scores: Array, tree: FittedTree, factor: float) -> None:
         self._cpu.add_tree(scores, tree, factor, self._data.bins, self._data.cuts)
 
     def show(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
