@@ -199,25 +199,25 @@ class Trainer(Protocol):
 class ControlVariates(Protocol):
     """The verbs that combine gradients with those of an earlier round: see ``gpuboost.sampling.control_variates``."""
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+    def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         """Keep g of all rows, as the argument ``before`` of a verb ``rounds`` rounds later.
 
         Call it in every round up to that one: a device has memory for ``rounds`` of them.
         """
         ...
 
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+    def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         """q / p (g - g') + eta g' and q / p h of every row, g' being ``before``."""
         ...
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
         """(g - g' + eta m) / p and h / p of the drawn rows, m being the mean of g' over the row's leaf.
 
         ``leaves`` are the (n,) leaves of every row in one tree per output, ``sizes`` upper bounds on the trees' numbers
-        of nodes. ``before`` of both verbs: see ``keep``.
+        of nodes. ``before`` of both verbs: see ``keep_gradients``.
         """
         ...
 

@@ -99,7 +99,7 @@ class DataParallel:
             workers.stop()
 
     def _workers(self, on_gpus: bool) -> WorkerGroup:
-        from gpuboost.backends.sharded.gpu_shard import GpuShard, first_gpu, in_turn
+        from gpuboost.backends.sharded.gpu_shard import GpuShard, first_gpu, gpus_in_turn
         from gpuboost.backends.sharded.shard import Shard
         from gpuboost.backends.sharded.worker_group import LocalWorkerGroup
         from gpuboost.execution.ray_worker_group import RayWorkerGroup
@@ -109,5 +109,5 @@ class DataParallel:
             return RayWorkerGroup(
                 kind, self.shards, partial(GpuShard, first_gpu) if on_gpus else cpu, gpus=int(on_gpus)
             )
-        gpus = in_turn() if on_gpus else iter(())
+        gpus = gpus_in_turn() if on_gpus else iter(())
         return LocalWorkerGroup((lambda: GpuShard(next(gpus))) if on_gpus else cpu, self.shards)

@@ -42,7 +42,7 @@ class ControlVariateSampler:
 
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
         target = self._target(backend, version, gradients, sample)
-        self.kept = backend.keep(gradients, self.lag)
+        self.kept = backend.keep_gradients(gradients, self.lag)
         return target
 
     def _target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
@@ -50,11 +50,11 @@ class ControlVariateSampler:
             return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=True)
         before = self.past[0].gradients
         if self.by_node:
-            of_all_rows = backend.node_control(gradients, sample, before, self.eta)
+            of_all_rows = backend.node_control_variate(gradients, sample, before, self.eta)
             return Target(version, None, of_all_rows, own_leaves=True)
         last = self.past[-1]
         sizes = tuple(tree.size for tree in last.trees)
-        controlled = backend.leaf_control(gradients, sample, before, self.eta, tuple(last.leaves), sizes)
+        controlled = backend.leaf_control_variate(gradients, sample, before, self.eta, tuple(last.leaves), sizes)
         return Target(version, sample.rows, controlled, own_leaves=True)
 
     def remember(self, gradients: Gradients, trees: Sequence[FittedTree], leaves: Sequence[Array]) -> None:

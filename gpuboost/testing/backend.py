@@ -622,11 +622,11 @@ class BackendContract(ABC):
 
     @needs("base_learners")
     def test_a_fit_of_lines_and_splines(self) -> None:
-        from gpuboost.base_learners.competition import Competition
+        from gpuboost.base_learners.best_of_families import BestOfFamilies
 
         case = self._case(18, categorical=0.0)
         case = replace(case, data=replace(case.data, x=case.x))
-        competition = Competition((Linear(), Spline(knots=4)))
+        competition = BestOfFamilies((Linear(), Spline(knots=4)))
         self._fit(case, Recipe(losses.SquaredError(), self.rounds, 0.3, base_learner=competition))
 
     @needs("list_losses")

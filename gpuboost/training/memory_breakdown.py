@@ -41,7 +41,8 @@ _IN_THE_ARENA = {
 
 _OF_VERB = {
     "quantise": "bins", "start": "scores", "gradients": "gradients", "sample": "sample", "weigh": "sample",
-    "draw": "sample", "losses": "sample", "keep": "sample", "node_control": "sample", "leaf_control": "sample",
+    "draw": "sample", "losses": "sample", "keep_gradients": "sample", "node_control_variate": "sample",
+    "leaf_control_variate": "sample",
     "leaf_values": "trees", "leaf_quantiles": "trees", "bound_leaves": "trees", "add_leaves": "trees",
     "line_search": "lists", "length_along": "lists",
 }  # fmt: skip

@@ -158,13 +158,13 @@ class Cpu:
         self._by_rows(data.n_rows, lambda a, b: run(data.y, scores, loss.parameter, a, b, each))
         return each if data.weight is None else each * data.weight
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+    def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return reference_sampling.node_control(gradients, sample, before, eta)
+    def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return reference_sampling.node_control_variate(gradients, sample, before, eta)
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
@@ -173,7 +173,7 @@ class Cpu:
             sums, _ = cpu_sums.leaf_sums(before, output, leaf_of_row, size, self._pool, self._in_parts)
             rows = np.bincount(leaf_of_row, before.multiplicity, size)
             means[output] = (sums / np.maximum(rows, 1.0))[leaf_of_row]
-        return reference_sampling.leaf_control(gradients, sample, before, eta, means)
+        return reference_sampling.leaf_control_variate(gradients, sample, before, eta, means)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         return cpu_sampling.weigh(gradients, sample, self._pool)
@@ -341,7 +341,7 @@ class Cpu:
         by_column: SortedColumns | None, workspace: Workspace,
     ) -> Structure:  # fmt: skip
         """by_column: the columns to search without histograms, or None."""
-        HELPER.meet(usual=is_usual(limits, candidates, by_column, data.n_rows))
+        HELPER.join(usual=is_usual(limits, candidates, by_column, data.n_rows))
         in_parts = partial(self._in_parts, times=ROUNDING)
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._pool, in_parts, workspace)
         m = target.gradients.multiplicity

@@ -105,13 +105,13 @@ class Reference:
         each = np.array(_values(loss, scores, data.y), np.float64)
         return each if data.weight is None else each * data.weight
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+    def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return reference_sampling.node_control(gradients, sample, before, eta)
+    def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return reference_sampling.node_control_variate(gradients, sample, before, eta)
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
@@ -122,7 +122,7 @@ class Reference:
             np.add.at(sums, leaf_of_row, g)
             np.add.at(rows, leaf_of_row, 1 if before.multiplicity is None else before.multiplicity)
             means[output] = (sums * units[0] / np.maximum(rows, 1))[leaf_of_row]
-        return reference_sampling.leaf_control(gradients, sample, before, eta, means)
+        return reference_sampling.leaf_control_variate(gradients, sample, before, eta, means)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         if sample.rows is None:

@@ -125,13 +125,13 @@ class Sharded(Machine):
         (number,) = self._driver.keep(1, Shard.row_losses, self._remote_loss(loss), scores)
         return self._array(number, scores.shape[1:])
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+    def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return self._made(gradients.g.shape, self._sizes, Shard.node_control, gradients, sample, before, eta)
+    def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return self._made(gradients.g.shape, self._sizes, Shard.node_control_variate, gradients, sample, before, eta)
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
@@ -143,7 +143,7 @@ class Sharded(Machine):
         counts = self._sizes if sample.rows is None else sample.rows.sizes
         shape = gradients.g.shape[0], sum(counts)
         return self._made(
-            shape, counts, Shard.leaf_control, gradients, sample, before, eta, tuple(leaves), tuple(means)
+            shape, counts, Shard.leaf_control_variate, gradients, sample, before, eta, tuple(leaves), tuple(means)
         )
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:

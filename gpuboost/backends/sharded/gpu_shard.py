@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.all_reduce import Collective, Share
+from gpuboost.backends.cuda.all_reduce import Collective, RowsOfGpu
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.collective import Alone, HostCollective, NcclCollective, Rendezvous, nccl_of
 from gpuboost.backends.cuda.device.gpus import own_runtime
@@ -58,7 +58,7 @@ def first_gpu() -> CupyRuntime:
     return own_runtime("cuda:0")
 
 
-def in_turn() -> Iterator[Callable[[], CupyRuntime]]:
+def gpus_in_turn() -> Iterator[Callable[[], CupyRuntime]]:
     """Functions that open this machine's usable GPUs, in a cycle without end.
 
     Raises:
@@ -125,8 +125,8 @@ class GpuShard:
     def hold(self, source: ShardSource, cuts: Cuts, first: int, totals: Totals) -> None:
         """Bin the rows, on the device."""
         data = source()
-        share = Share(self._collective, first, totals.rows, totals.weight, totals.most, totals.unit)
-        self._cuda = Cuda(self._runtime, share)
+        rows = RowsOfGpu(self._collective, first, totals.rows, totals.weight, totals.most, totals.unit)
+        self._cuda = Cuda(self._runtime, rows)
         bins = self._cuda.quantise(data.x, cuts)
         self._data = data.binned(bins, cuts)
         weighted = data.weight is not None or data.multiplicity is not None
