@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
@@ -31,6 +31,26 @@ from gpuboost.types import (
     Target,
     TrainingSet,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """The parts of a recipe that a machine runs, beyond growing trees from all rows. By default, all of them.
+
+    A recipe that asks for more is refused before its fit begins: by ``gpuboost.composition`` where the execution alone
+    decides on the machine, else by ``gpuboost.training``.
+    """
+
+    sampling: bool = True  # rows drawn for each tree: ``sample``, ``draw``, ``losses``, ``weigh``, ``ControlVariates``
+    langevin: bool = True  # ``noise``, and ``grow`` with a key
+    line_search: bool = True  # ``line_search`` and ``length_along``
+    base_learners: bool = True  # base learners other than trees: ``smoothing``
+    list_losses: bool = True  # losses of whole queries
+    worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
+
+
+CPU_SHARDS = Capabilities(line_search=False, base_learners=False)
+GPU_SHARDS = Capabilities(sampling=False, langevin=False, line_search=False, base_learners=False, list_losses=False)
 
 
 class Session(Protocol):

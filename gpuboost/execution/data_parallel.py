@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuboost.arguments import is_one_of
-from gpuboost.backends.capabilities import CPU_SHARDS, Capabilities
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import CPU_SHARDS, Backend, Capabilities
 from gpuboost.errors import RecipeError
 from gpuboost.execution.messages import BuildTrees
 from gpuboost.execution.protocol import Past, Workers

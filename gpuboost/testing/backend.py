@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse as scipy_sparse
 
 from gpuboost import losses
-from gpuboost.backends.capabilities import Capabilities
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import Backend, Capabilities
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump

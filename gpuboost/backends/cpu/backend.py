@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cpu import binning as cpu_binning
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import ranking as cpu_lists
@@ -47,6 +46,7 @@ from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.raw_values import rows_of
+from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.common import normal

@@ -18,7 +18,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cuda.all_reduce import AllReduce, RowsOfGpu
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.array_cache import ArrayCache, Copies
@@ -47,6 +46,7 @@ from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.backends.prediction.raw_values import rows_of
+from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss, is_list_loss

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.exact_sums import fixed_order_sum, integers
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
@@ -20,6 +19,7 @@ from gpuboost.backends.numerics.random_trees import counted
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition
+from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import growth as reference_growth
 from gpuboost.backends.reference import ranking as reference_lists
 from gpuboost.backends.reference import sampling as reference_sampling

@@ -11,7 +11,6 @@ from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
-from gpuboost.backends.capabilities import CPU_SHARDS
 from gpuboost.backends.cpu.layout import layout_of
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.host.threads import ThreadPool
@@ -20,6 +19,7 @@ from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
+from gpuboost.backends.protocol import CPU_SHARDS
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.drawing import draw
 from gpuboost.backends.sharded.extents import Extent, Scales, scales_of

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpuboost.backends.capabilities import GPU_SHARDS
 from gpuboost.backends.numerics.leaf_values import weight_scale
+from gpuboost.backends.protocol import GPU_SHARDS
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.command_queue import CommandQueue, RemoteStructure, RemoteTree
 from gpuboost.backends.sharded.gpu_shard import GpuShard, Totals
