@@ -105,7 +105,7 @@ def boost(
     fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, data, chain, root)
     with recipe.execution.open(fit, backend, Past(ensemble.n_rounds, log)) as workers:
         for step in range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds):
-            trees: tuple[Any, ...] = ()  # Tree, or Component
+            trees: tuple[Any, ...] = ()  # FittedTree, or Component
             leaves: tuple[Array, ...] = ()
             model.shrink(chain.shrink)  # F <- (1 - gamma eps) F
             with backend.recorded(step):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
-from gpuboost.types import Array, Component, Ensemble, TrainingSet, Tree
+from gpuboost.types import Array, Component, Ensemble, FittedTree, TrainingSet
 
 
 def collapsed(ensemble: Ensemble) -> tuple[list[SmoothTerm], list[tuple[Component, float]]]:
@@ -55,7 +55,7 @@ def fit_for_gpus(ensemble: Ensemble) -> bool:
     )
 
 
-def add(machine: Any, scores: Array, part: Tree | Component, factor: float, data: TrainingSet) -> None:
+def add(machine: Any, scores: Array, part: FittedTree | Component, factor: float, data: TrainingSet) -> None:
     """scores[output] <- scores[output] + factor * tree, or component, in place; ``machine``: a ``Backend``."""
     if isinstance(part, Component):
         part.add(machine, scores, factor, data)
@@ -63,11 +63,11 @@ def add(machine: Any, scores: Array, part: Tree | Component, factor: float, data
         machine.add_tree(scores, part, factor, data.bins, data.cuts)
 
 
-def is_constant(part: Tree | Component) -> bool:
+def is_constant(part: FittedTree | Component) -> bool:
     """True for a tree of one leaf, and for a round without an improvement."""
     if isinstance(part, TreeComponent):
         part = part.tree
-    return len(part.nodes.feature) == 1 if isinstance(part, Tree) else isinstance(part, EmptyComponent)
+    return len(part.nodes.feature) == 1 if isinstance(part, FittedTree) else isinstance(part, EmptyComponent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class TreeComponent(Component):
     Centres are measured from the feature's mean, in standard deviations; a missing value has centre 0.
     """
 
-    tree: Tree
+    tree: FittedTree
     output: int
     version: int
     features: NDArray[np.int32] | None = None  # (v, s) of each node, -1 where there are fewer; None without slopes

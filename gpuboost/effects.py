@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuboost.components import SmoothTerm, TreeComponent, collapsed
 from gpuboost.errors import InputError
-from gpuboost.types import Cuts, Ensemble, Nodes, Tree
+from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ def _by_bin(term: SmoothTerm, cuts: Cuts) -> Floats:
     )
 
 
-def _by_one_feature(tree: Tree, cuts: Cuts) -> tuple[int, Floats]:
+def _by_one_feature(tree: FittedTree, cuts: Cuts) -> tuple[int, Floats]:
     """A tree that asks for one feature, as a table of its bins."""
     asked = np.unique(tree.nodes.feature[tree.nodes.feature >= 0])
     if len(asked) > 1:

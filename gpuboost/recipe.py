@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import BaseLearner, Trees
-from gpuboost.base_learners.competition import Competition
+from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.components import on_spaces
 from gpuboost.composition.base_learner import base_learner_findings
@@ -103,7 +103,7 @@ class Recipe:
     def continued(self, ensemble: Ensemble) -> Ensemble:
         """The ensemble with its functions on the spaces of this recipe, which is ``prepared``."""
         learner = self.base_learner
-        plan = learner.plan if isinstance(learner, Competition) else None
+        plan = learner.plan if isinstance(learner, BestOfFamilies) else None
         return ensemble if plan is None or not ensemble.components else on_spaces(ensemble, plan.spaces)
 
     @property

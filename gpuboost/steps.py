@@ -15,7 +15,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import declared
-from gpuboost.types import Array, TrainingSet, Tree
+from gpuboost.types import Array, FittedTree, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Step(Protocol):
         ...
 
     def refine(
-        self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
-    ) -> Tree: ...
+        self, backend: Backend, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree: ...
 
 
 def searches(step: Step) -> bool:
@@ -55,8 +55,8 @@ class _AsItIs(ABC):
     def curvature(self, loss: Loss) -> float | None: ...
 
     def refine(
-        self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
-    ) -> Tree:
+        self, backend: Backend, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         return tree
 
 
@@ -120,8 +120,8 @@ class QuantileStep:
         return 1.0
 
     def refine(
-        self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
-    ) -> Tree:
+        self, backend: Backend, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
 
 
@@ -166,8 +166,8 @@ class LineSearchStep:
         return loss.smoothness or 1.0
 
     def refine(
-        self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
-    ) -> Tree:
+        self, backend: Backend, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         return backend.line_search(tree, leaf_of_row, loss, scores, data, self.per == "leaf")
 
 

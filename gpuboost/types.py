@@ -326,7 +326,7 @@ Grow: TypeAlias = Callable[[Any, TrainingSet, Target, int, Candidates], Structur
 
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
-class Tree:
+class FittedTree:
     """A weak learner: a step function of the bins."""
 
     nodes: Nodes
@@ -338,6 +338,9 @@ class Tree:
     def size(self) -> int:
         """Number of nodes; on a device, an upper bound of it."""
         return len(self.value)
+
+
+Tree = FittedTree  # its name in version 0.1, which pickles hold
 
 
 class Component(ABC):
@@ -361,7 +364,7 @@ class Ensemble:
 
     bias: NDArray[np.float64]  # (k,)
     cuts: Cuts
-    trees: tuple[Tree, ...] = ()  # round by round, output by output
+    trees: tuple[FittedTree, ...] = ()  # round by round, output by output
     factors: tuple[float, ...] = ()
     scale: float = 1.0
     scales: tuple[float, ...] = ()  # scale after each round; () if it never changed
@@ -422,7 +425,7 @@ class Progress:
     """State of the fit after a round, as a watcher sees it."""
 
     round: int  # 0 for the first
-    trees: tuple[Any, ...]  # Tree or Component, of this round; on a device, so for the backend's verbs only
+    trees: tuple[Any, ...]  # FittedTree or Component, of this round; on a device, so for the backend's verbs only
     factor: float  # factor of their values in the running sums
     scores: Array  # (k, n) float64, of the training rows; not to be written to
     n_rounds: int  # of the ensemble so far

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
@@ -21,6 +21,7 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Noise,
@@ -29,8 +30,27 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """The parts of a recipe that a machine runs, beyond growing trees from all rows. By default, all of them.
+
+    A recipe that asks for more is refused before its fit begins: by ``gpuboost.composition`` where the execution alone
+    decides on the machine, else by ``gpuboost.training``.
+    """
+
+    sampling: bool = True  # rows drawn for each tree: ``sample``, ``draw``, ``losses``, ``weigh``, ``ControlVariates``
+    langevin: bool = True  # ``noise``, and ``grow`` with a key
+    line_search: bool = True  # ``line_search`` and ``length_along``
+    base_learners: bool = True  # base learners other than trees: ``smoothing``
+    list_losses: bool = True  # losses of whole queries
+    worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
+
+
+CPU_SHARDS = Capabilities(line_search=False, base_learners=False)
+GPU_SHARDS = Capabilities(sampling=False, langevin=False, line_search=False, base_learners=False, list_losses=False)
 
 
 class Session(Protocol):
@@ -137,7 +157,7 @@ class Trainer(Protocol):
         limits: Limits,
         version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:
+    ) -> tuple[FittedTree, Array]:
         """Exact -G / (H + lambda) of each leaf over all rows, and the (n,) int32 leaf of every row.
 
         ``gradients`` are those of all rows at ``version``, which may be newer than the structure's target. Cover and
@@ -147,13 +167,15 @@ class Trainer(Protocol):
         """
         ...
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         """The tree with the loss's quantile of the residuals y - F in each leaf."""
         ...
 
     def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> FittedTree:
         """The tree with its values times the step length >= 0 that minimises the loss of all rows.
 
         With ``per_leaf`` each leaf has its own step length. Definition: ``backends.numerics.line_search``.
@@ -168,8 +190,8 @@ class Trainer(Protocol):
         ...
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         """The tree with leaf values that satisfy ``limits.directions`` (``backends.numerics.monotone``).
 
         refined: each leaf value took a step of its own; a tree that satisfies the constraints stays as it is.
@@ -177,11 +199,11 @@ class Trainer(Protocol):
         ...
 
     # the model
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         """scores[tree.output] <- scores[tree.output] + factor * tree, in place, by the known leaf of each row."""
         ...
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         """``add_leaves`` for rows whose leaves are not known."""
         ...
 
@@ -197,25 +219,25 @@ class Trainer(Protocol):
 class ControlVariates(Protocol):
     """The verbs that combine gradients with those of an earlier round: see ``gpuboost.sampling.control_variates``."""
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+    def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         """Keep g of all rows, as the argument ``before`` of a verb ``rounds`` rounds later.
 
         Call it in every round up to that one: a device has memory for ``rounds`` of them.
         """
         ...
 
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+    def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         """q / p (g - g') + eta g' and q / p h of every row, g' being ``before``."""
         ...
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
         """(g - g' + eta m) / p and h / p of the drawn rows, m being the mean of g' over the row's leaf.
 
         ``leaves`` are the (n,) leaves of every row in one tree per output, ``sizes`` upper bounds on the trees' numbers
-        of nodes. ``before`` of both verbs: see ``keep``.
+        of nodes. ``before`` of both verbs: see ``keep_gradients``.
         """
         ...
 

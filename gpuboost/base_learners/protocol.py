@@ -16,7 +16,7 @@ from gpuboost.losses.protocol import Loss
 from gpuboost.records import fast_dataclass
 from gpuboost.state import RunningScores
 from gpuboost.steps import Step
-from gpuboost.types import Array, Component, Gradients, Grow, Noise, TrainingSet, Tree
+from gpuboost.types import Array, Component, FittedTree, Gradients, Grow, Noise, TrainingSet
 
 
 @fast_dataclass
@@ -59,6 +59,6 @@ class BaseLearner(Protocol):
 
     def update(
         self, backend: Backend, values: Any, leaf_of_row: Array | None, state: RoundState, step: Step
-    ) -> Tree | Component:
+    ) -> FittedTree | Component:
         """Apply the step rule to h, and add it in place: F <- F + factor h. Returns h as it was added."""
         ...

@@ -9,7 +9,7 @@ from gpuboost.base_learners.protocol import RoundState
 from gpuboost.growth import Growth
 from gpuboost.keys import Key
 from gpuboost.steps import Step
-from gpuboost.types import Array, Grow, Noise, Structure, TrainingSet, Tree
+from gpuboost.types import Array, FittedTree, Grow, Noise, Structure, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Trees:
 
     def values(
         self, backend: Backend, structure: Structure, state: RoundState, noise: Noise | None
-    ) -> tuple[Tree, Array]:
+    ) -> tuple[FittedTree, Array]:
         """-G / (D + lambda) of all rows. Monotonic constraints hold for the values, whatever the noise."""
         limits = self.growth.limits
         tree, leaf_of_row = backend.leaf_values(structure, state.gradients, state.data, limits, state.version, noise)
@@ -37,7 +37,9 @@ class Trees:
             tree = backend.bound_leaves(tree, leaf_of_row, state.data, limits)
         return tree, leaf_of_row
 
-    def update(self, backend: Backend, values: Tree, leaf_of_row: Array, state: RoundState, step: Step) -> Tree:
+    def update(
+        self, backend: Backend, values: FittedTree, leaf_of_row: Array, state: RoundState, step: Step
+    ) -> FittedTree:
         """The tree as the step rule refines it. Monotonic constraints hold for its values again."""
         tree = step.refine(backend, values, leaf_of_row, state.loss, state.scores.values, state.data)
         if self.growth.limits.directions is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpuboost.base_learners import BaseLearner
-from gpuboost.base_learners.competition import Competition
+from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.composition.findings import Finding
 from gpuboost.langevin import Dynamics
@@ -68,7 +68,7 @@ def _pieces(
     if learner is not None:
         shown = params["base_learner"]
         yield "base_learner", f"it is for trees without base_learner; {shown!r} has parameters of its own."
-    if isinstance(learner, Competition) and not learner.smooth and len(learner.trees) == 1:
+    if isinstance(learner, BestOfFamilies) and not learner.smooth and len(learner.trees) == 1:
         yield "a single family of trees", f"{learner.trees[0]!r} searches all features, and no other family competes."
     if isinstance(learner, AnyEstimator):
         yield "an estimator", f"{type(learner.template).__name__} is fitted to the numbers and not to their bins."

@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuboost.arguments import is_one_of
-from gpuboost.backends.capabilities import CPU_SHARDS, Capabilities
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import CPU_SHARDS, Backend, Capabilities
 from gpuboost.errors import RecipeError
 from gpuboost.execution.messages import BuildTrees
 from gpuboost.execution.protocol import Past, Workers
@@ -99,7 +98,7 @@ class DataParallel:
             workers.stop()
 
     def _workers(self, on_gpus: bool) -> WorkerGroup:
-        from gpuboost.backends.sharded.gpu_shard import GpuShard, first_gpu, in_turn
+        from gpuboost.backends.sharded.gpu_shard import GpuShard, first_gpu, gpus_in_turn
         from gpuboost.backends.sharded.shard import Shard
         from gpuboost.backends.sharded.worker_group import LocalWorkerGroup
         from gpuboost.execution.ray_worker_group import RayWorkerGroup
@@ -109,5 +108,5 @@ class DataParallel:
             return RayWorkerGroup(
                 kind, self.shards, partial(GpuShard, first_gpu) if on_gpus else cpu, gpus=int(on_gpus)
             )
-        gpus = in_turn() if on_gpus else iter(())
+        gpus = gpus_in_turn() if on_gpus else iter(())
         return LocalWorkerGroup((lambda: GpuShard(next(gpus))) if on_gpus else cpu, self.shards)

@@ -62,7 +62,7 @@ class Connection:
             where = "on this machine" if address == "local" else f"at {address!r}"
             raise DeviceError(f"engine: Ray cannot be started or reached {where}: {error}") from error
 
-    def hire(self, cls: type, size: int, *args: Any, gpus: int = 0) -> list[Any]:
+    def start_actors(self, cls: type, size: int, *args: Any, gpus: int = 0) -> list[Any]:
         """Start ``size`` actors of a class without waiting for them. Ray does not restart one that dies.
 
         gpus: that each has for itself, as cuda:0 and on.
@@ -191,7 +191,7 @@ def plain(error: BaseException) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
 
 
-class _Lent:
+class _ReadOnlyMemory:
     """Memory that a kernel may have as if it could be written to."""
 
     def __init__(self, array: Any) -> None:
@@ -200,17 +200,17 @@ class _Lent:
         self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
 
 
-def lent(record: Any) -> Any:
+def shared_view(record: Any) -> Any:
     """The record with arrays in the object store's memory, marked read-only, seen as ordinary ones.
 
     Kernels never write to what they are given to read, but are compiled again for arrays that say so.
     """
     if isinstance(record, np.ndarray):
-        return record if record.flags.writeable or not record.size else np.asarray(_Lent(record))
+        return record if record.flags.writeable or not record.size else np.asarray(_ReadOnlyMemory(record))
     if isinstance(record, tuple) and type(record) is tuple:
-        return tuple(map(lent, record))
+        return tuple(map(shared_view, record))
     if is_dataclass(record) and not isinstance(record, type) and type(record).__module__.startswith("gpuboost.types"):
         parts = {field.name: getattr(record, field.name) for field in fields(record) if field.init}
-        changed = {name: seen for name, part in parts.items() if (seen := lent(part)) is not part}
+        changed = {name: seen for name, part in parts.items() if (seen := shared_view(part)) is not part}
         return replace(record, **changed) if changed else record
     return record

@@ -17,7 +17,7 @@ from gpuboost._version import __version__
 from gpuboost.errors import DeviceError
 from gpuboost.execution.machines import BackendFactory
 from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
-from gpuboost.execution.ray_connection import Connection, lent, no_room, plain
+from gpuboost.execution.ray_connection import Connection, no_room, plain, shared_view
 from gpuboost.execution.timeout import timeout_message
 from gpuboost.types import Structure, Target
 
@@ -33,7 +33,7 @@ class Builder:
 
     def __init__(self, fit: Any, machine: BackendFactory) -> None:
         data = getattr(fit, "data", None)
-        self._fit = fit if data is None else replace(fit, data=lent(data))
+        self._fit = fit if data is None else replace(fit, data=shared_view(data))
         self._backend = machine()
 
     def version(self) -> str:
@@ -42,7 +42,7 @@ class Builder:
     def build(self, target: Target, ticket: int) -> tuple[tuple[Structure, ...], float]:
         """The round's trees, and how long they took."""
         began = perf_counter()
-        structures = self._fit(self._backend, lent(target), ticket)
+        structures = self._fit(self._backend, shared_view(target), ticket)
         return structures, perf_counter() - began
 
 
@@ -59,7 +59,7 @@ class RayEngine:
         self._actors: list[Any] = []
         try:
             self._about = self._ray.put(fit), machine
-            self._actors = self._connection.hire(Builder, workers, *self._about)
+            self._actors = self._connection.start_actors(Builder, workers, *self._about)
             self._connection.greet(self._actors)
         except self._connection.full as error:
             self.stop()
@@ -67,7 +67,7 @@ class RayEngine:
         except BaseException:
             self.stop()
             raise
-        self._hired = [perf_counter()] * workers
+        self._started_at = [perf_counter()] * workers
         self._unseen: dict[int, Any] = {}  # replacements that have not reported yet
 
     def submit(self, worker: int, pull: Pull) -> Pull:
@@ -107,8 +107,8 @@ class RayEngine:
         if self._homeless(worker):
             return False
         self._connection.dismiss([self._actors[worker]])
-        self._actors[worker] = self._connection.hire(Builder, 1, *self._about)[0]
-        self._hired[worker] = perf_counter()
+        self._actors[worker] = self._connection.start_actors(Builder, 1, *self._about)[0]
+        self._started_at[worker] = perf_counter()
         self._unseen[worker] = self._actors[worker].version.remote()
         return True
 
@@ -129,7 +129,7 @@ class RayEngine:
             del self._unseen[worker]
             self._ordered[worker] = perf_counter()  # what it was given meanwhile it can only begin now
             return False
-        return perf_counter() - self._hired[worker] > self._connection.kind.timeout
+        return perf_counter() - self._started_at[worker] > self._connection.kind.timeout
 
     def _silent(self, worker: int) -> bool:
         """True if this worker has been busy for longer than ``patience``, and counts as lost."""

@@ -13,7 +13,7 @@ from gpuboost._version import __version__
 from gpuboost.backends.sharded.shard_data import ShardData, ShardSource
 from gpuboost.backends.sharded.worker_group import MakeShard, Message
 from gpuboost.errors import DeviceError, GpuBoostError, WorkerError
-from gpuboost.execution.ray_connection import Connection, lent, no_room, plain
+from gpuboost.execution.ray_connection import Connection, no_room, plain, shared_view
 from gpuboost.execution.ray_rendezvous import RayRendezvous, RendezvousActor
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ def _usable(argument: Any) -> Any:
         return partial(_with_own_labels, argument)
     if isinstance(argument, tuple) and argument and isinstance(argument[0], Message):
         return tuple(map(_received, argument))
-    return lent(argument)
+    return shared_view(argument)
 
 
 def _with_own_labels(source: ShardSource) -> ShardData:
     """The rows, of which nothing that is kept lies in the object store's memory; features are binned and forgotten."""
     data = source()
     own = {name: np.array(array) for name in KEPT if (array := getattr(data, name)) is not None}
-    return replace(data, x=lent(data.x), **own)
+    return replace(data, x=shared_view(data.x), **own)
 
 
 class RayWorkerGroup:
@@ -72,7 +72,7 @@ class RayWorkerGroup:
         self._rendezvous: list[Any] = []
         try:
             self._connection.check_gpus(size * gpus)
-            self._actors = self._connection.hire(ShardActor, size, make, gpus=gpus)
+            self._actors = self._connection.start_actors(ShardActor, size, make, gpus=gpus)
             self._connection.greet(self._actors)
         except BaseException:
             self.stop()

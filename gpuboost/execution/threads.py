@@ -56,10 +56,10 @@ class ThreadEngine:
 
     def submit(self, worker: int, pull: Pull) -> Pull:
         target, sample = self._workers[worker].slot.copy_target(pull.target, pull.sample)
-        lent = replace(pull, target=target, sample=sample)
+        copied = replace(pull, target=target, sample=sample)
         self._ordered[worker] = self.now(), pull.ticket
-        self._workers[worker].orders.put(lent)
-        return lent
+        self._workers[worker].orders.put(copied)
+        return copied
 
     def wait(self) -> Push | Failure:
         while True:

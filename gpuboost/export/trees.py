@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.errors import InputError
-from gpuboost.types import Ensemble, Tree
+from gpuboost.types import Ensemble, FittedTree
 
 COLUMNS = (
     "tree_index", "output", "node_depth", "node_index", "left_child", "right_child", "parent_index", "split_feature",
@@ -43,7 +43,7 @@ def trees_to_table(model: Any) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in COLUMNS}
 
 
-def _rows(model: Any, ensemble: Ensemble, number: int, tree: Tree, factor: float) -> list[dict[str, Any]]:
+def _rows(model: Any, ensemble: Ensemble, number: int, tree: FittedTree, factor: float) -> list[dict[str, Any]]:
     nodes = tree.nodes
     parent, depth = np.full(len(nodes.feature), -1), np.ones(len(nodes.feature), np.int64)
     rows = []

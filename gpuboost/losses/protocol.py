@@ -107,7 +107,7 @@ class ListLoss(Loss, Protocol):
     A pair of documents costs ``w log(1 + e^(-a d))``, d being the better document's score less the worse one's and
     ``a`` the ``parameter``. ``pair_weight`` is scalar Python, as other formulas are, of the differences of gains and of
     discounts, proportional to the first if the loss ``uses_ideal``; pairs of equal gain have weight 0 in any case.
-    ``losses.ranking.pull`` has the derivatives. ``TrainingSet.query_start`` holds the lists.
+    ``losses.ranking.pair_derivatives`` has the derivatives. ``TrainingSet.query_start`` holds the lists.
     """
 
     @property

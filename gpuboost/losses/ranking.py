@@ -30,7 +30,7 @@ FURTHEST = -4096.0  # the same for scores, in the distance of two documents
 Numbers = NDArray[np.float32]
 
 
-def pull(better: Numbers, worse: Numbers, weight: Numbers, apart: Numbers) -> tuple[Numbers, Numbers]:
+def pair_derivatives(better: Numbers, worse: Numbers, weight: Numbers, apart: Numbers) -> tuple[Numbers, Numbers]:
     """The derivatives of weight / apart log(1 + e^(-d)), d the better document's score less the worse one's,
     times sigma.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.model import strict_json as strict
-from gpuboost.types import Cuts, Nodes, Tree
+from gpuboost.types import Cuts, FittedTree, Nodes
 
 _COLUMNS = ("feature", "bin", "missing_left", "left", "right", "gain", "cover", "count", "value")
 _TREE = ("output", "version", "factor", *_COLUMNS, "sets")
@@ -74,7 +74,7 @@ def _categories(value: Any, where: str) -> NDArray[np.int64]:
     return codes
 
 
-def tree_line(tree: Tree, factor: float, is_categorical: NDArray[np.bool_]) -> dict[str, Any]:
+def tree_line(tree: FittedTree, factor: float, is_categorical: NDArray[np.bool_]) -> dict[str, Any]:
     """One object per tree: a list per column of ``types.Nodes``, and the bins that categorical nodes send left."""
     nodes = tree.nodes
     columns = {name: getattr(nodes, name).tolist() for name in _COLUMNS if name not in ("missing_left", "value")}
@@ -83,7 +83,7 @@ def tree_line(tree: Tree, factor: float, is_categorical: NDArray[np.bool_]) -> d
     return {**head, **{name: columns[name] for name in _COLUMNS}, "sets": _sets(nodes, is_categorical)}
 
 
-def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tuple[Tree, float]:
+def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tuple[FittedTree, float]:
     """The inverse of ``tree_line``, for the tree of one output of one round."""
     record = strict.record(value, where, _TREE)
     strict.integer(record["output"], f"{where}.output", output, output)
@@ -110,7 +110,7 @@ def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tup
         count=integer["count"],
         left_set=_left_set(record["sets"], f"{where}.sets", feature, columns),
     )
-    return Tree(nodes, real["value"], output, version), strict.number(record["factor"], f"{where}.factor")
+    return FittedTree(nodes, real["value"], output, version), strict.number(record["factor"], f"{where}.factor")
 
 
 def _check_shape(where: str, feature: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]) -> None:

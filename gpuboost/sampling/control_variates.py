@@ -13,13 +13,13 @@ from gpuboost.records import declared
 from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
 from gpuboost.sampling.sampler import PlainSampler, Sampler, drawn_by
 from gpuboost.state import RunningScores
-from gpuboost.types import Array, Ensemble, Gradients, Limits, Sample, Structure, Target, TrainingSet, Tree
+from gpuboost.types import Array, Ensemble, FittedTree, Gradients, Limits, Sample, Structure, Target, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
     gradients: Gradients
-    trees: Sequence[Tree]  # fitted to these gradients
+    trees: Sequence[FittedTree]  # fitted to these gradients
     leaves: Sequence[Array]
 
 
@@ -42,7 +42,7 @@ class ControlVariateSampler:
 
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
         target = self._target(backend, version, gradients, sample)
-        self.kept = backend.keep(gradients, self.lag)
+        self.kept = backend.keep_gradients(gradients, self.lag)
         return target
 
     def _target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
@@ -50,14 +50,14 @@ class ControlVariateSampler:
             return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=True)
         before = self.past[0].gradients
         if self.by_node:
-            of_all_rows = backend.node_control(gradients, sample, before, self.eta)
+            of_all_rows = backend.node_control_variate(gradients, sample, before, self.eta)
             return Target(version, None, of_all_rows, own_leaves=True)
         last = self.past[-1]
         sizes = tuple(tree.size for tree in last.trees)
-        controlled = backend.leaf_control(gradients, sample, before, self.eta, tuple(last.leaves), sizes)
+        controlled = backend.leaf_control_variate(gradients, sample, before, self.eta, tuple(last.leaves), sizes)
         return Target(version, sample.rows, controlled, own_leaves=True)
 
-    def remember(self, gradients: Gradients, trees: Sequence[Tree], leaves: Sequence[Array]) -> None:
+    def remember(self, gradients: Gradients, trees: Sequence[FittedTree], leaves: Sequence[Array]) -> None:
         self.past.append(_Round(gradients if self.kept is None else self.kept, trees, leaves))
         if len(self.past) > self.lag:
             self.past.popleft()

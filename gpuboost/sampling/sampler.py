@@ -10,7 +10,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.records import declared
 from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
-from gpuboost.types import Array, Gradients, Sample, Target, Tree
+from gpuboost.types import Array, FittedTree, Gradients, Sample, Target
 
 
 class Sampler(Protocol):
@@ -25,7 +25,7 @@ class Sampler(Protocol):
 
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target: ...
 
-    def remember(self, gradients: Gradients, trees: Sequence[Tree], leaves: Sequence[Array]) -> None:
+    def remember(self, gradients: Gradients, trees: Sequence[FittedTree], leaves: Sequence[Array]) -> None:
         """Store a finished round: its gradients, its trees, and the (n,) leaf of every row in each tree."""
         ...
 
@@ -47,7 +47,7 @@ class PlainSampler:
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
         return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=self.own_leaves)
 
-    def remember(self, gradients: Gradients, trees: Sequence[Tree], leaves: Sequence[Array]) -> None:
+    def remember(self, gradients: Gradients, trees: Sequence[FittedTree], leaves: Sequence[Array]) -> None:
         """Do nothing: no past round is needed."""
 
 

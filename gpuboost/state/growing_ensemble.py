@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.types import Component, Ensemble, Nodes, Tree
+from gpuboost.types import Component, Ensemble, FittedTree, Nodes
 
 
 class GrowingEnsemble:
@@ -70,7 +70,7 @@ def _seal(record: Any) -> None:
     """Make the arrays of a tree or component read-only. Its space and centres, which others share, are left alone."""
     for field in fields(record) if is_dataclass(record) else ():
         value = getattr(record, field.name)
-        if isinstance(value, (Tree, Nodes)):
+        if isinstance(value, (FittedTree, Nodes)):
             _seal(value)
         elif isinstance(value, np.ndarray) and field.name != "centres":
             value.setflags(write=False)

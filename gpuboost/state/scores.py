@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuboost import components
 from gpuboost.backends.protocol import Backend
-from gpuboost.types import Array, Component, Ensemble, TrainingSet, Tree
+from gpuboost.types import Array, Component, Ensemble, FittedTree, TrainingSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RunningScores:
         else:
             sums = backend.start(data, np.zeros(ensemble.n_outputs))
             values = backend.start(data, ensemble.bias)
-        weak_learners: tuple[Tree | Component, ...] = ensemble.trees or ensemble.components
+        weak_learners: tuple[FittedTree | Component, ...] = ensemble.trees or ensemble.components
         for weak_learner, factor in zip(weak_learners, ensemble.factors, strict=True):
             components.add(backend, sums, weak_learner, factor, data)
         scores = cls(sums, values)

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse as scipy_sparse
 
 from gpuboost import losses
-from gpuboost.backends.capabilities import Capabilities
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import Backend, Capabilities
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
@@ -54,6 +53,7 @@ from gpuboost.types import (
     CategoryLimits,
     Cuts,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Nodes,
@@ -62,7 +62,6 @@ from gpuboost.types import (
     Sample,
     Target,
     TrainingSet,
-    Tree,
 )
 
 Array = NDArray[Any]
@@ -622,11 +621,11 @@ class BackendContract(ABC):
 
     @needs("base_learners")
     def test_a_fit_of_lines_and_splines(self) -> None:
-        from gpuboost.base_learners.competition import Competition
+        from gpuboost.base_learners.best_of_families import BestOfFamilies
 
         case = self._case(18, categorical=0.0)
         case = replace(case, data=replace(case.data, x=case.x))
-        competition = Competition((Linear(), Spline(knots=4)))
+        competition = BestOfFamilies((Linear(), Spline(knots=4)))
         self._fit(case, Recipe(losses.SquaredError(), self.rounds, 0.3, base_learner=competition))
 
     @needs("list_losses")
@@ -644,7 +643,7 @@ class BackendContract(ABC):
         start = np.append(np.arange(0, self.rows, 30), self.rows).astype(np.int64)
         return replace(case, data=replace(case.data, query_start=start))
 
-    def _two_leaves(self, machine: Backend) -> tuple[TrainingSet, Tree, Any]:
+    def _two_leaves(self, machine: Backend) -> tuple[TrainingSet, FittedTree, Any]:
         """Rows with targets ``LEFT`` and ``RIGHT``, over and over, and a stump that parts them; all on the machine."""
         times = self.rows // 7
         x, y = np.repeat([0.0, 1.0], [3, 4]), np.array([*LEFT, *RIGHT])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.reference.backend import Reference
-from gpuboost.types import Cuts, DenseBins, Ensemble, Gradients, Nodes, SparseBins, Structure, TrainingSet, Tree
+from gpuboost.types import Cuts, DenseBins, Ensemble, FittedTree, Gradients, Nodes, SparseBins, Structure, TrainingSet
 
 Array = NDArray[Any]
 
@@ -120,7 +120,7 @@ def sparse(data: TrainingSet, seed: int = 0) -> TrainingSet:
 
 def stump(
     feature: int, cut: int, missing_left: bool, values: tuple[float, float], output: int = 0, categorical: bool = False
-) -> Tree:
+) -> FittedTree:
     """Two leaves; bins up to ``cut`` go left. values: of the left leaf and of the right one."""
     left_set = np.zeros((3, 8), np.uint32)
     if categorical:
@@ -131,7 +131,7 @@ def stump(
         np.array([missing_left, False, False]), np.array([1, 0, 0], np.int32), np.array([2, 0, 0], np.int32),
         np.array([1.0, 0.0, 0.0]), np.ones(3), np.array([4, 2, 2]), left_set,
     )  # fmt: skip
-    return Tree(nodes, np.array([0.0, *values]), output, 0)
+    return FittedTree(nodes, np.array([0.0, *values]), output, 0)
 
 
 def random_gradients(rng: np.random.Generator, n: int, kind: str, multiplicity: Array | None = None) -> Gradients:

@@ -17,7 +17,7 @@ from gpuboost.growth import Growth
 from gpuboost.keys import Key, Stream
 from gpuboost.losses import Loss
 from gpuboost.testing.cases import Case, as_sparse, node_bytes, stump
-from gpuboost.types import Candidates, Cuts, Ensemble, Gradients, Noise, Sample, Target, TrainingSet, Tree
+from gpuboost.types import Candidates, Cuts, Ensemble, FittedTree, Gradients, Noise, Sample, Target, TrainingSet
 
 Array = NDArray[Any]
 Work = Callable[[Backend, TrainingSet], Sequence[Any]]
@@ -59,7 +59,7 @@ def one_tree(
     machine: Backend, data: TrainingSet, gradients: Gradients, growth: Growth, *, output: int = 0, version: int = 0,
     sample: Sample | None = None, candidates: Candidates | None = None, key: Key | None = None,
     noise: Noise | None = None,
-) -> tuple[Tree, Any]:  # fmt: skip
+) -> tuple[FittedTree, Any]:  # fmt: skip
     """A tree fitted to the gradients of all rows, or of the sample's, and the leaf of every row; on the machine."""
     sample = Sample() if sample is None else sample
     target = Target(version, sample.rows, machine.weigh(gradients, sample))
@@ -97,7 +97,7 @@ def grow_once(
     return work
 
 
-def collected(machine: Backend, tree: Tree, cuts: Cuts) -> Tree:
+def collected(machine: Backend, tree: FittedTree, cuts: Cuts) -> FittedTree:
     """The tree in the host's memory."""
     return machine.collect(Ensemble(np.zeros(1), cuts, (tree,), (1.0,))).trees[0]
 

@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any
 
 from gpuboost.base_learners import BaseLearner
-from gpuboost.base_learners.competition import Competition
+from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.errors import RecipeError, shown
 from gpuboost.learners.families import FAMILIES
@@ -35,7 +35,7 @@ def base_learner(value: Any, sampling: Sampling) -> BaseLearner | None:
         return None
     listed = value if isinstance(value, (list, tuple)) else [value]
     if listed and all(isinstance(one, Family) for one in listed):
-        return Competition(tuple(listed))
+        return BestOfFamilies(tuple(listed))
     if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in ("fit", "predict")):
         raise RecipeError(f"base_learner: must be {RULE}; got {shown(value)}.")
     from sklearn.base import clone, is_classifier
@@ -83,7 +83,7 @@ def with_numbers(recipe: Recipe, names: tuple[str, ...] | None) -> Recipe:
     RecipeError
         If there is no such column.
     """
-    if not isinstance(recipe.base_learner, Competition):
+    if not isinstance(recipe.base_learner, BestOfFamilies):
         return recipe
 
     def number(family: Family, column: Column) -> int:

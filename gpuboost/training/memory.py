@@ -11,8 +11,8 @@ from gpuboost import components
 from gpuboost.backends.cuda.device.dry_run import CountedArray, DryRun
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.protocol import Backend
-from gpuboost.base_learners.competition import Competition
-from gpuboost.base_learners.on_paper import OnPaper
+from gpuboost.base_learners.best_of_families import BestOfFamilies
+from gpuboost.base_learners.dry_run import DryRunOfFamilies
 from gpuboost.boosting import boost
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError
@@ -100,8 +100,8 @@ def training_memory(
                     machine.loss_value(recipe.loss, scores, eval_set.y, None)
         return False
 
-    if isinstance(recipe.base_learner, Competition):
-        recipe = replace(recipe, base_learner=OnPaper.of(recipe.base_learner.families))
+    if isinstance(recipe.base_learner, BestOfFamilies):
+        recipe = replace(recipe, base_learner=DryRunOfFamilies.of(recipe.base_learner.families))
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
     few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=synchronous(recipe.execution))
     boost(few, data, cast(Backend, backend), watch=watch, resume=begin)

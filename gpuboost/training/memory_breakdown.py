@@ -41,7 +41,8 @@ _IN_THE_ARENA = {
 
 _OF_VERB = {
     "quantise": "bins", "start": "scores", "gradients": "gradients", "sample": "sample", "weigh": "sample",
-    "draw": "sample", "losses": "sample", "keep": "sample", "node_control": "sample", "leaf_control": "sample",
+    "draw": "sample", "losses": "sample", "keep_gradients": "sample", "node_control_variate": "sample",
+    "leaf_control_variate": "sample",
     "leaf_values": "trees", "leaf_quantiles": "trees", "bound_leaves": "trees", "add_leaves": "trees",
     "line_search": "lists", "length_along": "lists",
 }  # fmt: skip
@@ -85,7 +86,7 @@ class TracedBackend:
         def new_slot() -> WorkerSlot:
             slot = opened()
             self._workers.append(TracedBackend(cast("Cuda", slot.machine), self._runtime))
-            return _TracedBench(slot, self._workers[-1], self._runtime)
+            return _TracedSlot(slot, self._workers[-1], self._runtime)
 
         return new_slot
 
@@ -115,7 +116,7 @@ class TracedBackend:
         found["node ids"] += 4 * self._plan.n
 
 
-class _TracedBench:
+class _TracedSlot:
     """See ``WorkerSlot``."""
 
     def __init__(self, slot: WorkerSlot, machine: TracedBackend, runtime: DryRun) -> None:
@@ -129,8 +130,8 @@ class _TracedBench:
         with self._runtime.purpose("lent"):
             return self._slot.build(lambda _: work(cast(Backend, self._machine)))
 
-    def sibling(self) -> _TracedBench:
-        return _TracedBench(self._slot.sibling(), self._machine, self._runtime)
+    def sibling(self) -> _TracedSlot:
+        return _TracedSlot(self._slot.sibling(), self._machine, self._runtime)
 
     def close(self) -> None:
         self._slot.close()

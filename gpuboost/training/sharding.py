@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.capabilities import GPU_SHARDS
 from gpuboost.backends.devices import Choice
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import GPU_SHARDS, Backend
 from gpuboost.data.parquet import ParquetRows
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError

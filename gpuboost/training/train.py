@@ -28,7 +28,7 @@ from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
 from gpuboost.training.diverging import RiseCheck, may_diverge
 from gpuboost.training.fit_record import FitRecord, FitRecorder, PastFits
 from gpuboost.training.rows import bin_rows, weight_of, with_values
-from gpuboost.types import Array, Component, Ensemble, Progress, TrainingSet, Tree
+from gpuboost.types import Array, Component, Ensemble, FittedTree, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
 from gpuboost.watch.evaluation import EvalSet, Evaluation
 from gpuboost.watch.record import Plan
@@ -145,7 +145,7 @@ def train(job: Job) -> Trained:
 def _without_split(ensemble: Ensemble, first: int) -> int:
     """Number of rounds from ``first`` on that added constants only."""
     k = ensemble.n_outputs
-    parts: tuple[Tree | Component, ...] = ensemble.trees or ensemble.components
+    parts: tuple[FittedTree | Component, ...] = ensemble.trees or ensemble.components
     single = [components.is_constant(part) for part in parts[first * k :]]
     return sum(all(single[i : i + k]) for i in range(0, len(single), k))
 

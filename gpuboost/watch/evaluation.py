@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gpuboost.types import Array, Component, Progress, TrainingSet, Tree
+from gpuboost.types import Array, Component, FittedTree, Progress, TrainingSet
 
-AddTree: TypeAlias = Callable[[Array, Tree | Component, float, TrainingSet], None]
+AddTree: TypeAlias = Callable[[Array, FittedTree | Component, float, TrainingSet], None]
 """``components.add`` on a backend: (scores, updated in place; tree or component; factor; rows of the scores)"""
 
 RefreshScores: TypeAlias = Callable[[Array, float, Array], None]

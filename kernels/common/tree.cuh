@@ -76,7 +76,7 @@ struct Rule {
     CategoryLimits categories;
     i32 max_leaves, max_depth, min_samples_leaf, symmetric;
     i32 one_value;          // of a stump: types.Limits.signed
-    i32 in_turn;            // leaf-wise growth: one split at a time, as nodes draw their features by their number
+    i32 one_at_a_time;            // leaf-wise growth: one split at a time, as nodes draw their features by their number
 };
 
 enum { SHARED_HEAD = 2 }; // numbers in front of the sums of all shards, g and h of the root: see shards.cu

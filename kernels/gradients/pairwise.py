@@ -48,7 +48,7 @@ def _sums_of_halves(builder, left, right):
 
 
 class _Line:
-    """Writes the pairs of the documents at a, a + 1, ... with a line of 16 places. ``known``: scores, powers, worth and
+    """Writes the pairs of the documents at a, a + 1, ... with a line of 16 places. ``known``: scores, powers, gains and
     discounts of places, all addresses; ``near``: what is added to the distance of two scores."""
 
     def __init__(self, builder, weigh, known, g, h, near):
@@ -84,8 +84,8 @@ class _Line:
             b.store(loaded, pointer, align=4)
 
     def _pair(self, fixed, places, below, closer):
-        """``gpuboost.losses.ranking.pull`` of 16 pairs: the force, towards the upper document if positive, the curve,
-        and the force's size; 0 where not ``below``."""
+        """``gpuboost.losses.ranking.pair_derivatives`` of 16 pairs: the force, towards the upper document if positive,
+        the curve, and the force's size; 0 where not ``below``."""
         b, (reach, power_a, gain_a, discount_a), (score, power, gain, discount) = self.builder, fixed, places
         over = b.fsub(gain_a, gain)
         weight = self._weight(b.call(self.size_of, [over]), b.fsub(discount_a, discount))
@@ -162,7 +162,7 @@ lambdas_below_one, lambdas_below_two = _lambdas_of(1), _lambdas_of(2)
 """(weigh, known, pitch, discounts, g, h, a, closer, near, first, stop, out): pairs of the document at place a, or of
 those at a and a + 1, with the places below it in lines ``first`` to ``stop`` - 1, one line or more.
 
-weigh: (gain, discount) float64 -> a pair's weight; known: scores, powers and worth of places, three rows of float32
+weigh: (gain, discount) float64 -> a pair's weight; known: scores, powers and gains of places, three rows of float32
 ``pitch`` bytes apart; discounts: by place; g, h: float32 sums by place, to which lambdas and curvatures are added;
 closer: whether pairs weigh more that stand close, near: by how much at most; out: (1 or 2, 3) float32, the document's
 own sums of forces, curves and sizes: 16 lanes, place p in lane p % 16, halves onto halves. All but numbers are

@@ -14,9 +14,9 @@ struct Lists {
     const i32 *start, *list_of;
 };
 
-// Documents in order of places: scores less the list's best, e^(sigma f) as far as that is not too small, and worth.
+// Documents in order of places: scores less the list's best, e^(sigma f) as far as that is not too small, and gain.
 struct Places {
-    const f32 *score, *power, *worth;
+    const f32 *score, *power, *gain;
 };
 
 // Arrays of a pair's weight, besides the loss's formula.
@@ -66,9 +66,9 @@ sort_runs(const f64 *scores, const i32 *start, const i32 *list_of, i32 n, u64 *k
 
 // The place of every document, from its place in its run and a search in the list's other ones.
 extern "C" __global__ void __launch_bounds__(256)
-place_documents(const u64 *keys, const i32 *rows, const f64 *scores, const f32 *worth, const i32 *start,
+place_documents(const u64 *keys, const i32 *rows, const f64 *scores, const f32 *gain, const i32 *start,
                 const i32 *list_of, f64 sigma, i32 n, i32 *place_of, f32 *placed_score, f32 *placed_power,
-                f32 *placed_worth)
+                f32 *placed_gain)
 {
     for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
         const i32 q = list_of[i], begin = start[q], end = start[q + 1], first = i - (i - begin) % RUN;
@@ -92,12 +92,12 @@ place_documents(const u64 *keys, const i32 *rows, const f64 *scores, const f32 *
         place_of[row] = place;
         placed_score[place] = (f32)(below < FURTHEST ? FURTHEST : below);
         placed_power[place] = (f32)exp_of(steps < FARTHEST ? FARTHEST : steps);
-        placed_worth[place] = worth[row];
+        placed_gain[place] = gain[row];
     }
 }
 
-// Lambda of the documents at a and b, a above, and its curvature (losses/ranking.py: pull). over: worth of a less that
-// of b, not 0; begin: of their list. No number here is denormal, so flushing denormals makes no difference.
+// Lambda of the documents at a and b, a above, and its curvature (losses/ranking.py: pair_derivatives). over: gain of a
+// less that of b, not 0; begin: of their list. No number here is denormal, so flushing denormals makes no difference.
 static __device__ __forceinline__ f32 lambda_between(const Places &at, const Weights &by, i32 begin, i32 a, i32 b, f32 over,
                                                    f32 &curve)
 {
@@ -136,14 +136,14 @@ static __device__ f64 evening_factor(const f64 *sizes, i32 count, f64 steep)
 static __device__ __forceinline__ void lambdas_above(const Places &at, const Weights &by, i32 begin, i32 b, i32 end,
                                                        f64 &g, f64 &h)
 {
-    const f32 worth = at.worth[b];
+    const f32 gain = at.gain[b];
     f32 curve;
     g = h = 0.0;
     for (i32 top = begin; top < end; top += TALL) {
         f32 g_tile = 0.0f, h_tile = 0.0f;
         for (i32 a = top; a < min(top + (i32)TALL, end); ++a) {
-            const f32 over = at.worth[a] - worth;
-            if (over == 0.0f) // pairs of one worth weigh nothing
+            const f32 over = at.gain[a] - gain;
+            if (over == 0.0f) // pairs of one gain weigh nothing
                 continue;
             const f32 size = lambda_between(at, by, begin, a, b, over, curve);
             g_tile += over > 0.0f ? size : -size;
@@ -161,13 +161,13 @@ static __device__ __forceinline__ void lambdas_below(const Places &at, const Wei
 {
     const i32 lane = threadIdx.x % LANES, first = (a - begin) / WIDE * WIDE;
     const i32 mine = end - begin - first, other = __shfl_xor_sync(FULL_WARP, mine, 16); // both halves take as many turns
-    const f32 worth = at.worth[a];
+    const f32 gain = at.gain[a];
     sums[0] = sums[1] = sums[2] = 0.0;
     for (i32 tile = 0; tile < max(mine, other); tile += WIDE) {
         f32 g = 0.0f, h = 0.0f, sizes = 0.0f, curve;
         const i32 stop = min(end, begin + first + tile + (i32)WIDE);
         for (i32 b = begin + first + tile + lane; b < stop; b += LANES) {
-            const f32 over = worth - at.worth[b];
+            const f32 over = gain - at.gain[b];
             if (b <= a || over == 0.0f)
                 continue;
             const f32 size = lambda_between(at, by, begin, a, b, over, curve);
@@ -186,12 +186,12 @@ static __device__ __forceinline__ void lambdas_below(const Places &at, const Wei
 // leader_start (lists + 1,): where each list's begin. scales (lists,): 1 / the ideal DCG; the factors of lists are there
 // when the last of its places is done, where ``even`` is 1. arrived (lists,) is 0 before the launch and after it.
 extern "C" __global__ void __launch_bounds__(256, 4)
-pair_lambdas(const f32 *placed_score, const f32 *placed_power, const f32 *placed_worth, const f32 *discounts,
+pair_lambdas(const f32 *placed_score, const f32 *placed_power, const f32 *placed_gain, const f32 *discounts,
            const f64 *scales, const i32 *start, const i32 *list_of, const i32 *leaders, const i32 *leader_start, i32 n,
            i32 n_leaders, i32 most, f64 sigma, i32 closer, i32 even, f64 *above_g, f64 *above_h, f64 *below, f64 *factors,
            u32 *arrived)
 {
-    const Places at = {placed_score, placed_power, placed_worth};
+    const Places at = {placed_score, placed_power, placed_gain};
     const Weights by = {discounts, closer};
     const i32 threads = gridDim.x * blockDim.x, me = blockIdx.x * blockDim.x + threadIdx.x;
     for (i32 b = me; b < n; b += threads) {

@@ -313,7 +313,7 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
               f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
               i32 slots, Head *heads, Node *kept)
 {
-    __shared__ f64 worth[NEAR_NODES];
+    __shared__ f64 value_of_leaf[NEAR_NODES];
     __shared__ u32 count[SHARED_LINES];
     __shared__ Way near[NEAR_ROUTES ? 256 : 1];
     const i32 m = state->m, n_lines = state->n_lines, n_nodes = state->n_nodes;
@@ -328,7 +328,7 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
             g -= (f64)nodes[3 - v].sum_g * unit_g;
             h += (f64)nodes[3 - v].sum_h * unit_h;
         }
-        worth[v] = leaf_value_of(nodes[v].feature, g, h + rule->reg_lambda);
+        value_of_leaf[v] = leaf_value_of(nodes[v].feature, g, h + rule->reg_lambda);
     }
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
         count[i] = 0;
@@ -356,7 +356,7 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
             if (there) {
                 const i32 leaf = node_of_slot[turn.slot];
                 leaf_of_row[row + u * THREADS] = leaf;
-                scores[row + u * THREADS] += step * worth[leaf];
+                scores[row + u * THREADS] += step * value_of_leaf[leaf];
             }
             if (n_lines)
                 take_place(count, there ? turn.line : -1);
@@ -371,7 +371,7 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
     cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items);
     __syncthreads();
     for (i32 v = threadIdx.x; v < n_nodes; v += THREADS)
-        values[v] = nodes[v].value = worth[v];
+        values[v] = nodes[v].value = value_of_leaf[v];
     __syncthreads();
     const Record record = {((i32)*first_slot + output) % slots, capacity, heads, kept};
     keep_nodes(nodes, 0, n_nodes, record);

@@ -21,7 +21,7 @@ struct Chances {
 
 // All rows: q / p (g - g') + eta g', and q / p h; blockIdx.y is the output. g, h, old_g, made_g, made_h (k, n).
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
-node_control(const f32 *g, const f32 *h, const f32 *old_g, const i32 *times, i32 has_times, const u16 *masks,
+node_control_variate(const f32 *g, const f32 *h, const f32 *old_g, const i32 *times, i32 has_times, const u16 *masks,
              const u32 *scores, const Threshold *threshold, f32 by, i32 has_masks, i32 has_scores, f64 eta, i32 n,
              f32 *made_g, f32 *made_h, f64 *sums, u64 *tops, u64 *weights, i32 *most, u32 *arrived, State *state)
 {
@@ -105,7 +105,7 @@ sum_by_leaf(const f32 *old_g, const i32 *times, i32 has_times, const i32 *leaf_o
 // The drawn rows, or all where drawn is 0: (g - g' + eta mean) / p and h / p, the mean being that of g' over the
 // row's leaf. One output: g, h, old_g (n,), made_g, made_h (room,). made_times is written where first is 1.
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
-leaf_control(const f32 *g, const f32 *h, const f32 *old_g, const i32 *times, i32 has_times, const i32 *rows,
+leaf_control_variate(const f32 *g, const f32 *h, const f32 *old_g, const i32 *times, i32 has_times, const i32 *rows,
              const i32 *m, i32 drawn, f32 by, const f32 *each, i32 has_each, const i32 *leaf_of_row, const u64 *means,
              const State *old, f64 eta, i32 room, i32 first, f32 *made_g, f32 *made_h, i32 *made_times, f64 *sums,
              u64 *tops, u64 *weights, i32 *most, u32 *arrived, State *state)

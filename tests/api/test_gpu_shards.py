@@ -35,10 +35,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Three emulated GPUs, with NCCL or without."""
     made = gpus(3, World() if request.param == "nccl" else None)
 
-    def in_turn() -> Iterator[object]:
+    def gpus_in_turn() -> Iterator[object]:
         return (lambda cp=cp: CupyRuntime(cp) for cp in made)
 
-    monkeypatch.setattr(gpu_shard, "in_turn", in_turn)
+    monkeypatch.setattr(gpu_shard, "gpus_in_turn", gpus_in_turn)
     return str(request.param)
 
 

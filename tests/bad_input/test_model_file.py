@@ -15,7 +15,7 @@ from support.examples import examples
 
 from gpuboost.errors import InputError
 from gpuboost.model import file
-from gpuboost.types import Cuts, Ensemble, Nodes, Tree
+from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
 
 Json = dict[str, Any]
 
@@ -34,7 +34,7 @@ def small() -> Ensemble:
         count=np.array([4, 3, 1, 2, 1]),
         left_set=np.array([[0] * 8, [5] + [0] * 7, [0] * 8, [0] * 8, [0] * 8], np.uint32),
     )
-    tree = Tree(nodes, np.array([0.0, 0.0, 0.1, -0.2, 0.3]), 0, 0)
+    tree = FittedTree(nodes, np.array([0.0, 0.0, 0.1, -0.2, 0.3]), 0, 0)
     return Ensemble(np.array([0.25]), cuts, (tree, tree), (0.1, 0.1))
 
 

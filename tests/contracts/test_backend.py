@@ -12,11 +12,10 @@ from emulator.nccl import World
 from support import cpu_shards, gpu_shards
 from support.builders import Case
 
-from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import Backend, Capabilities
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.sharded.backend import Sharded
 from gpuboost.backends.sharded.gpu_shard import GpuShard

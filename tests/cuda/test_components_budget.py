@@ -16,7 +16,7 @@ from support.builders import random_case
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.components import HEAD, MOST_TOGETHER
-from gpuboost.base_learners.competition import Competition
+from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.boosting import boost
 from gpuboost.learners import Linear, Spline
 from gpuboost.recipe import Recipe
@@ -33,7 +33,7 @@ def trained(n: int) -> FakeCupy:
     case = random_case(1, n, FEATURES, full=True, most_cuts=200, missing=0.0, categorical=0.0)
     data = TrainingSet(case.data.bins, case.data.cuts, case.data.y, x=case.x)
     runtime = emulated_runtime(count=True)
-    recipe = Recipe(losses.SquaredError(), ROUNDS, 0.5, base_learner=Competition((Spline(), Linear())))
+    recipe = Recipe(losses.SquaredError(), ROUNDS, 0.5, base_learner=BestOfFamilies((Spline(), Linear())))
     boost(recipe, data, Cuda(runtime), seed=1)
     runtime.wait()
     return runtime.cp

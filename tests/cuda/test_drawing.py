@@ -138,13 +138,13 @@ def test_control_variates(rule: Any, whole: bool, n: int, nodes: int) -> None:
     gradients = several(4, n, k, "heavy", whole)
     before = replace(several(5, n, k, "plain"), multiplicity=gradients.multiplicity)
     expected, found = (Sample(), Sample()) if rule == "all" else samples(gradients, rule)
-    controlled = Reference().node_control(gradients, expected, before, 0.7)
-    assert_same_gradients(cuda().node_control(gradients, found, before, 0.7), controlled, n)
+    controlled = Reference().node_control_variate(gradients, expected, before, 0.7)
+    assert_same_gradients(cuda().node_control_variate(gradients, found, before, 0.7), controlled, n)
     leaves = tuple(rng.integers(0, nodes, n).astype(np.int32) for _ in range(k))
     of_leaves = gradients, expected, before, 0.7, leaves, (nodes,) * k
-    controlled = Reference().leaf_control(*of_leaves)
+    controlled = Reference().leaf_control_variate(*of_leaves)
     count = n if rule == "all" else len(expected.rows)
-    assert_same_gradients(cuda().leaf_control(gradients, found, *of_leaves[2:]), controlled, count)
+    assert_same_gradients(cuda().leaf_control_variate(gradients, found, *of_leaves[2:]), controlled, count)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
@@ -161,9 +161,9 @@ def test_gradients_are_kept_for_as_many_rounds_as_asked(rounds: int) -> None:
             before = kept[number - rounds]
             assert (host(before.g).tobytes(), host(before.states).tobytes()) == expected[number - rounds]
         with backend.recorded(number):
-            kept.append(backend.keep(now, rounds))
+            kept.append(backend.keep_gradients(now, rounds))
     assert device().cp.counts["graph"] > 0
-    assert host(backend.keep(all_of_them[3], rounds).g).tobytes() == expected[3][0]
+    assert host(backend.keep_gradients(all_of_them[3], rounds).g).tobytes() == expected[3][0]
 
 
 # rounds

@@ -38,9 +38,9 @@ for loss, target, weights in (
         sample = backend.draw(gradients, 0.1, rule, key)
         drawn = backend.weigh(gradients, sample)
         runtime.download(drawn.states)
-    before, leaves = backend.keep(gradients, 1), np.arange(n, dtype=np.int32) % 7
-    backend.to_host(backend.node_control(gradients, sample, before, 0.5).g)
-    backend.to_host(backend.leaf_control(gradients, sample, before, 0.5, (leaves,) * k, (7,) * k).g)
+    before, leaves = backend.keep_gradients(gradients, 1), np.arange(n, dtype=np.int32) % 7
+    backend.to_host(backend.node_control_variate(gradients, sample, before, 0.5).g)
+    backend.to_host(backend.leaf_control_variate(gradients, sample, before, 0.5, (leaves,) * k, (7,) * k).g)
     sample = backend.sample(0.5, n, key)
     drawn = backend.weigh(gradients, sample)
     noisy = backend.noise(drawn, sample.rows, Noise(0.5, key))

@@ -13,7 +13,7 @@ from emulator import emulated_runtime
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.collective import Alone
-from gpuboost.backends.cuda.all_reduce import Share
+from gpuboost.backends.cuda.all_reduce import RowsOfGpu
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
@@ -24,7 +24,7 @@ from gpuboost.types import Limits
 
 def train(case, recipe, chained=True, shared=False):
     n = case.data.n_rows
-    share = Share(Alone(), 0, n, n, 1, 1.0) if shared else None
+    share = RowsOfGpu(Alone(), 0, n, n, 1, 1.0) if shared else None
     backend = Cuda(emulated_runtime("random", chained=chained), share)
     found = boost(recipe, case.data, backend, seed=2)
     backend.predict(found, case.x)

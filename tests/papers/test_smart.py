@@ -207,7 +207,7 @@ def test_ts5_with_every_row_the_control_by_node_changes_nothing() -> None:
     """Reading B at p = 1, eta = 1: the gradients are the plain ones, to the last bit of a float32."""
     before, now = logistic_gradients(3000, 1), logistic_gradients(3000, 2)
     for backend in (Reference(), CPU):
-        controlled = backend.node_control(now, Sample(), before, 1.0)
+        controlled = backend.node_control_variate(now, Sample(), before, 1.0)
         np.testing.assert_allclose(controlled.g, now.g, rtol=2e-7)
         assert np.array_equal(controlled.h, now.h)
     case = random_case(8, 800, 4, target="binary")
@@ -226,7 +226,7 @@ def test_ts5_the_mean_of_a_fixed_node_is_that_of_all_rows() -> None:
     controlled, plain = [], []
     for step in range(draws):
         sample = CPU.draw(now, inf, rule, key(step))
-        controlled.append(CPU.node_control(now, sample, before, 1.0).g[0, node].sum(dtype=float))
+        controlled.append(CPU.node_control_variate(now, sample, before, 1.0).g[0, node].sum(dtype=float))
         drawn = node[sample.rows]
         plain.append(CPU.weigh(now, sample).g[0, drawn].sum(dtype=float))
     truth = now.g[0, node].sum(dtype=float)
@@ -238,7 +238,7 @@ def test_ts5_the_mean_of_a_fixed_node_is_that_of_all_rows() -> None:
 def test_eta_below_one_damps_the_gradient() -> None:
     """E sum = sum g + (eta - 1) sum g'."""
     now, before = logistic_gradients(500, 1), logistic_gradients(500, 2)
-    found = CPU.node_control(now, Sample(), before, 0.25).g[0].sum(dtype=float)
+    found = CPU.node_control_variate(now, Sample(), before, 0.25).g[0].sum(dtype=float)
     expected = now.g[0].sum(dtype=float) - 0.75 * before.g[0].sum(dtype=float)
     assert found == pytest.approx(expected, rel=1e-4, abs=1e-3)
 

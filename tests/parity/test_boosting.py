@@ -32,7 +32,7 @@ from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, UniformSampling
 from gpuboost.steps import GradientStep, NewtonStep, QuantileStep, Step, automatic
-from gpuboost.types import Candidates, Ensemble, Limits, Progress, Target, TrainingSet, Tree
+from gpuboost.types import Candidates, Ensemble, FittedTree, Limits, Progress, Target, TrainingSet
 
 Array = np.ndarray
 
@@ -332,8 +332,8 @@ class Moody:
         return 1.0
 
     def refine(
-        self, backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
-    ) -> Tree:
+        self, backend: Backend, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         if tree.version in self.at:
             return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
         return tree

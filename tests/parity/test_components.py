@@ -27,7 +27,7 @@ from gpuboost.backends.cuda.tree_ring import SLOTS
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.smoothing import SmoothingPlan
-from gpuboost.base_learners.competition import Competition
+from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.data.weights import split_weights
 from gpuboost.errors import DeviceError, InputError
@@ -92,7 +92,7 @@ def test_every_machine_grows_what_the_reference_grows(
         step = automatic(losses.registry.get(loss))
     recipe = Recipe(
         losses.registry.get(loss, n_classes=CLASSES.get(loss)), rounds=4, step=step, sampling=sampling,
-        base_learner=Competition(families), learners=RandomGroups(1) if few else RandomGroups(1.0),
+        base_learner=BestOfFamilies(families), learners=RandomGroups(1) if few else RandomGroups(1.0),
     )  # fmt: skip
     on_device = [] if any(isinstance(family, LinearTree) for family in families) else [Cuda(device("random"))]
     machines = [Reference(), get("cpu", 1), get("cpu", 3), *on_device]
@@ -111,7 +111,7 @@ def test_every_machine_grows_what_the_reference_grows(
 
 def test_a_shrunken_model_predicts_the_same() -> None:
     x, y, _, cuts = rows(1, 200, "no", "squared_error")
-    recipe = Recipe(losses.SquaredError(), rounds=3, base_learner=Competition((Spline(knots=4),)))
+    recipe = Recipe(losses.SquaredError(), rounds=3, base_learner=BestOfFamilies((Spline(knots=4),)))
     made = replace(grown(Reference(), recipe, x, y, None, cuts), scale=0.25, scales=(1.0, 0.5, 0.25))
     for machine in (get("cpu", 2), Cuda(device("random"))):
         assert machine.predict(made, x).tobytes() == Reference().predict(made, x).tobytes()
@@ -125,7 +125,7 @@ def test_sparse_rows_are_as_good_as_dense_ones() -> None:
     rng = np.random.default_rng(0)
     x = np.where(rng.random((500, 4)) < 0.1, rng.normal(size=(500, 4)), 0.0)
     y, cuts = x[:, 0] - x[:, 1], gb.Dataset(x).cuts
-    recipe = Recipe(losses.SquaredError(), rounds=5, base_learner=Competition((Linear(), Spline(knots=3))))
+    recipe = Recipe(losses.SquaredError(), rounds=5, base_learner=BestOfFamilies((Linear(), Spline(knots=3))))
     expected = grown(Reference(), recipe, x, y, None, cuts)
     for machine in (get("cpu", 1), Cuda(device("random"))):
         for given_x in (x, csr_matrix(x)):
@@ -255,7 +255,7 @@ def test_what_is_no_number_is_refused() -> None:
 
 def test_lines_in_leaves_are_refused() -> None:
     x, y, _, cuts = rows(1, 60, "no", "squared_error")
-    recipe = Recipe(losses.SquaredError(), rounds=1, base_learner=Competition((LinearTree(max_depth=1),)))
+    recipe = Recipe(losses.SquaredError(), rounds=1, base_learner=BestOfFamilies((LinearTree(max_depth=1),)))
     made = grown(get("cpu", 1), recipe, x, y, None, cuts)
     with pytest.raises(DeviceError, match=r"base_learner: lines in the leaves.*added on the CPU.*device='cpu'"):
         Cuda(device("random")).predict(made, x)
@@ -267,7 +267,7 @@ def test_lines_in_leaves_are_refused() -> None:
 def counted(rounds: int, n: int = 400, **more: Any) -> Counter[str]:
     x, y, _, cuts = rows(2, n, "no", "squared_error")
     runtime = emulated_runtime()
-    recipe = Recipe(losses.SquaredError(), rounds, base_learner=Competition((Spline(knots=4), Linear())), **more)
+    recipe = Recipe(losses.SquaredError(), rounds, base_learner=BestOfFamilies((Spline(knots=4), Linear())), **more)
     grown(Cuda(runtime), recipe, x, y, None, cuts)
     return Counter(runtime.cp.counts)
 
@@ -291,7 +291,7 @@ def test_more_rows_take_no_more_launches() -> None:
 def test_trees_are_recorded_again_after_other_learners() -> None:
     """One backend, one training after the other."""
     x, y, _, cuts = rows(4, 300, "no", "squared_error")
-    backend, splines = Cuda(runtime := emulated_runtime()), Competition((Spline(knots=4),))
+    backend, splines = Cuda(runtime := emulated_runtime()), BestOfFamilies((Spline(knots=4),))
     for base in (None, splines, None, splines):
         recipe = Recipe(losses.SquaredError(), 4, base_learner=base)
         before = runtime.cp.counts["graph"]
@@ -303,7 +303,7 @@ def test_trees_that_win_now_and_then_outlive_their_places() -> None:
     """Three outputs, of which a tree wins here and a line there, for more rounds than the device has places."""
     x, y, weight, cuts = rows(5, 200, "whole", "softmax")
     trees = (Tree(max_depth=1, reg_lambda=ridge) for ridge in (0.5, 1.0, 2.0))
-    families = Competition((Linear(), CategoricalRidge(df=2.0), *trees))
+    families = BestOfFamilies((Linear(), CategoricalRidge(df=2.0), *trees))
     recipe = Recipe(losses.Softmax(3), 110, 0.3, base_learner=families, learners=RandomGroups(1))
     runtime = emulated_runtime()
     found, expected = (grown(one, recipe, x, y, weight, cuts) for one in (Cuda(runtime), get("cpu", 2)))
@@ -320,7 +320,7 @@ def saved() -> str:
     """A model of functions of bins, of trees with lines in their leaves, and of nothing."""
     x, y, _, cuts = rows(1, 60, "no")
     families = (Spline(knots=3), CategoricalRidge(df=2.0), LinearTree(max_depth=1))
-    recipe = Recipe(losses.SquaredError(), rounds=9, learners=RandomGroups(1), base_learner=Competition(families))
+    recipe = Recipe(losses.SquaredError(), rounds=9, learners=RandomGroups(1), base_learner=BestOfFamilies(families))
     ensemble = grown(get("cpu", 1), recipe, x, y, None, cuts)
     nothing = replace(
         ensemble, components=(*ensemble.components, EmptyComponent(0, 9)), factors=(*ensemble.factors, 0.1)

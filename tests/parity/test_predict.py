@@ -22,7 +22,7 @@ from gpuboost.backends.prediction.predictor import ForestPredictor
 from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import InputError
-from gpuboost.types import Cuts, DenseBins, Ensemble, Nodes, SparseBins, Tree
+from gpuboost.types import Cuts, DenseBins, Ensemble, FittedTree, Nodes, SparseBins
 
 
 def leaf_by_definition(nodes: Nodes, cuts: Cuts, row: Array) -> int:
@@ -108,7 +108,7 @@ def test_trees_around_256_leaves(max_leaves: int, categorical: float) -> None:
     cuts = random_cuts(rng, 6, categorical)
     nodes = [random_nodes(rng, cuts, max_leaves) for _ in range(4)]
     assert any(len(tree.feature) == 2 * max_leaves - 1 for tree in nodes)
-    trees = tuple(Tree(tree, rng.normal(size=len(tree.feature)), 0, 0) for tree in nodes)
+    trees = tuple(FittedTree(tree, rng.normal(size=len(tree.feature)), 0, 0) for tree in nodes)
     ensemble = Ensemble(np.zeros(1), cuts, trees, (0.3,) * 4)
     x = probing_rows(ensemble, 90, 1)
     np.testing.assert_array_equal(leaves(ensemble, x, 90), leaves_by_definition(ensemble, x))

@@ -17,7 +17,7 @@ from emulator import emulated_runtime
 from support.builders import Case, random_case
 from support.cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_compiler, resources
 
-from gpuboost.backends.cuda.all_reduce import Share
+from gpuboost.backends.cuda.all_reduce import RowsOfGpu
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
@@ -25,7 +25,7 @@ from gpuboost.backends.cuda.device.collective import Alone
 from gpuboost.backends.cuda.device.sources import OPTIONS
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.plan import ArenaPlan
-from gpuboost.base_learners.competition import Competition
+from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
@@ -69,7 +69,7 @@ def usual() -> frozenset[Asked]:
         *(_asked(some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
         *(_asked_of_matrix(dtype) for dtype in (np.float32, np.float64, np.int32)),
         _asked_by_shards(),
-        _asked(some, replace(controlled, sampling=UniformSampling(0.5), base_learner=Competition((Linear(),)))),
+        _asked(some, replace(controlled, sampling=UniformSampling(0.5), base_learner=BestOfFamilies((Linear(),)))),
         _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
     )
 
@@ -102,7 +102,7 @@ def _asked_by_shards() -> set[Asked]:
         ("3", Recipe(registry.get("softmax", n_classes=3), 1, growth=Oblivious(Limits(6, 6, 2)))),
     ):
         case = random_case(4, 60, 2, target=target)
-        runtime, share = emulated_runtime(), Share(Alone(), 0, 60, 60, 1, 1.0)
+        runtime, share = emulated_runtime(), RowsOfGpu(Alone(), 0, 60, 60, 1, 1.0)
         backend = Cuda(runtime, share)
 
         def loss_too(progress: Progress, backend: Cuda = backend, case: Case = case, recipe: Recipe = recipe) -> bool:

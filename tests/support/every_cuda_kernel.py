@@ -73,9 +73,9 @@ def _verbs() -> None:
     for rule in (ThresholdRule(rate=0.4, floor=0.05), ThresholdRule(rho=0.8), GossRule(0.2, 0.2), TrimmingRule(0.7)):
         sample = backend.draw(gradients, 0.1, rule, key)
         runtime.download(backend.weigh(gradients, sample).states)
-    before, leaves = backend.keep(gradients, 1), np.arange(n, dtype=np.int32) % 7
-    backend.to_host(backend.node_control(gradients, sample, before, 0.5).g)
-    backend.to_host(backend.leaf_control(gradients, sample, before, 0.5, (leaves,), (7,)).g)
+    before, leaves = backend.keep_gradients(gradients, 1), np.arange(n, dtype=np.int32) % 7
+    backend.to_host(backend.node_control_variate(gradients, sample, before, 0.5).g)
+    backend.to_host(backend.leaf_control_variate(gradients, sample, before, 0.5, (leaves,), (7,)).g)
     sample = backend.sample(0.5, n, key)
     noisy = backend.noise(backend.weigh(gradients, sample), sample.rows, Noise(0.5, key))
     runtime.download(noisy.states)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.types import Cuts, Ensemble, Nodes, Tree
+from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
 
 Array = np.ndarray
 
@@ -93,7 +93,7 @@ def random_ensemble(
             size = 1 if rng.random() < 0.05 else int(rng.integers(1, max_leaves + 1))
             nodes = random_nodes(rng, cuts, size, max_depth)
             value = np.where(nodes.is_leaf, rng.normal(size=len(nodes.feature)), 0.0)
-            trees.append(Tree(nodes, value, output, round_))
+            trees.append(FittedTree(nodes, value, output, round_))
     factors = tuple(float(f) for f in rng.uniform(0.01, 1.0, rounds).repeat(n_outputs))
     return Ensemble(rng.normal(size=n_outputs), cuts, tuple(trees), factors, scale)
 

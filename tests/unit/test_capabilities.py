@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from gpuboost import losses
-from gpuboost.backends.capabilities import CPU_SHARDS, GPU_SHARDS, Capabilities
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.protocol import Backend, ControlVariates
+from gpuboost.backends.protocol import CPU_SHARDS, GPU_SHARDS, Backend, Capabilities, ControlVariates
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.sharded.backend import Sharded
 from gpuboost.backends.sharded.gpus import ShardedGpus

@@ -16,7 +16,7 @@ from gpuboost.backends.prediction import predictor
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition
 from gpuboost.errors import InputError
-from gpuboost.types import Cuts, Ensemble, Nodes, Tree
+from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
 
 
 def explained(ensemble: Ensemble, x: object, n: int) -> Array:
@@ -44,7 +44,7 @@ def goes_left(nodes: Nodes, cuts: Cuts, i: int, row: Array) -> bool:
     return bool(nodes.bin[i] == len(cuts.thresholds[f]) or value <= cuts.thresholds[f][nodes.bin[i]])
 
 
-def expectation(tree: Tree, cuts: Cuts, row: Array, known: frozenset[int], i: int = 0) -> float:
+def expectation(tree: FittedTree, cuts: Cuts, row: Array, known: frozenset[int], i: int = 0) -> float:
     """Of the tree's value when the columns in ``known`` are; the others go both ways, as the training rows did."""
     nodes = tree.nodes
     if nodes.feature[i] < 0:
@@ -135,7 +135,7 @@ def test_a_chain_that_asks_for_a_hundred_features() -> None:
         count * 1.0, count, np.zeros((2 * d + 1, 8), np.uint32),
     )  # fmt: skip
     cuts = Cuts((np.array([0.5]),) * d, (None,) * d)
-    ensemble = Ensemble(np.zeros(1), cuts, (Tree(nodes, value, 0, 0),), (1.0,))
+    ensemble = Ensemble(np.zeros(1), cuts, (FittedTree(nodes, value, 0, 0),), (1.0,))
     x = (np.random.default_rng(0).random((50, d)) < 0.95).astype(np.float64)
     np.testing.assert_allclose(explained(ensemble, x, 50).sum(axis=2).T, scores(ensemble, x), rtol=0, atol=1e-12)
 

@@ -78,8 +78,8 @@ def started(helper: Helper) -> bool:
 
 def test_it_goes_on_once_this_process_has_compiled_its_share(helper: Helper) -> None:
     helper.start(1_000, 2, categorical=False)
-    helper.meet(usual=True)
-    helper.meet(usual=True)  # the next tree
+    helper.join(usual=True)
+    helper.join(usual=True)  # the next tree
     helper.wait()
     assert Steps.taken == ["search", "settle"]
     assert told() == "+"
@@ -88,7 +88,7 @@ def test_it_goes_on_once_this_process_has_compiled_its_share(helper: Helper) -> 
 
 def test_for_a_tree_of_another_kind_it_stops(helper: Helper) -> None:
     helper.start(PACKED_ROWS + 1, 2, categorical=True)
-    helper.meet(usual=False)
+    helper.join(usual=False)
     helper.wait()
     assert Steps.taken == ["settle"]
     assert told("large") == "-"
@@ -98,7 +98,7 @@ def test_an_interrupt_stops_it(helper: Helper, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Steps, "failing", True)
     helper.start(1_000, 2, categorical=False)
     with pytest.raises(KeyboardInterrupt):
-        helper.meet(usual=True)
+        helper.join(usual=True)
     helper.wait()
     assert told() == "-"
 
@@ -128,7 +128,7 @@ def test_one_that_came_to_an_end_early_is_replaced_and_not_met(helper: Helper, m
         process = helper._process
         assert process is not None
         process.wait(60)
-        helper.meet(usual=True)
+        helper.join(usual=True)
     assert Steps.taken == []
 
 
@@ -183,7 +183,7 @@ def test_there_is_none_where_processes_are_not_allowed(helper: Helper, monkeypat
     monkeypatch.setattr(subprocess, "Popen", refuse)
     helper.start(1_000, 2, categorical=False)
     assert not started(helper)
-    helper.meet(usual=True)
+    helper.join(usual=True)
     helper.wait()
     assert Steps.taken == []
 

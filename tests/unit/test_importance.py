@@ -10,10 +10,10 @@ from support.strategies import random_ensemble
 
 from gpuboost.errors import InputError
 from gpuboost.model.importance import KINDS, feature_importances
-from gpuboost.types import Cuts, Ensemble, Nodes, Tree
+from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
 
 
-def stump(feature: int, gain: float, count: int) -> Tree:
+def stump(feature: int, gain: float, count: int) -> FittedTree:
     nodes = Nodes(
         feature=np.array([feature, -1, -1], np.int32),
         bin=np.zeros(3, np.int32),
@@ -25,7 +25,7 @@ def stump(feature: int, gain: float, count: int) -> Tree:
         count=np.array([count, 1, count - 1]),
         left_set=np.zeros((3, 8), np.uint32),
     )
-    return Tree(nodes, np.array([0.0, 1.0, -1.0]), 0, 0)
+    return FittedTree(nodes, np.array([0.0, 1.0, -1.0]), 0, 0)
 
 
 CUTS = Cuts((np.array([0.5]),) * 3, (None,) * 3)

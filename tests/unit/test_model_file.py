@@ -19,7 +19,7 @@ from support.strategies import Array, probing_rows, random_ensemble
 from gpuboost.backends.prediction import predictor
 from gpuboost.errors import InputError
 from gpuboost.model import file
-from gpuboost.types import Cuts, Ensemble, Nodes, Tree
+from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
 
 PARTS = ({"name": "squared"}, {"names": ["a", "b\u00e9"]}, {"learning_rate": 0.1, "max_depth": None}, {"best": 3})
 
@@ -31,7 +31,7 @@ def assert_equal(left: object, right: object) -> None:
         assert isinstance(right, np.ndarray)
         assert left.dtype == right.dtype
         np.testing.assert_array_equal(left, right)
-    elif isinstance(left, (Ensemble, Cuts, Tree, Nodes)):
+    elif isinstance(left, (Ensemble, Cuts, FittedTree, Nodes)):
         for field in fields(left):
             assert_equal(getattr(left, field.name), getattr(right, field.name))
     elif isinstance(left, tuple):

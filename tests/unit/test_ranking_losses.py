@@ -21,7 +21,7 @@ from gpuboost.backends.reference.ranking import lambdas
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses import LambdaMART, PairwiseLogistic
 from gpuboost.losses.protocol import is_list_loss
-from gpuboost.losses.ranking import pull
+from gpuboost.losses.ranking import pair_derivatives
 from gpuboost.types import TrainingSet
 
 Array = np.ndarray
@@ -115,8 +115,8 @@ def test_a_pair_by_hand() -> None:
     np.testing.assert_allclose(g, [delta * p, -delta * p], rtol=3e-7)
     np.testing.assert_allclose(h, [delta * p * (1 - p)] * 2, rtol=3e-7)
     one = np.float32(1.0)
-    assert pull(one, one, np.float32(2.0), one) == (1.0, 0.5)
-    assert pull(one, one, np.float32(2.0), np.float32(0.5)) == (2.0, 1.0)
+    assert pair_derivatives(one, one, np.float32(2.0), one) == (1.0, 0.5)
+    assert pair_derivatives(one, one, np.float32(2.0), np.float32(0.5)) == (2.0, 1.0)
 
 
 @settings(max_examples=examples(60))

@@ -14,7 +14,7 @@ import pytest
 from support.builders import eager_threads, grow, random_case, random_gradients, structure_bytes
 
 from gpuboost.backends.cpu.backend import Cpu
-from gpuboost.backends.host import affinity as processors
+from gpuboost.backends.host import affinity
 from gpuboost.backends.host import threads as thread_pool
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.reference.backend import Reference
@@ -80,7 +80,7 @@ def test_who_is_late_may_run_on_the_caller_s_processor(monkeypatch: pytest.Monke
 
     pool.run(work)
     assert let == [number]
-    assert pool._idle[0]._off == processors.UNKNOWN  # so it is kept off again the next time
+    assert pool._idle[0]._off == affinity.UNKNOWN  # so it is kept off again the next time
 
 
 def test_a_team_of_one_starts_no_thread() -> None:
@@ -216,9 +216,9 @@ def test_threads_run_elsewhere_than_their_caller_if_there_is_a_processor_for_eac
     """A thread that is woken on its caller's processor, as happens in virtual machines, waits until that is done."""
     asked: list[tuple[int, frozenset[int]]] = []
     at = [3]
-    monkeypatch.setattr(processors, "sys", SimpleNamespace(platform="linux"))
-    monkeypatch.setattr(processors.os, "sched_getaffinity", lambda _: {2, 3, 5}, raising=False)
-    monkeypatch.setattr(processors.os, "sched_setaffinity", lambda *mask: asked.append(mask), raising=False)
+    monkeypatch.setattr(affinity, "sys", SimpleNamespace(platform="linux"))
+    monkeypatch.setattr(affinity.os, "sched_getaffinity", lambda _: {2, 3, 5}, raising=False)
+    monkeypatch.setattr(affinity.os, "sched_setaffinity", lambda *mask: asked.append(mask), raising=False)
     monkeypatch.setattr(thread_pool, "processor", lambda: at[0])
     pair, numbers, barrier = ThreadPool(3), {}, threading.Barrier(3, timeout=10.0)
     monkeypatch.setattr(thread_pool, "LATE_AFTER", 10.0)
@@ -236,5 +236,5 @@ def test_threads_run_elsewhere_than_their_caller_if_there_is_a_processor_for_eac
 
 def test_a_team_that_a_team_works_with_may_run_where_the_first_caller_may() -> None:
     seen: list[frozenset[int]] = []
-    ThreadPool(2).run(lambda _: ThreadPool(2).run(lambda _: seen.append(processors.allowed())))
-    assert seen == [processors.allowed()] * 4
+    ThreadPool(2).run(lambda _: ThreadPool(2).run(lambda _: seen.append(affinity.allowed())))
+    assert seen == [affinity.allowed()] * 4

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from gpuboost.errors import InputError, RecipeError
-from gpuboost.types import Cuts, DenseBins, Ensemble, Nodes, Progress, TrainingSet, Tree
+from gpuboost.types import Cuts, DenseBins, Ensemble, FittedTree, Nodes, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers, as_watcher
 from gpuboost.watch.checkpoint import Checkpoint
 from gpuboost.watch.early_stopping import EarlyStopping
@@ -25,7 +25,7 @@ from gpuboost.watch.record import Plan, Round
 CUTS = Cuts((np.array([0.5]),), (None,))
 
 
-def one_leaf(value: float = 1.0) -> Tree:
+def one_leaf(value: float = 1.0) -> FittedTree:
     def column(dtype: type) -> np.ndarray:
         return np.zeros(1, dtype)
 
@@ -40,7 +40,7 @@ def one_leaf(value: float = 1.0) -> Tree:
         count=column(np.int64),
         left_set=np.zeros((1, 8), np.uint32),
     )
-    return Tree(nodes, np.array([value]), output=0, version=0)
+    return FittedTree(nodes, np.array([value]), output=0, version=0)
 
 
 def ensemble(rounds: int) -> Ensemble:
@@ -330,7 +330,7 @@ class TestEvaluation:
         )
         calls = []
 
-        def add_tree(scores: np.ndarray, tree: Tree, factor: float, data: TrainingSet) -> None:
+        def add_tree(scores: np.ndarray, tree: FittedTree, factor: float, data: TrainingSet) -> None:
             calls.append((factor, data))
             scores[tree.output] += factor * tree.value[0]
 

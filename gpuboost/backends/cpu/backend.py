@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cpu import binning as cpu_binning
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import ranking as cpu_lists
@@ -47,6 +46,7 @@ from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.raw_values import rows_of
+from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.common import normal
@@ -60,6 +60,7 @@ from gpuboost.types import (
     Cuts,
     DenseBins,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Nodes,
@@ -69,7 +70,6 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 NO_WEIGHT = np.empty(0, np.float64)
@@ -158,13 +158,13 @@ class Cpu:
         self._by_rows(data.n_rows, lambda a, b: run(data.y, scores, loss.parameter, a, b, each))
         return each if data.weight is None else each * data.weight
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+    def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return reference_sampling.node_control(gradients, sample, before, eta)
+    def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return reference_sampling.node_control_variate(gradients, sample, before, eta)
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
@@ -173,7 +173,7 @@ class Cpu:
             sums, _ = cpu_sums.leaf_sums(before, output, leaf_of_row, size, self._pool, self._in_parts)
             rows = np.bincount(leaf_of_row, before.multiplicity, size)
             means[output] = (sums / np.maximum(rows, 1.0))[leaf_of_row]
-        return reference_sampling.leaf_control(gradients, sample, before, eta, means)
+        return reference_sampling.leaf_control_variate(gradients, sample, before, eta, means)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         return cpu_sampling.weigh(gradients, sample, self._pool)
@@ -211,7 +211,7 @@ class Cpu:
         limits: Limits,
         version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:
+    ) -> tuple[FittedTree, Array]:
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
         if sums is None or structure.version != version:
             route: cpu_sums.Route | None = None
@@ -229,33 +229,35 @@ class Cpu:
             leaf_of_row = self._route(nodes, data.bins, data.cuts)
         return with_values(structure, nodes, sums, limits, noise), leaf_of_row
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         assert loss.leaf_quantile is not None
         residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
         value = leaf_quantiles(leaf_of_row, tree.nodes.is_leaf, residual, whole_weights(data), loss.leaf_quantile)
         return replace(tree, value=value)
 
     def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> FittedTree:
         return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
         return float(line_search.lengths(self, loss, scores, output, along, data)[0])
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         return bound_leaves(tree, data.cuts, limits, refined=refined)
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         steps = factor * tree.value
         row = scores[tree.output]
         self._by_rows(len(row), lambda a, b: pointwise.add_leaves(row, steps, leaf_of_row, a, b), ADDITION)
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, self._route(tree.nodes, bins, cuts))
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
@@ -339,7 +341,7 @@ class Cpu:
         by_column: SortedColumns | None, workspace: Workspace,
     ) -> Structure:  # fmt: skip
         """by_column: the columns to search without histograms, or None."""
-        HELPER.meet(usual=is_usual(limits, candidates, by_column, data.n_rows))
+        HELPER.join(usual=is_usual(limits, candidates, by_column, data.n_rows))
         in_parts = partial(self._in_parts, times=ROUNDING)
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._pool, in_parts, workspace)
         m = target.gradients.multiplicity

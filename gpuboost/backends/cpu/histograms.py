@@ -83,7 +83,7 @@ class Histograms:
     def summers(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> tuple[int, int]:
         """Number of rows to sum for the new pairs, and number of threads to sum them."""
         total = self._rows.held_by(tree, new_pairs[:, 0])
-        return total, self._pool.worth(total * self.lines_of_eight, ROWS_PER_THREAD)
+        return total, self._pool.n_parts(total * self.lines_of_eight, ROWS_PER_THREAD)
 
     def build(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> None:
         """Sum the smaller node of every new pair."""
@@ -106,7 +106,7 @@ class Histograms:
         if self._layout.rows.shape[1] == 0:
             histogram.count_sparse(self.rows, layout, tree.node, new_pairs, self.counts)
             return
-        parts = min(self._pool.worth(len(self._rows), ROWS_PER_THREAD), t)
+        parts = min(self._pool.n_parts(len(self._rows), ROWS_PER_THREAD), t)
 
         def count(part: int) -> None:
             histogram.count(self.rows, layout, tree.node, new_pairs, *share(t, part, parts), self.counts)

@@ -6,16 +6,16 @@ import numpy as np
 
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values
 from gpuboost.kernels.common import normal
-from gpuboost.types import Array, Limits, Nodes, Noise, Structure, Tree
+from gpuboost.types import Array, FittedTree, Limits, Nodes, Noise, Structure
 
 
 def with_values(
     structure: Structure, nodes: Nodes, sums: tuple[Array, Array], limits: Limits, noise: Noise | None
-) -> Tree:
+) -> FittedTree:
     """The structure's tree with Newton leaf values, plus ``noise`` if not None. sums: (v,) G and H of every node."""
     value = newton_values(nodes, sums, limits)
     if noise is not None:
         z = np.empty(len(value))
         normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)
         value += leaf_noise(nodes, sums[1], limits, noise.deviation, z)
-    return Tree(nodes, value, structure.output, structure.version)
+    return FittedTree(nodes, value, structure.output, structure.version)

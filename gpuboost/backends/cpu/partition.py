@@ -73,7 +73,7 @@ class RowsByNode:
         n_deeper: number of these nodes above the last level; slots, limits: see ``partition.add_children``.
         """
         new_pairs = np.empty((len(chosen), 3), np.int64)
-        parts = self.pool.worth(self.held_by(tree, chosen), SORTED_PER_THREAD)
+        parts = self.pool.n_parts(self.held_by(tree, chosen), SORTED_PER_THREAD)
         if parts == 1 or n_deeper == 0:
             tree.size, pairs = partition.split_alone(
                 self.columns(), self.rows, self.scratch, chosen, tree.node, tree.left_set, tree.size, slots, limits,
@@ -87,7 +87,7 @@ class RowsByNode:
     def sort(self, tree: NodeTable, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sort the rows of the chosen nodes into their children; (threads, c) numbers of rows that went left."""
         total, node = partition.rows_in(tree.node, chosen), tree.node
-        parts = self.pool.worth(total, SORTED_PER_THREAD)
+        parts = self.pool.n_parts(total, SORTED_PER_THREAD)
         counts = np.zeros((self.pool.size, len(chosen)), np.int64)
         bounds = np.array([total * part // parts for part in range(parts + 1)], np.int64)
 
@@ -114,7 +114,7 @@ class RowsByNode:
         size = len(self.rows) if isinstance(self.bins, DenseBins) else self.bins.shape[0]
         out = np.empty(size if wanted else 0, np.int32)
         total = len(self.rows)
-        parts = self.pool.worth(total, SORTED_PER_THREAD)
+        parts = self.pool.n_parts(total, SORTED_PER_THREAD)
         counts = np.zeros((parts, len(settled)), np.int64)
 
         def settle(part: int) -> None:

@@ -64,7 +64,7 @@ class Search:
 
     def searchers(self, pairs: int) -> int:
         """Number of threads to search so many new pairs."""
-        parts = self._pool.worth(self._layout.n_cells * 2 * pairs, CELLS_PER_THREAD)
+        parts = self._pool.n_parts(self._layout.n_cells * 2 * pairs, CELLS_PER_THREAD)
         return min(parts, len(self._layout.features))
 
     @property

@@ -107,7 +107,7 @@ class StumpGrower:
 
     def _sum_rows(self, n_cells: int, size: int, build: Callable[..., None]) -> None:
         """Sum by stretches of the rows, each into its own histogram at first."""
-        n, parts = self._data.n_rows, self._pool.worth(size, CELLS_SUMMED_PER_THREAD)
+        n, parts = self._data.n_rows, self._pool.n_parts(size, CELLS_SUMMED_PER_THREAD)
         packed = self._workspace.array("packed", (parts, min(n, column_sums.TILE)), np.int64)
         sums = self._workspace.array("histogram", (parts, 2 * n_cells), np.int64)
         totals = np.zeros((parts, cpu_sums.LINE), np.int64)
@@ -125,7 +125,7 @@ class StumpGrower:
         """Convert all rows to integers first, since entries may refer to any row; then sum by ranges of features."""
         n, features, t = self._data.n_rows, self._candidates.features, len(self._candidates.features)
         packed = self._workspace.array("packed", (64 * bitmaps.words.shape[1],), np.int64)
-        parts = self._pool.worth(n, ROUTED_PER_THREAD)
+        parts = self._pool.n_parts(n, ROUTED_PER_THREAD)
         totals = np.zeros((parts, cpu_sums.LINE), np.int64)
 
         def pack(part: int) -> None:
@@ -134,7 +134,7 @@ class StumpGrower:
         self._pool.run_parts(parts, pack)
         self._add_up(totals)
         self._histogram = self._workspace.array("histogram", (1, 2 * n_cells), np.int64)
-        pieces, bounds = self._pool.worth(stump.stored(bitmaps.cost, features), CELLS_SUMMED_PER_THREAD), [0, t]
+        pieces, bounds = self._pool.n_parts(stump.stored(bitmaps.cost, features), CELLS_SUMMED_PER_THREAD), [0, t]
         if pieces > 1:
             ends = np.zeros(t + 1, np.int64)
             np.cumsum(bitmaps.cost[features], out=ends[1:])
@@ -170,7 +170,7 @@ class StumpGrower:
         )  # fmt: skip
         root = cpu_search.NO_CUTS if candidates.root is None else candidates.root
         general, by_node = None if self._is_plain() else True, self._drawn()
-        parts = min(self._pool.worth(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
+        parts = min(self._pool.n_parts(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(self._starts, parts).tolist()
         best = [-1] * parts
 
@@ -227,7 +227,7 @@ class StumpGrower:
                 return out
             codes = np.full(n, default, np.uint8)
             codes[row] = stored
-        parts = self._pool.worth(n, ROUTED_PER_THREAD)
+        parts = self._pool.n_parts(n, ROUTED_PER_THREAD)
         lefts, how = [0] * parts, (cut, missing, missing_left == 1, left_set, len(left_set) > 0)
 
         def route(part: int) -> None:

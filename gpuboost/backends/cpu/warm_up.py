@@ -36,12 +36,12 @@ _RUN = (
 
 
 class Helper:
-    """The helper process, if any: ``start`` it with the first data, ``meet`` it before the first tree."""
+    """The helper process, if any: ``start`` it with the first data, ``join`` it before the first tree."""
 
     def __init__(self) -> None:
         self._lock, self._asked = threading.Lock(), set[tuple[str, str]]()
         self._process: subprocess.Popen[bytes] | None = None
-        self._to_meet: tuple[str, str] | None = None
+        self._to_join: tuple[str, str] | None = None
 
     def start(self, n_rows: int, threads: int, *, categorical: bool) -> None:
         """Start the compilation of kernels that are not in the disk cache. No helper is started for one thread.
@@ -58,15 +58,15 @@ class Helper:
                 _tell(self._process, STOP)
             self._asked.add(wanted)
             self._process = _started(wanted)
-            self._to_meet = None if self._process is None else wanted
+            self._to_join = None if self._process is None else wanted
 
-    def meet(self, *, usual: bool) -> None:
+    def join(self, *, usual: bool) -> None:
         """Compile this process's share, if the tree is of the usual kind, and tell the helper to go on, else to stop.
 
         An interrupt also stops the helper.
         """
         with self._lock:
-            process, wanted, self._to_meet = self._process, self._to_meet, None
+            process, wanted, self._to_join = self._process, self._to_join, None
             if process is None or wanted is None or process.poll() is not None:
                 return  # another thread has waited for it, or it has ended
             dummy, word = _dummy_tree(*wanted), STOP

@@ -50,7 +50,7 @@ class Collective(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RowsOfGpu:
     """One GPU's range of rows. ``first``, the number of its first row, is the start of a stretch."""
 
     collective: Collective
@@ -65,54 +65,54 @@ class Share:
         return max(1, -(-self.rows // STRETCH))
 
 
-class Shares:
+class AllReduce:
     """Sums over all GPUs outside of trees: extents, losses, counts."""
 
-    def __init__(self, runtime: Runtime, share: Share) -> None:
-        self._runtime, self.share = runtime, share
+    def __init__(self, runtime: Runtime, shard: RowsOfGpu) -> None:
+        self._runtime, self.shard = runtime, shard
         self._kernel = Kernels(runtime, *_EXTENTS)
         self._rooms: dict[int, tuple[Array, Array]] = {}
 
     def sum(self, device: Array) -> None:
         """Sum the array over all GPUs, in place."""
-        self._runtime.beyond(lambda: self.share.collective.sum(device))
+        self._runtime.beyond(lambda: self.shard.collective.sum(device))
 
     def settle(self, scratch: dict[str, Array], states: Array, m: int) -> None:
         """Complete the target's part of the states (k, itemsize), which hold measurements of this GPU's m rows."""
-        k, share = states.shape[0], self.share
+        k, shard = states.shape[0], self.shard
         sums, tops = self._spread(scratch["sums"], scratch["tops"], 2 * k)
-        self._runtime.beyond(lambda: share.collective.max(tops))
+        self._runtime.beyond(lambda: shard.collective.max(tops))
         self._kernel("settle_shared_extents")(
             (k,), (EXTENT_THREADS,),
-            all_sums=sums, all_tops=tops, all=share.stretches, m=m, weight=share.weight, most=share.most, state=states,
+            all_sums=sums, all_tops=tops, all=shard.stretches, m=m, weight=shard.weight, most=shard.most, state=states,
         )  # fmt: skip
 
     def total(self, sums: Array, total: Array) -> None:
         """total (1,) = the fixed-order sum over all rows; sums: those of this GPU's stretches."""
         every, _ = self._spread(sums, self._runtime.zeros(1, np.uint64), 1)
-        self._kernel("shared_total")((1,), (EXTENT_THREADS,), all_sums=every, all=self.share.stretches, total=total)
+        self._kernel("shared_total")((1,), (EXTENT_THREADS,), all_sums=every, all=self.shard.stretches, total=total)
 
     def _spread(self, sums: Array, tops: Array, planes: int) -> tuple[Array, Array]:
         """The float64 sums of all stretches, and this GPU's maxima."""
-        share, all_stretches = self.share, self.share.stretches
+        shard, all_stretches = self.shard, self.shard.stretches
         if planes not in self._rooms:
             zeros = self._runtime.zeros
             self._rooms[planes] = zeros(planes * all_stretches, np.uint64), zeros(planes, np.uint64)
         every, own_tops = self._rooms[planes]
         self._kernel("spread")(
             (max(1, min(64, planes * all_stretches // 256)),), (256,),
-            sums=sums, tops=tops, planes=planes, own=sums.shape[0] // planes, first=share.first // STRETCH,
+            sums=sums, tops=tops, planes=planes, own=sums.shape[0] // planes, first=shard.first // STRETCH,
             all=all_stretches, all_sums=every, all_tops=own_tops,
         )  # fmt: skip
         self.sum(every)
         return every.view(np.float64), own_tops
 
 
-class SharedTree:
+class TreeAllReduce:
     """Sharing for trees of one shape: ``sums`` of lines over all GPUs, and ``here``, each node's rows on this GPU."""
 
-    def __init__(self, runtime: Runtime, plan: ArenaPlan, share: Share) -> None:
-        self._runtime, self._plan, self._share = runtime, plan, share
+    def __init__(self, runtime: Runtime, plan: ArenaPlan, shard: RowsOfGpu) -> None:
+        self._runtime, self._plan, self._shard = runtime, plan, shard
         self._in_line = plan.tiles * plan.width * plan.cells * (2 + int(plan.counts))  # at most
         self.sums = runtime.zeros(HEAD + plan.batch * self._in_line, np.int64)
         self.here = runtime.zeros(max(plan.most_nodes, 2 * plan.most_slots), np.int32)
@@ -129,21 +129,21 @@ class SharedTree:
             state=state, first_line=first, last_line=last, sums=self.sums,
         )  # fmt: skip
         used = self.sums[: HEAD + lines * self._in_line]
-        self._runtime.beyond(lambda: self._share.collective.sum(used))
+        self._runtime.beyond(lambda: self._shard.collective.sum(used))
 
     def init_root(self, arena: Arena, state: Array, nodes: Array) -> None:
         """Sum the root, whose stretches were just built, over all GPUs."""
         self.add_up(arena, state, 0, 1)
         self._kernel("init_shared_root")(
             (1,), (1,),
-            sums=self.sums, rows=self._share.rows, state=state, nodes=nodes, here=self.here, rule=arena.rule,
+            sums=self.sums, rows=self._shard.rows, state=state, nodes=nodes, here=self.here, rule=arena.rule,
         )  # fmt: skip
 
     def cut(self, arena: Arena, state: Array, nodes: Array) -> None:
         """Count the rows that were just routed over all GPUs, and cut the lists of this GPU's rows."""
         plan, a, everywhere = self._plan, arena.array, self._everywhere
         self._runtime.copy(everywhere, a["cursor"])
-        self._runtime.beyond(lambda: self._share.collective.sum(everywhere))
+        self._runtime.beyond(lambda: self._shard.collective.sum(everywhere))
         arena.cut_shared_lists(
             (1,), (512,),
             cursor=a["cursor"], everywhere=everywhere, here=self.here, stretches=a["stretches"], state=state,

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.all_reduce import SHARDED, Share, SharedTree
+from gpuboost.backends.cuda.all_reduce import SHARDED, RowsOfGpu, TreeAllReduce
 from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
@@ -33,7 +33,7 @@ class Arena:
 
     def __init__(
         self, runtime: Runtime, plan: ArenaPlan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False,
-        by_node: bool = False, share: Share | None = None,
+        by_node: bool = False, shard: RowsOfGpu | None = None,
     ) -> None:  # fmt: skip
         self.runtime, self.plan = runtime, plan
         self.array: dict[str, Array] = {
@@ -58,7 +58,7 @@ class Arena:
         begins = np.cumsum([0, HEAD, d, d, tiles, tiles]).tolist()
         pieces = [self._selection[begins[i] : begins[i + 1]] for i in range(5)]
         self.selection, self.features, self.places, self.tiles, self.tile_cells = pieces
-        self.shared_tree = None if share is None else SharedTree(runtime, plan, share)
+        self.tree_all_reduce = None if shard is None else TreeAllReduce(runtime, plan, shard)
         self.within: dict[str, Array] = {}  # arguments of kernels that search splits: monotonic constraints
         if plan.limits.directions is not None:
             directions = of_features(plan.limits.directions, cuts).astype(np.int32)
@@ -68,7 +68,7 @@ class Arena:
 
     def _compile(self) -> None:
         plan, kernel = self.plan, partial(Launcher, self.runtime)
-        shared = "" if self.shared_tree is None else SHARDED
+        shared = "" if self.tree_all_reduce is None else SHARDED
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
         tree = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
         search = (
@@ -108,7 +108,7 @@ class Arena:
         self.route_and_add = kernel(partition, "route_and_add")
         self.settle_rows = kernel(partition, "settle_rows")
         self.finish_tree = kernel(partition, "finish_tree")
-        if self.shared_tree is not None:
+        if self.tree_all_reduce is not None:
             self.cut_shared_lists = kernel(partition, "cut_shared_lists")
 
     @property
@@ -119,12 +119,12 @@ class Arena:
     @property
     def sums(self) -> Array:
         """Histogram sums: by stretches of the lines, or by lines over all shards."""
-        return self.array["partials"] if self.shared_tree is None else self.shared_tree.sums
+        return self.array["partials"] if self.tree_all_reduce is None else self.tree_all_reduce.sums
 
     @property
     def here(self) -> dict[str, Array]:
         """Further arguments of the kernels that choose splits, if the rows are sharded."""
-        return {} if self.shared_tree is None else {"here": self.shared_tree.here}
+        return {} if self.tree_all_reduce is None else {"here": self.tree_all_reduce.here}
 
     @cached_property
     def tried(self) -> Array:
@@ -181,7 +181,7 @@ def _rule(plan: ArenaPlan, by_node: bool) -> NDArray[np.void]:
         rule[name] = getattr(limits, name)
     rule["categories"] = limits.categories
     rule["max_leaves"], rule["symmetric"] = plan.most_leaves, limits.symmetric
-    rule["one_value"], rule["in_turn"] = limits.signed, by_node
+    rule["one_value"], rule["one_at_a_time"] = limits.signed, by_node
     rule["max_depth"] = min(limits.max_depth, 2**30)
     rule["min_samples_leaf"] = min(limits.min_samples_leaf, 2**30)
     return rule

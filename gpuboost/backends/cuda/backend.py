@@ -18,8 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpuboost.backends.capabilities import Capabilities
-from gpuboost.backends.cuda.all_reduce import Share, Shares
+from gpuboost.backends.cuda.all_reduce import AllReduce, RowsOfGpu
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.array_cache import ArrayCache, Copies
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
@@ -47,6 +46,7 @@ from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.backends.prediction.raw_values import rows_of
+from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -56,6 +56,7 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Noise,
@@ -64,12 +65,11 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 
 class Cuda:
-    """One GPU, or a test's replacement. With a ``share``, one of several GPUs that train together.
+    """One GPU, or a test's replacement. With a ``shard``, one of several GPUs that train together.
 
     ``threads``: threads of the host, for the equations of components. ``copies``: existing device copies of host
     arrays, for one of several streams of a device.
@@ -78,21 +78,21 @@ class Cuda:
     offers = Capabilities(worker_streams=True)
 
     def __init__(
-        self, runtime: Runtime, share: Share | None = None, threads: int = 1, copies: Copies | None = None
+        self, runtime: Runtime, shard: RowsOfGpu | None = None, threads: int = 1, copies: Copies | None = None
     ) -> None:
-        self._runtime, self._share = Recorder(runtime), share
-        shares = None if share is None else Shares(self._runtime, share)
+        self._runtime, self._shard = Recorder(runtime), shard
+        all_reduce = None if shard is None else AllReduce(self._runtime, shard)
         self.name = runtime.name
         self._rounds = RecordedRound(self._runtime)
         self._binner = Binner(self._runtime)
         self._arrays = ArrayCache(self._runtime, self._binner, copies)
-        self._targets = Targets(self._runtime, self._arrays, self._rounds, shares)
+        self._targets = Targets(self._runtime, self._arrays, self._rounds, all_reduce)
         self._lists = RankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._arrays, self._rounds)
         self._subsets = Subsets(self._runtime, self._rounds)
         self._control = Control(self._runtime, self._arrays, self._rounds, self._targets)
         self._importance = Importance(self._runtime, self._arrays, self._rounds)
-        self._leaves = Leaves(self._runtime, self._arrays, self._rounds, self._shapes, shares)
+        self._leaves = Leaves(self._runtime, self._arrays, self._rounds, self._shapes, all_reduce)
         self._line_search = LineSearch(self._runtime, self._arrays, self._rounds, self._leaves)
         self._predictor = CudaPredictor(self._runtime, self._binner)
         self._smoothing = CudaSmoothing(
@@ -153,14 +153,14 @@ class Cuda:
     ) -> Sample:  # fmt: skip
         return self._importance.draw(self._targets.given(gradients), kappa, rule, key, losses).as_sample()
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
-        return self._control.keep(self._targets.given(gradients), rounds).as_gradients()
+    def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
+        return self._control.keep_gradients(self._targets.given(gradients), rounds).as_gradients()
 
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+    def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         now, old = self._targets.given(gradients), self._targets.given(before)
         return self._control.node(now, _drawn(sample), old, eta).as_gradients()
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
@@ -190,7 +190,7 @@ class Cuda:
         def make() -> Arena:
             plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
             kinds = {"restricted": root is not None, "by_node": by_node is not None}
-            return Arena(self._runtime, plan, data.cuts, k, **kinds, share=self._share)
+            return Arena(self._runtime, plan, data.cuts, k, **kinds, shard=self._shard)
 
         arena = self._rounds.buffer(shape, make)
         arena.compete(features, root)
@@ -205,22 +205,24 @@ class Cuda:
         limits: Limits,
         version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:
+    ) -> tuple[FittedTree, Array]:
         handle, now = cast("DeviceStructure | Structure", structure), self._targets.given(gradients)
         grown = handle.grown if isinstance(handle, DeviceStructure) else self._leaves.upload(handle, now)
         tree = self._ring(grown, now).add(grown.output, structure.version)
         stale = structure.version != version
         return tree.as_tree(), self._leaves.values(grown, now, data, limits, stale, tree, noise)
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         found, alpha = cast(LeafOfRow, leaf_of_row), loss.leaf_quantile
         assert alpha is not None
         self._leaves.quantiles(found, alpha, scores, data, cast(DeviceTree, tree).ring)
         return tree
 
     def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> FittedTree:
         if per_leaf and loss.leaf_quantile is not None:
             return self.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
         found, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
@@ -231,18 +233,18 @@ class Cuda:
         return self._line_search.length(loss, scores, output, np.asarray(along, np.float64), data)
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         found, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
         self._leaves.bound(found, data.cuts, limits, refined, ring)
         return tree
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         self._leaves.add(scores, cast(LeafOfRow, leaf_of_row), factor)
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self._leaves.add_tree(scores, tree, factor, self._arrays.bins(bins), cuts)
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
@@ -256,7 +258,7 @@ class Cuda:
         return total / self._arrays.total(weight)
 
     def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
-        """The weighted sum of the loss; with a share, over the rows of all GPUs."""
+        """The weighted sum of the loss; of a shard, over the rows of all GPUs."""
         return self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
@@ -317,7 +319,7 @@ class Cuda:
         chosen = self._subsets.draw(by_node, arena.plan.most_nodes, n_candidates)
         drawn = gradients.sample is not None
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
-        wait = wait and self._share is None  # rows are counted everywhere before a tree ends
+        wait = wait and self._shard is None  # rows are counted everywhere before a tree ends
         grower = TreeOnDevice(arena, rows, output, self._targets.gain_noise(noise), chosen)
         grower.grow(wait)
         if grower.waits:
@@ -330,7 +332,7 @@ class Cuda:
 
     @property
     def _all_rows(self) -> int | None:
-        return None if self._share is None else self._share.rows
+        return None if self._shard is None else self._shard.rows
 
     def _leaf_array(self, leaf_of_row: Array) -> Array:
         """The device array of a handle, or of an array that a test passes."""

@@ -27,7 +27,7 @@ FILES = (
 
 
 class Control:
-    """The verbs ``keep``, ``node_control`` and ``leaf_control``."""
+    """The verbs ``keep_gradients``, ``node_control_variate`` and ``leaf_control_variate``."""
 
     def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets) -> None:
         self._runtime, self._arrays, self._rounds, self._targets = runtime, arrays, rounds, targets
@@ -35,7 +35,7 @@ class Control:
         self._no_threshold = runtime.zeros(THRESHOLD_BYTES, np.uint8)
 
     @recorded_verb()
-    def keep(self, gradients: DeviceGradients, rounds: int) -> DeviceGradients:
+    def keep_gradients(self, gradients: DeviceGradients, rounds: int) -> DeviceGradients:
         """Keep g and its scales. The result holds them in the round that is ``rounds`` later.
 
         Curvature is not kept. Outside of rounds the result is a copy of g.
@@ -61,10 +61,10 @@ class Control:
     def node(
         self, gradients: DeviceGradients, sample: DeviceSample | None, before: DeviceGradients, eta: float
     ) -> DeviceGradients:
-        """See the verb ``node_control``."""
+        """See the verb ``node_control_variate``."""
         (k, n), times = gradients.g.shape, gradients.multiplicity
         made = self._rounds.buffer(("controlled", k, n), lambda: self._targets.drawn_room(k, n))
-        self._kernel("node_control")(
+        self._kernel("node_control_variate")(
             (*self._blocks(n, STRETCH), k), (EXTENT_THREADS,),
             g=gradients.g, h=gradients.h, old_g=before.g, **self._arrays.times(times), **self._chances(sample),
             eta=eta, n=n, made_g=made["g"], made_h=made["h"], **self._targets.scratch(k, n), weights=made["weights"],
@@ -83,7 +83,7 @@ class Control:
         leaves: tuple[Array, ...],
         capacity: int,
     ) -> DeviceGradients:
-        """See the verb ``leaf_control``; ``capacity``: maximum number of nodes of a tree."""
+        """See the verb ``leaf_control_variate``; ``capacity``: maximum number of nodes of a tree."""
         (k, n), times = gradients.g.shape, gradients.multiplicity
         room = n if sample is None else sample.room
         made = self._rounds.buffer(("controlled", k, room), lambda: self._targets.drawn_room(k, room))
@@ -91,7 +91,7 @@ class Control:
         for output, leaf_of_row in enumerate(leaves):
             self._sum_by_leaf(before, output, leaf_of_row, capacity, means)
             one = slice(output, output + 1)
-            self._kernel("leaf_control")(
+            self._kernel("leaf_control_variate")(
                 self._blocks(room, STRETCH), (EXTENT_THREADS,),
                 g=gradients.g[output], h=gradients.h[output], old_g=before.g[output], **self._arrays.times(times),
                 **self._rows(sample), leaf_of_row=leaf_of_row, means=means, old=before.states[one], eta=eta, room=room,

@@ -190,8 +190,8 @@ class TreeOnDevice:
             lines=a["lines"], node_of_slot=a["node_of_slot"], rule=arena.rule, least=plan.least_rows,
             items=-(-plan.stretches * ROOT_BLOCKS // LIST_BLOCKS), shared_mem=arena.shared,
         )  # fmt: skip
-        if arena.shared_tree is not None:
-            arena.shared_tree.init_root(arena, self.state, self.nodes)
+        if arena.tree_all_reduce is not None:
+            arena.tree_all_reduce.init_root(arena, self.state, self.nodes)
 
     def _build(self, first: int, lines: int) -> None:
         """Build the histograms of one batch of lines, from ``first`` on."""
@@ -203,8 +203,8 @@ class TreeOnDevice:
             lines=a["lines"], partials=a["partials"], partial_counts=a["partial_counts"], state=self.state,
             first_line=first, last_line=first + plan.batch, shared_mem=arena.shared,
         )  # fmt: skip
-        if arena.shared_tree is not None:
-            arena.shared_tree.add_up(arena, self.state, first, min(lines, first + plan.batch))
+        if arena.tree_all_reduce is not None:
+            arena.tree_all_reduce.add_up(arena, self.state, first, min(lines, first + plan.batch))
 
     def _evaluate_all(self, lines: int, choose: int) -> None:
         """Evaluate so many lines, the first batch of which is built, and choose the nodes to split."""
@@ -262,8 +262,8 @@ class TreeOnDevice:
             **self._routing(first), pairs=a["pairs"], list=a["list"], list_pairs=a["list_pairs"], last=last,
             leaves=not self._target.sampled,
         )  # fmt: skip
-        if arena.shared_tree is not None:
-            arena.shared_tree.cut(arena, self.state, self.nodes)
+        if arena.tree_all_reduce is not None:
+            arena.tree_all_reduce.cut(arena, self.state, self.nodes)
 
     def _routing(self, first: bool) -> dict[str, Any]:
         """Kernels' arguments: rows, the nodes that they are in, and the lists of the next step."""

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpuboost.backends.cuda.all_reduce import Shares
+from gpuboost.backends.cuda.all_reduce import AllReduce
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
@@ -22,7 +22,7 @@ from gpuboost.backends.cuda.tree_ring import DeviceTree, TreeRing, host_nodes
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.kernels.common.normal_table import TABLE
-from gpuboost.types import Array, Cuts, Limits, Noise, Structure, TrainingSet, Tree
+from gpuboost.types import Array, Cuts, FittedTree, Limits, Noise, Structure, TrainingSet
 
 THREADS, DIGITS = 256, 256  # as in the kernels
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
@@ -85,10 +85,10 @@ class Leaves:
         arrays: ArrayCache,
         rounds: RecordedRound,
         shapes: RandomShapes,
-        shares: Shares | None = None,
+        all_reduce: AllReduce | None = None,
     ) -> None:
         self._runtime, self._arrays, self._rounds, self._shapes = runtime, arrays, rounds, shapes
-        self._shares = shares
+        self._all_reduce = all_reduce
         self._kernel, self._bounds = Kernels(runtime, *_LEAVES), Kernels(runtime, *_BOUNDS)
         self._quantiles, self._prediction = Kernels(runtime, *_QUANTILES), Kernels(runtime, *_PREDICTION)
         self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
@@ -179,8 +179,8 @@ class Leaves:
                 **rows, scores=scores[grown.output], per_unit=unit, leaf_of_row=found.leaf_of_row,
                 n=n, shift=shift, found=prefix, counts=counts,
             )  # fmt: skip
-            if self._shares is not None:
-                self._shares.sum(counts)
+            if self._all_reduce is not None:
+                self._all_reduce.sum(counts)
             self._quantiles("choose_digit")(
                 (min(capacity, 8 * self._runtime.sm_count),), (DIGITS,),
                 state=grown.state, nodes=grown.nodes, alpha=alpha, shift=shift, found=prefix, needed=needed,
@@ -249,7 +249,7 @@ class Leaves:
             head, nodes = tree.ring.record(tree.slot)
             count, capacity = head.view(np.int32)[2:3], tree.ring.capacity
         else:
-            host: Tree = tree.fetched if isinstance(tree, DeviceTree) else tree
+            host: FittedTree = tree.fetched if isinstance(tree, DeviceTree) else tree
             made = host_nodes(host.nodes, host.value)
             nodes, capacity = self._runtime.upload(made.view(np.uint8)), len(made)
             count = self._runtime.upload(np.array([capacity], np.int32))
@@ -309,12 +309,12 @@ class Leaves:
             leaf_of_row=leaf_of_row, n=n, state=gradients.states[output : output + 1], capacity=capacity, own=own,
             sums=sums, shared_mem=near if own else 0,
         )  # fmt: skip
-        if self._shares is not None:
-            self._shares.sum(sums)
+        if self._all_reduce is not None:
+            self._all_reduce.sum(sums)
 
     def _unit(self, weight: Any) -> float:
         """The factor that turns real weights into counts."""
-        return weight_scale(weight) if self._shares is None else self._shares.share.unit
+        return weight_scale(weight) if self._all_reduce is None else self._all_reduce.shard.unit
 
     def _room(self, name: str, size: int, dtype: Any, output: int) -> Array:
         return self._rounds.buffer((name, size, output), lambda: self._runtime.zeros(size, dtype))

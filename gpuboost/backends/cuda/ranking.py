@@ -32,7 +32,7 @@ class _QueryConstants:
     leader_start: Array  # (q + 1,) int32
     scales: Array  # (q,) float64 factors of pair weights
     discounts: Array  # (longest,) float32
-    worth: Array  # (n,) float32 of each document
+    gain: Array  # (n,) float32 of each document
     most: int  # places that count in a list
     n_leaders: int
 
@@ -55,7 +55,7 @@ class RankingGradients:
         made, scratch = self._targets.room(1, n)
         a = self._rounds.buffer(("placed", n, lists.n_leaders), lambda: self._scratch(n, lists))
         formulas, of_row = list_formulas(loss), {"start": lists.start, "list_of": lists.list_of}
-        placed = {f"placed_{name}": a[name] for name in ("score", "power", "worth")}
+        placed = {f"placed_{name}": a[name] for name in ("score", "power", "gain")}
         leaders = {"leader_start": lists.leader_start, "n_leaders": lists.n_leaders, "scales": lists.scales}
         sums = {name: a[name] for name in ("above_g", "above_h", "below", "factors")}
         how: dict[str, Any] = {"sigma": loss.parameter, "even": loss.evens_lists}
@@ -65,7 +65,7 @@ class RankingGradients:
         )
         self._kernel("place_documents", *formulas)(
             self._blocks(n), (THREADS,),
-            keys=a["keys"], rows=a["rows"], scores=scores, worth=lists.worth, **of_row, sigma=loss.parameter, n=n,
+            keys=a["keys"], rows=a["rows"], scores=scores, gain=lists.gain, **of_row, sigma=loss.parameter, n=n,
             place_of=a["place_of"], **placed,
         )  # fmt: skip
         self._kernel("pair_lambdas", *formulas)(
@@ -103,14 +103,14 @@ class RankingGradients:
             leader_start=upload(leader_start.astype(np.int32)),
             scales=upload(scales),
             discounts=upload(discounts.astype(np.float32)),
-            worth=upload(document_gains(gains, y)),
+            gain=upload(document_gains(gains, y)),
             most=most,
             n_leaders=len(leaders),
         )
 
     def _scratch(self, n: int, lists: _QueryConstants) -> dict[str, Array]:
         empty, zeros, q = self._runtime.empty, self._runtime.zeros, lists.scales.shape[0]
-        placed = {name: empty(n, np.float32) for name in ("score", "power", "worth")}
+        placed = {name: empty(n, np.float32) for name in ("score", "power", "gain")}
         return placed | {
             "above_g": empty(n, np.float64), "above_h": empty(n, np.float64),
             "keys": empty(n, np.uint64), "rows": empty(n, np.int32), "place_of": empty(n, np.int32),

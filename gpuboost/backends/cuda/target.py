@@ -8,7 +8,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from gpuboost.backends.cuda.all_reduce import SHARDED, Shares
+from gpuboost.backends.cuda.all_reduce import SHARDED, AllReduce
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.codegen.formulas import formulas
@@ -98,10 +98,10 @@ class Targets:
     """The verbs before a tree."""
 
     def __init__(
-        self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, shares: Shares | None = None
+        self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, all_reduce: AllReduce | None = None
     ) -> None:
-        self._runtime, self._arrays, self._rounds, self._shares = runtime, arrays, rounds, shares
-        before = "" if shares is None else SHARDED
+        self._runtime, self._arrays, self._rounds, self._all_reduce = runtime, arrays, rounds, all_reduce
+        before = "" if all_reduce is None else SHARDED
         self._kernel = Kernels(runtime, *_SAMPLE, before=before)
         self._pointwise = Kernels(runtime, *_POINTWISE, before=before)
         self._no_each = arrays.nothing.view(np.float32)
@@ -125,8 +125,8 @@ class Targets:
             kernel = self._pointwise("gradients", *formulas(loss))
             measures = {**self._arrays.times(rows.times), **rows.sizes, **scratch, "state": made.states}
             kernel(self._grid(n, STRETCH), (EXTENT_THREADS,), **of_loss, **measures)
-            if self._shares is not None:
-                self._shares.settle(scratch, made.states, n)
+            if self._all_reduce is not None:
+                self._all_reduce.settle(scratch, made.states, n)
         return DeviceGradients(made.g, made.h, rows.times, states=made.states)
 
     def given(self, gradients: Gradients) -> DeviceGradients:
@@ -246,8 +246,8 @@ class Targets:
             y=self._arrays.array(y, np.float64), scores=scores, **self._arrays.weight(weight), a=loss.parameter,
             n=n, k=k, sums=sums, arrived=self._runtime.zeros(1, np.uint32), total=total,
         )  # fmt: skip
-        if self._shares is not None:
-            self._shares.total(sums, total)
+        if self._all_reduce is not None:
+            self._all_reduce.total(sums, total)
         return float(self._runtime.download(total)[0])
 
     def rows_of(self, data: TrainingSet) -> DeviceRows:
@@ -273,8 +273,8 @@ class Targets:
             (*self._grid(n, STRETCH), k), (EXTENT_THREADS,),
             g=g, h=h, **self._arrays.times(rows.times), n=n, **rows.sizes, **scratch, state=states,
         )  # fmt: skip
-        if self._shares is not None:
-            self._shares.settle(scratch, states, n)
+        if self._all_reduce is not None:
+            self._all_reduce.settle(scratch, states, n)
 
     def _room(self, k: int, n: int) -> DeviceGradients:
         def make() -> DeviceGradients:

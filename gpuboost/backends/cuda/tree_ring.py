@@ -17,7 +17,7 @@ from gpuboost.backends.cuda.tree import NODE
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE
 from gpuboost.components import TreeComponent
 from gpuboost.errors import DeviceError, InputError
-from gpuboost.types import Array, Component, Ensemble, Nodes, Tree
+from gpuboost.types import Array, Component, Ensemble, FittedTree, Nodes
 
 SLOTS = 128
 RING_BYTES = 256 << 20  # deep trees have fewer slots
@@ -103,10 +103,10 @@ class DeviceTree:
     slot: int
     output: int
     version: int
-    host: Tree | None = field(default=None)
+    host: FittedTree | None = field(default=None)
 
     @property
-    def fetched(self) -> Tree:
+    def fetched(self) -> FittedTree:
         """The tree on the host, once it has been collected."""
         assert self.host is not None
         return self.host
@@ -116,9 +116,9 @@ class DeviceTree:
         """Maximum number of nodes. The actual number is known on the device only."""
         return self.ring.capacity
 
-    def as_tree(self) -> Tree:
-        """This handle, typed as a ``Tree``."""
-        return cast(Tree, self)
+    def as_tree(self) -> FittedTree:
+        """This handle, typed as a ``FittedTree``."""
+        return cast(FittedTree, self)
 
 
 def collected(ensemble: Ensemble) -> Ensemble:
@@ -138,8 +138,8 @@ def collected(ensemble: Ensemble) -> Ensemble:
     return replace(ensemble, trees=tuple(map(_fetched, trees)), components=tuple(map(component, ensemble.components)))
 
 
-def _fetched(tree: Any) -> Tree:
-    return tree.fetched if isinstance(tree, DeviceTree) else cast(Tree, tree)
+def _fetched(tree: Any) -> FittedTree:
+    return tree.fetched if isinstance(tree, DeviceTree) else cast(FittedTree, tree)
 
 
 def host_nodes(nodes: Nodes, value: NDArray[np.float64]) -> NDArray[Any]:
@@ -151,7 +151,7 @@ def host_nodes(nodes: Nodes, value: NDArray[np.float64]) -> NDArray[Any]:
     return records
 
 
-def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> Tree:
+def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> FittedTree:
     def of(name: str, dtype: Any) -> Any:
         return np.ascontiguousarray(nodes[name].astype(dtype))
 
@@ -166,7 +166,7 @@ def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> Tree:
         count=of("count", np.int64),
         left_set=of("left_set", np.uint32),
     )
-    return Tree(host_nodes, of("value", np.float64), tree.output, tree.version)
+    return FittedTree(host_nodes, of("value", np.float64), tree.output, tree.version)
 
 
 def check_error(error: int) -> None:

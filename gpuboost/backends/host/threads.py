@@ -52,7 +52,7 @@ class ThreadPool:
         if failure is not None:
             raise failure
 
-    def worth(self, size: int, per_thread: int) -> int:
+    def n_parts(self, size: int, per_thread: int) -> int:
         """Number of threads for work of that size, such that each has at least ``per_thread`` of it."""
         return 1 if self.size == 1 else max(1, min(self.size, size // per_thread))
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.leaves import group_sums
 from gpuboost.losses.protocol import Loss
-from gpuboost.types import Array, TrainingSet, Tree
+from gpuboost.types import Array, FittedTree, TrainingSet
 
 if TYPE_CHECKING:
     from gpuboost.backends.protocol import Backend
@@ -37,8 +37,8 @@ Slopes: TypeAlias = Callable[[Vector], tuple[Vector, Vector]]
 
 
 def along_tree(
-    backend: Backend, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-) -> Tree:
+    backend: Backend, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+) -> FittedTree:
     """``Backend.line_search`` for a backend whose arrays are on the host."""
     if per_leaf and loss.leaf_quantile is not None:
         return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)

@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.types import Cuts, Limits, Tree
+from gpuboost.types import Cuts, FittedTree, Limits
 
 FREE = -inf, inf  # the bounds of a root
 
@@ -72,7 +72,7 @@ def parted(
     return ((low, middle), (middle, high)) if direction > 0 else ((middle, high), (low, middle))
 
 
-def bound_leaves(tree: Tree, cuts: Cuts, limits: Limits, *, refined: bool) -> Tree:
+def bound_leaves(tree: FittedTree, cuts: Cuts, limits: Limits, *, refined: bool) -> FittedTree:
     """See ``Backend.bound_leaves``. Lambda does not apply to leaf values that took a step of their own."""
     assert limits.directions is not None
     directions = of_features(limits.directions, cuts)
@@ -81,7 +81,7 @@ def bound_leaves(tree: Tree, cuts: Cuts, limits: Limits, *, refined: bool) -> Tr
     return held(tree, directions, 0.0 if refined else limits.reg_lambda)
 
 
-def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:
+def held(tree: FittedTree, directions: NDArray[np.int64], ridge: float) -> FittedTree:
     """The tree with each leaf value clipped to the leaf's bounds, after a change of values.
 
     Bounds are computed from the current values: a node's value is the sum of its leaves' values, each times H + ridge,
@@ -106,7 +106,7 @@ def held(tree: Tree, directions: NDArray[np.int64], ridge: float) -> Tree:
     return replace(tree, value=np.array(value) + 0.0)
 
 
-def in_order(tree: Tree, directions: NDArray[np.int64]) -> bool:
+def in_order(tree: FittedTree, directions: NDArray[np.int64]) -> bool:
     """True if at every split on a constrained feature all leaves of the two sides obey the constraint."""
     nodes, least, largest = tree.nodes, tree.value.tolist(), tree.value.tolist()
     for v in range(len(least) - 1, -1, -1):

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.exact_sums import fixed_order_sum, integers
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
@@ -20,6 +19,7 @@ from gpuboost.backends.numerics.random_trees import counted
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition
+from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import growth as reference_growth
 from gpuboost.backends.reference import ranking as reference_lists
 from gpuboost.backends.reference import sampling as reference_sampling
@@ -34,6 +34,7 @@ from gpuboost.types import (
     Cuts,
     DenseBins,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Noise,
@@ -42,7 +43,6 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 
@@ -105,13 +105,13 @@ class Reference:
         each = np.array(_values(loss, scores, data.y), np.float64)
         return each if data.weight is None else each * data.weight
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+    def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return reference_sampling.node_control(gradients, sample, before, eta)
+    def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return reference_sampling.node_control_variate(gradients, sample, before, eta)
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
@@ -122,7 +122,7 @@ class Reference:
             np.add.at(sums, leaf_of_row, g)
             np.add.at(rows, leaf_of_row, 1 if before.multiplicity is None else before.multiplicity)
             means[output] = (sums * units[0] / np.maximum(rows, 1))[leaf_of_row]
-        return reference_sampling.leaf_control(gradients, sample, before, eta, means)
+        return reference_sampling.leaf_control_variate(gradients, sample, before, eta, means)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         if sample.rows is None:
@@ -155,7 +155,7 @@ class Reference:
         limits: Limits,
         version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:
+    ) -> tuple[FittedTree, Array]:
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
         if leaf_of_row is None:
             leaf_of_row = route(nodes, dense_rows(data.bins), data.cuts)
@@ -172,9 +172,11 @@ class Reference:
             value += leaf_noise(
                 nodes, sums[1], limits, noise.deviation, gaussian(len(value), noise.key / structure.output)
             )
-        return Tree(nodes, value, structure.output, structure.version), leaf_of_row
+        return FittedTree(nodes, value, structure.output, structure.version), leaf_of_row
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         assert loss.leaf_quantile is not None
         residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
         weight, value = whole_weights(data), np.zeros(len(tree.value))
@@ -184,25 +186,25 @@ class Reference:
         return replace(tree, value=value)
 
     def line_search(
-        self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
+    ) -> FittedTree:
         return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
         return float(line_search.lengths(self, loss, scores, output, along, data)[0])
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         return bound_leaves(tree, data.cuts, limits, refined=refined)
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         steps = factor * tree.value
         scores[tree.output] += steps[leaf_of_row]
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, route(tree.nodes, dense_rows(bins), cuts))
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuboost.elementary import exp_array, log, log_array
 from gpuboost.losses.protocol import ListLoss
-from gpuboost.losses.ranking import FARTHEST, FURTHEST, NEAR, pull
+from gpuboost.losses.ranking import FARTHEST, FURTHEST, NEAR, pair_derivatives
 from gpuboost.types import Array, Gradients, TrainingSet
 
 LANES = 16
@@ -120,7 +120,7 @@ class Places:
         close: Any = self.reach[a] - self.score[a + 1 :] if loss.prefers_close else np.float32(1.0)
         better, worse = self.power[a], self.power[a + 1 :]
         pair = np.where(over > 0.0, better, worse), np.where(over > 0.0, worse, better)
-        size, curve = pull(*pair, np.array(weights, np.float32), close)
+        size, curve = pair_derivatives(*pair, np.array(weights, np.float32), close)
         return np.copysign(size, over), curve, size
 
 

@@ -88,7 +88,7 @@ def _by_place(bits: Array, low_bits: int, places: int) -> tuple[Ints, Ints]:
     return rows, significands
 
 
-def node_control(gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+def node_control_variate(gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
     """q / p (g - g') + eta g' and q / p h of all rows."""
     by = _weights(gradients, sample)
     g, old = gradients.g.astype(np.float64), before.g.astype(np.float64)
@@ -96,7 +96,9 @@ def node_control(gradients: Gradients, sample: Sample, before: Gradients, eta: f
     return Gradients(controlled.astype(np.float32), (by * gradients.h).astype(np.float32), gradients.multiplicity)
 
 
-def leaf_control(gradients: Gradients, sample: Sample, before: Gradients, eta: float, means: Array) -> Gradients:
+def leaf_control_variate(
+    gradients: Gradients, sample: Sample, before: Gradients, eta: float, means: Array
+) -> Gradients:
     """(g - g' + eta mean) / p and h / p of the drawn rows. means (k, n) float64: the mean of g' over the row's leaf."""
     by, g, old = _weights(gradients, sample), gradients.g.astype(np.float64), before.g.astype(np.float64)
     controlled = (by * (g - old + eta * means)).astype(np.float32), (by * gradients.h).astype(np.float32)

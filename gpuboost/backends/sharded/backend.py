@@ -11,7 +11,6 @@ from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
-from gpuboost.backends.capabilities import CPU_SHARDS
 from gpuboost.backends.cpu.layout import layout_of
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.host.threads import ThreadPool
@@ -20,6 +19,7 @@ from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
+from gpuboost.backends.protocol import CPU_SHARDS
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.drawing import draw
 from gpuboost.backends.sharded.extents import Extent, Scales, scales_of
@@ -38,6 +38,7 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     DenseBins,
+    FittedTree,
     Gradients,
     Limits,
     Noise,
@@ -47,7 +48,6 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 P = ParamSpec("P")
@@ -125,13 +125,13 @@ class Sharded(Machine):
         (number,) = self._driver.keep(1, Shard.row_losses, self._remote_loss(loss), scores)
         return self._array(number, scores.shape[1:])
 
-    def keep(self, gradients: Gradients, rounds: int) -> Gradients:
+    def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
-    def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return self._made(gradients.g.shape, self._sizes, Shard.node_control, gradients, sample, before, eta)
+    def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
+        return self._made(gradients.g.shape, self._sizes, Shard.node_control_variate, gradients, sample, before, eta)
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
@@ -143,7 +143,7 @@ class Sharded(Machine):
         counts = self._sizes if sample.rows is None else sample.rows.sizes
         shape = gradients.g.shape[0], sum(counts)
         return self._made(
-            shape, counts, Shard.leaf_control, gradients, sample, before, eta, tuple(leaves), tuple(means)
+            shape, counts, Shard.leaf_control_variate, gradients, sample, before, eta, tuple(leaves), tuple(means)
         )
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
@@ -186,7 +186,7 @@ class Sharded(Machine):
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:  # fmt: skip
+    ) -> tuple[FittedTree, Array]:  # fmt: skip
         nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
         if leaf_of_row is None:
             (number,) = self._driver.keep(1, Shard.route, nodes)
@@ -198,7 +198,9 @@ class Sharded(Machine):
                 nodes = counted(nodes, exact[:, 1], rows, units[1])
         return with_values(structure, nodes, sums, limits, noise), leaf_of_row
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         assert loss.leaf_quantile is not None
         scale = 1.0 if data.weight is None else weight_scale(data.weight)
         (number,) = self._driver.keep(1, Shard.residuals, leaf_of_row, scores, tree.output, scale)
@@ -212,19 +214,19 @@ class Sharded(Machine):
         return replace(tree, value=np.where(tree.nodes.is_leaf, value, 0.0))
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         return bound_leaves(tree, data.cuts, limits, refined=refined)
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         if isinstance(scores, Distributed):
             self._driver.tell(Shard.add, scores, tree, factor, leaf_of_row)
         else:
             self._local.add_leaves(scores, tree, factor, leaf_of_row)
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         if isinstance(scores, Distributed):
             self._driver.tell(Shard.add_routed, scores, tree, factor)
         else:

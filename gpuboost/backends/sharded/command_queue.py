@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from gpuboost.backends.sharded.arrays import Driver
 from gpuboost.backends.sharded.worker_group import Kept, Message
-from gpuboost.types import Tree
+from gpuboost.types import FittedTree
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -70,15 +70,15 @@ class RemoteStructure:
 
 @dataclass(slots=True, eq=False)
 class RemoteTree:
-    """Handle of a ``Tree`` that the shards hold, in the loop and in ``Progress.trees``."""
+    """Handle of a ``FittedTree`` that the shards hold, in the loop and in ``Progress.trees``."""
 
     ref: Any  # Distributed, or None once it has been fetched
     output: int
     version: int
-    host: Tree | None = None
+    host: FittedTree | None = None
 
     @property
-    def fetched(self) -> Tree:
+    def fetched(self) -> FittedTree:
         """The tree, once it has been collected."""
         assert self.host is not None
         return self.host

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.all_reduce import Collective, Share
+from gpuboost.backends.cuda.all_reduce import Collective, RowsOfGpu
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.collective import Alone, HostCollective, NcclCollective, Rendezvous, nccl_of
 from gpuboost.backends.cuda.device.gpus import own_runtime
@@ -27,11 +27,11 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Structure,
     Target,
-    Tree,
 )
 
 
@@ -58,7 +58,7 @@ def first_gpu() -> CupyRuntime:
     return own_runtime("cuda:0")
 
 
-def in_turn() -> Iterator[Callable[[], CupyRuntime]]:
+def gpus_in_turn() -> Iterator[Callable[[], CupyRuntime]]:
     """Functions that open this machine's usable GPUs, in a cycle without end.
 
     Raises:
@@ -125,8 +125,8 @@ class GpuShard:
     def hold(self, source: ShardSource, cuts: Cuts, first: int, totals: Totals) -> None:
         """Bin the rows, on the device."""
         data = source()
-        share = Share(self._collective, first, totals.rows, totals.weight, totals.most, totals.unit)
-        self._cuda = Cuda(self._runtime, share)
+        rows = RowsOfGpu(self._collective, first, totals.rows, totals.weight, totals.most, totals.unit)
+        self._cuda = Cuda(self._runtime, rows)
         bins = self._cuda.quantise(data.x, cuts)
         self._data = data.binned(bins, cuts)
         weighted = data.weight is not None or data.multiplicity is not None
@@ -160,27 +160,27 @@ class GpuShard:
 
     def leaf_values(
         self, structure: Structure, gradients: Gradients, limits: Limits, version: int
-    ) -> tuple[tuple[Tree, Array], None]:
+    ) -> tuple[tuple[FittedTree, Array], None]:
         return self._cuda.leaf_values(structure, gradients, self._data, limits, version), None
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array) -> None:
+    def leaf_quantiles(self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array) -> None:
         self._cuda.leaf_quantiles(tree, leaf_of_row, loss, scores, self._data)
 
-    def bound_leaves(self, tree: Tree, leaf_of_row: Array, limits: Limits, refined: bool) -> None:
+    def bound_leaves(self, tree: FittedTree, leaf_of_row: Array, limits: Limits, refined: bool) -> None:
         self._cuda.bound_leaves(tree, leaf_of_row, self._data, limits, refined=refined)
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         self._cuda.add_leaves(scores, tree, factor, leaf_of_row)
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float) -> None:
         self._cuda.add_tree(scores, tree, factor, self._data.bins, self._data.cuts)
 
     def show(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
         self._cuda.scores(sums, bias, scale, out)
 
-    def trees(self, trees: tuple[DeviceTree, ...]) -> tuple[Tree, ...]:
+    def trees(self, trees: tuple[DeviceTree, ...]) -> tuple[FittedTree, ...]:
         """The trees on the host; (), except for the first shard, as all have the same. Waits and raises GPU errors."""
         ensemble = Ensemble(np.empty(0), self._data.cuts, tuple(tree.as_tree() for tree in trees), (1.0,) * len(trees))
         found = self._cuda.collect(ensemble).trees

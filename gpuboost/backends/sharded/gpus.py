@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpuboost.backends.capabilities import GPU_SHARDS
 from gpuboost.backends.numerics.leaf_values import weight_scale
+from gpuboost.backends.protocol import GPU_SHARDS
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.command_queue import CommandQueue, RemoteStructure, RemoteTree
 from gpuboost.backends.sharded.gpu_shard import GpuShard, Totals
@@ -31,6 +31,7 @@ from gpuboost.types import (
     Cuts,
     DenseBins,
     Ensemble,
+    FittedTree,
     Gradients,
     Limits,
     Noise,
@@ -38,7 +39,6 @@ from gpuboost.types import (
     Structure,
     Target,
     TrainingSet,
-    Tree,
 )
 
 UNIT = 4096  # rows: a shard begins where a stretch of the fixed order of summation does
@@ -128,29 +128,31 @@ class ShardedGpus(Machine):
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
-    ) -> tuple[Tree, Array]:  # fmt: skip
+    ) -> tuple[FittedTree, Array]:  # fmt: skip
         assert noise is None, "noise is not offered"
         grown = cast(RemoteStructure, structure)
         tree, leaf_of_row = self._calls.keep(2, GpuShard.leaf_values, grown.ref, gradients.g, limits, version)
         made = RemoteTree(self._array(tree, ()), grown.output, grown.version)
-        return cast(Tree, made), self._array(leaf_of_row, (data.n_rows,))
+        return cast(FittedTree, made), self._array(leaf_of_row, (data.n_rows,))
 
-    def leaf_quantiles(self, tree: Tree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet) -> Tree:
+    def leaf_quantiles(
+        self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
+    ) -> FittedTree:
         self._calls.tell(GpuShard.leaf_quantiles, cast(Any, tree).ref, leaf_of_row, self._remote_loss(loss), scores)
         return tree
 
     def bound_leaves(
-        self, tree: Tree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
-    ) -> Tree:
+        self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
+    ) -> FittedTree:
         self._calls.tell(GpuShard.bound_leaves, cast(Any, tree).ref, leaf_of_row, limits, refined)
         return tree
 
     # the model
 
-    def add_leaves(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         self._calls.tell(GpuShard.add_leaves, scores, cast(Any, tree).ref, factor, leaf_of_row)
 
-    def add_tree(self, scores: Array, tree: Tree, factor: float, bins: Bins, cuts: Cuts) -> None:
+    def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         if isinstance(scores, Distributed):
             given: Any = tree
             known = given.host or given.ref if isinstance(given, RemoteTree) else given

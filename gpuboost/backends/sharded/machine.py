@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpuboost.backends.capabilities import Capabilities
 from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.sharded.arrays import Distributed, Driver, RemoteCalls, is_distributed
 from gpuboost.backends.sharded.worker_group import AnyShard
 from gpuboost.errors import InputError

@@ -38,6 +38,7 @@ from gpuboost.types import (
     Candidates,
     Cuts,
     DenseBins,
+    FittedTree,
     Gradients,
     Limits,
     Nodes,
@@ -46,7 +47,6 @@ from gpuboost.types import (
     Sample,
     SparseBins,
     Target,
-    Tree,
 )
 
 ROWS_PER_THREAD = 8_192  # below it, waking another thread costs more than it saves
@@ -178,18 +178,18 @@ class Shard:
             out[at : at + philox.NUMBERS] = words
         return out[self._first - whole :][:n]
 
-    def node_control(
+    def node_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float
     ) -> tuple[tuple[Array, Array, Array | None], None]:
-        return _arrays(reference_sampling.node_control(gradients, sample, before, eta)), None
+        return _arrays(reference_sampling.node_control_variate(gradients, sample, before, eta)), None
 
-    def leaf_control(
+    def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         means: tuple[Array, ...],
     ) -> tuple[tuple[Array, Array, Array | None], None]:  # fmt: skip
         """means: (v,) means of the earlier gradient over the leaves of each output's tree."""
         of_row = np.stack([mean[leaf] for mean, leaf in zip(means, leaves, strict=True)])
-        return _arrays(reference_sampling.leaf_control(gradients, sample, before, eta, of_row)), None
+        return _arrays(reference_sampling.leaf_control_variate(gradients, sample, before, eta, of_row)), None
 
     # the tree
 
@@ -262,10 +262,10 @@ class Shard:
 
     # the model
 
-    def add(self, scores: Array, tree: Tree, factor: float, leaf_of_row: Array) -> None:
+    def add(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
         self._cpu.add_leaves(scores, tree, factor, leaf_of_row)
 
-    def add_routed(self, scores: Array, tree: Tree, factor: float) -> None:
+    def add_routed(self, scores: Array, tree: FittedTree, factor: float) -> None:
         self._cpu.add_tree(scores, tree, factor, self._data.bins, self._data.cuts)
 
     def show(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
@@ -279,7 +279,7 @@ class Shard:
 
     def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object]) -> None:
         """``_by_rows`` for work(part, begin, end), part below the number of threads."""
-        parts = self._pool.worth(n_rows, ROWS_PER_THREAD)
+        parts = self._pool.n_parts(n_rows, ROWS_PER_THREAD)
         self._pool.run_parts(parts, lambda part: work(part, *share(n_rows, part, parts)))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.smoothing import SmoothingPlan
-from gpuboost.base_learners.competition import Competition, Direction, GrownTree, Smoothed, on_shared_grids
+from gpuboost.base_learners.best_of_families import BestOfFamilies, Direction, GrownTree, Smoothed, on_shared_grids
 from gpuboost.base_learners.protocol import RoundState
 from gpuboost.components import Grid, SmoothTerm, Space
 from gpuboost.keys import Key
@@ -28,21 +28,21 @@ class Everything:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OnPaper:
+class DryRunOfFamilies:
     """A competition that all candidates win. Its spaces have the cells of the real ones, and one coefficient each."""
 
-    competition: Competition
+    competition: BestOfFamilies
 
     @classmethod
-    def of(cls, families: tuple[Family, ...]) -> OnPaper:
-        return cls(Competition(families, length=_unmeasured_length))
+    def of(cls, families: tuple[Family, ...]) -> DryRunOfFamilies:
+        return cls(BestOfFamilies(families, length=_unmeasured_length))
 
-    def prepared(self, backend: Backend, data: TrainingSet) -> OnPaper:
+    def prepared(self, backend: Backend, data: TrainingSet) -> DryRunOfFamilies:
         spaces = [_plain(grid) for family in self.competition.smooth for grid in family.grids(data.cuts)]
-        return OnPaper(replace(self.competition, plan=SmoothingPlan.of(on_shared_grids(spaces))))
+        return DryRunOfFamilies(replace(self.competition, plan=SmoothingPlan.of(on_shared_grids(spaces))))
 
     def n_groups(self, data: TrainingSet) -> int:
-        """See ``Competition``."""
+        """See ``BestOfFamilies``."""
         return self.competition.n_groups(data)
 
     def search(self, key: Key) -> Grow:

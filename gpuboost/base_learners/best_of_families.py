@@ -1,4 +1,4 @@
-"""Competition of families: each round takes the one that lowers the weighted sum of squares most.
+"""BestOfFamilies of families: each round takes the one that lowers the weighted sum of squares most.
 
 The worker's part fits every candidate to the target; for a function of bins that is one histogram and a small system of
 equations. The server's part computes the step length along the winner on all rows. Ties: the first candidate.
@@ -87,15 +87,15 @@ def length_of(backend: Backend, values: Direction, state: RoundState, step: Step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Competition:
-    """Competition of ``families``. Ties go to the earlier one: families on bins first, then trees."""
+class BestOfFamilies:
+    """BestOfFamilies of ``families``. Ties go to the earlier one: families on bins first, then trees."""
 
     families: tuple[Family, ...]
     plan: SmoothingPlan | None = None  # None until it is prepared
     centres: NDArray[np.float64] | None = None  # (d, 256), if a family has lines in its leaves
     length: Length = length_of
 
-    def prepared(self, backend: Backend, data: TrainingSet) -> Competition:
+    def prepared(self, backend: Backend, data: TrainingSet) -> BestOfFamilies:
         """The competition with bases, penalties and degrees of freedom for these data.
 
         Raises:
