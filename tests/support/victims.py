@@ -6,8 +6,10 @@ the faults as JSON. A child repeats one kind of work until the signal comes at a
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -29,6 +31,9 @@ from gpuboost.cli import main as command_line
 KINDS = ("fit", "save", "checkpoint", "predict", "result")
 RUNS = 5_000
 INTERRUPTED = 130
+PATIENCE = 60.0
+"""Seconds that a child may take to begin, and to end."""
+
 SAME, WRONG = 0, 9
 """Exit status of a child whose estimator is as it was, and of one where something is not."""
 
@@ -146,8 +151,11 @@ def _once(stage: Stage, kind: str, number: int, rng: np.random.Generator) -> tup
     if child == 0:
         _child(stage, kind, writing)
     os.close(writing)
-    os.read(reading, 1)
+    began, _, _ = select.select([reading], [], [], PATIENCE)
     os.close(reading)
+    if not began:
+        os.kill(child, signal.SIGABRT)  # its stacks are printed
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "it did not begin"
     time.sleep(float(rng.random()) * 0.05)
     os.kill(child, number)
     status = _end_of(child)
@@ -156,7 +164,7 @@ def _once(stage: Stage, kind: str, number: int, rng: np.random.Generator) -> tup
 
 def _end_of(child: int) -> int:
     """The status of a child, which is killed where it goes on for a minute."""
-    until = time.monotonic() + 60.0
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -168,6 +176,7 @@ def _end_of(child: int) -> int:
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    faulthandler.enable()
     names, total, seed, folder = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     stage, rng = Stage(folder), np.random.default_rng(seed)
     counts: Counter[str] = Counter()
