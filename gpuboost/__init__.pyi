@@ -18,6 +18,7 @@ from gpuboost.api.memory import estimate_memory as estimate_memory
 from gpuboost.backends.devices import devices as devices
 from gpuboost.composition import presets as presets
 from gpuboost.data.dataset import Dataset as Dataset
+from gpuboost.data.encoding import OrderedTargetStatistics as OrderedTargetStatistics
 from gpuboost.errors import DeviceError as DeviceError
 from gpuboost.errors import GpuBoostError as GpuBoostError
 from gpuboost.errors import InputError as InputError

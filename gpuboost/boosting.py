@@ -27,7 +27,7 @@ from gpuboost.keys import Key, Stream
 from gpuboost.langevin import Chain
 from gpuboost.learners import GainNoise
 from gpuboost.recipe import Recipe
-from gpuboost.state import GrowingEnsemble, RunningScores
+from gpuboost.state import GrowingEnsemble, started
 from gpuboost.types import (
     Array,
     Built,
@@ -86,7 +86,8 @@ def boost(
     loss, weak_learner = recipe.loss, recipe.weak_learner
     curvature = recipe.step.curvature(loss)
     chain = recipe.chain(data, ensemble)
-    scores = RunningScores.of(backend, data, ensemble, chain.shrink)  # F_0
+    sequences = started(backend, data, ensemble, chain.shrink, recipe.sequences)
+    scores = sequences[0]  # F_0
     sampler = recipe.sampler(backend, data, ensemble, chain.shrink)
     model = GrowingEnsemble(ensemble)
 
@@ -107,19 +108,20 @@ def boost(
         for step in range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds):
             trees: tuple[Any, ...] = ()  # FittedTree, or Component
             leaves: tuple[Array, ...] = ()
+            scores = sequences[step % recipe.sequences]  # one, but for permutations of target statistics
             model.shrink(chain.shrink)  # F <- (1 - gamma eps) F
             with backend.recorded(step):
                 gradients = backend.gradients(loss, scores.values, data, curvature)  # at F_j, on every row
                 workers.publish(step, partial(answer, step, gradients))
                 arrived = workers.receive()  # fitted to the gradients of this version, or of an earlier one
-                length = recipe.learning_rate * arrived.share
+                length = recipe.learning_rate * arrived.share / recipe.sequences
                 leaf_noise = chain.leaf_noise(root / Stream.LEAF_NOISE / step)
                 state = RoundState(
                     loss=loss,
                     data=data,
                     gradients=gradients,
                     scores=scores,
-                    factor=length / model.scale,
+                    factor=length * recipe.sequences / model.scale,
                     version=arrived.leaves_at,
                 )
                 for structure in arrived.structures:
@@ -132,7 +134,7 @@ def boost(
             progress = Progress(
                 round=step,
                 trees=trees,
-                factor=state.factor,
+                factor=length / model.scale,
                 scores=scores.values,
                 n_rounds=model.n_rounds,
                 collect=partial(_collected, backend, model, model.n_rounds),

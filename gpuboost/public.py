@@ -21,6 +21,7 @@ POLICIES = {
     "Langevin": "gpuboost.langevin",
     "LineSearchStep": "gpuboost.steps",
     "NewtonStep": "gpuboost.steps",
+    "OrderedTargetStatistics": "gpuboost.data.encoding",
     "RandomByNode": "gpuboost.learners.by_node",
     "RandomGroup": "gpuboost.learners.groups",
     "RandomGroups": "gpuboost.learners.groups",

@@ -11,6 +11,7 @@ from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.components import on_spaces
 from gpuboost.composition.base_learner import base_learner_findings
+from gpuboost.composition.encoding import encoding_findings
 from gpuboost.composition.execution import execution_findings
 from gpuboost.composition.findings import Finding, langevin_findings
 from gpuboost.composition.learners import learner_findings
@@ -21,7 +22,7 @@ from gpuboost.execution import Execution, Serial
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
-from gpuboost.learners import AllLearners, GainNoise, Selection, gain_noise, prepared
+from gpuboost.learners import AllLearners, FeatureViews, GainNoise, Selection, gain_noise, prepared
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.records import declared
@@ -52,6 +53,8 @@ class Recipe:
     base_learner: BaseLearner | None = None  # in place of trees
     start_at: StartRule = OPTIMUM  # F_0
     inert: tuple[Finding, ...] = ()  # about parameters of the estimator that no piece reads
+    permutations: int = 0  # of ordered target statistics: a sequence of trees for each; 0 without statistics
+    views: FeatureViews | None = None  # the features of each permutation, if there are several
 
     def __post_init__(self) -> None:
         if self.rounds < 0:
@@ -95,6 +98,8 @@ class Recipe:
     def prepared(self, backend: Backend, data: TrainingSet) -> Recipe:
         """The recipe with all that a base learner and a selection rule can compute once for these data."""
         ready = self.weak_learner.prepared(backend, data)
+        if self.views is not None:
+            return replace(self, learners=self.views.prepared(self.learners, data.cuts), views=None)
         learners = prepared(self.learners, data.cuts, ready.n_groups(data))
         if self.base_learner is None:
             return self if learners is self.learners else replace(self, learners=learners)
@@ -110,7 +115,20 @@ class Recipe:
     def findings(self) -> tuple[Finding, ...]:
         """Requirements of the pieces that other pieces do not meet."""
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
-        return of_pieces + self.execution_findings + self.learner_findings + self.monotone_findings + self.inert
+        of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
+        return of_pieces + self.encoding_findings + self.inert
+
+    @property
+    def encoding_findings(self) -> tuple[Finding, ...]:
+        """Findings about ordered target statistics."""
+        return encoding_findings(
+            self.permutations, self.sampling, self.learners, self.langevin, self.execution, self.base_learner
+        )
+
+    @property
+    def sequences(self) -> int:
+        """Number of sequences of trees, which grow in turn; the model is their mean."""
+        return max(1, self.permutations)
 
     @property
     def monotone_findings(self) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ b value bins of a feature, v nodes of a tree.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -39,6 +39,7 @@ class DeviceMatrix(Protocol):
     def host_rows(self, rows: NDArray[np.int64] | None) -> NDArray[Any]: ...  # (m, d), of all rows if None
     def host_column(self, f: int) -> NDArray[Any]: ...  # (n,)
     def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> DeviceMatrix: ...  # (n,) replacements
+    def arranged(self, columns: Sequence[int | NDArray[Any]]) -> DeviceMatrix: ...  # numbers of columns, or (n,) values
     def first_infinite(self) -> tuple[int, int] | None: ...  # its row and column
 
 

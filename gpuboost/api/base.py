@@ -343,9 +343,17 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         self._needs_trees("predict_contributions")
         x, machine = self._asked(X)
         values: NDArray[np.float64] = to_caller_device(
-            machine, x, machine.contributions(self.ensemble_, x), lambda v: v[:, 0] if v.shape[1] == 1 else v
+            machine,
+            x,
+            machine.contributions(self.ensemble_, x),
+            lambda v: self._of_columns(v[:, 0] if v.shape[1] == 1 else v),
         )
         return values
+
+    def _of_columns(self, values: Any) -> Any:
+        """Values of the columns that trees see as values of the columns of X, on the last axis."""
+        statistics = self.columns_.statistics
+        return values if statistics is None else statistics.folded(values, self.n_features_in_)
 
     def _answer(self, X: Any, finish: Callable[[Array], Any]) -> Any:
         """``finish`` of the (k, n) float64 scores."""
@@ -416,7 +424,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         (d,) float64
         """
         self._needs_trees("feature_importance")
-        return feature_importances(self.ensemble_, kind, normalise=normalise)
+        return feature_importances(self.ensemble_, kind, normalise=normalise, fold=self._of_columns)
 
     # in Jupyter
 

@@ -15,6 +15,7 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
 from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.data.columns import FROM_DTYPE
+from gpuboost.data.encoding import OrderedTargetStatistics
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
@@ -69,6 +70,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
         categorical_splits: CategoricalSplits | None = None,
+        categorical_encoding: str | OrderedTargetStatistics = "partition",
         monotonic_cst: Any = None,
         sampling: Any = None,
         learners: Any = None,
@@ -102,6 +104,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.categorical_splits = categorical_splits
+        self.categorical_encoding = categorical_encoding
         self.monotonic_cst = monotonic_cst
         self.sampling = sampling
         self.learners = learners

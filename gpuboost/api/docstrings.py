@@ -41,6 +41,11 @@ categorical_features : "from_dtype", None, mask, indices or names
 categorical_splits : None or gb.CategoricalSplits
     Regularisation of splits of categorical columns: ``cat_smooth``, ``cat_l2`` and ``min_data_per_group`` of LightGBM.
     None: ``gb.CategoricalSplits()``, whose limits of rows grow with the number of training rows up to LightGBM's.
+categorical_encoding : "auto", "partition", "ordered", "one_hot" or gb.OrderedTargetStatistics
+    "partition": splits by sets of categories. "ordered": the mean target of a category as a number, for combinations
+    of columns too (CatBoost); ``gb.OrderedTargetStatistics(permutations=, combinations=...)`` has the settings. The
+    model is then the mean of several sequences of trees that grow in turn, so ``n_iter_`` is ``n_estimators`` times
+    their number. "one_hot": one category against all others. "auto": by the data.
 sampling : None, float, or policy
     Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
     are those of all rows, unless the object's ``variance_control`` says otherwise or workers compute them

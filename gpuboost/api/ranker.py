@@ -13,6 +13,7 @@ from gpuboost.api.docstrings import completed
 from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.encoding import OrderedTargetStatistics
 from gpuboost.data.queries import query_start
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
@@ -87,6 +88,7 @@ class GradientBoostingRanker(GradientBoosting):
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
         categorical_splits: CategoricalSplits | None = None,
+        categorical_encoding: str | OrderedTargetStatistics = "partition",
         monotonic_cst: Any = None,
         sampling: Any = None,
         learners: Any = None,
@@ -119,6 +121,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.categorical_splits = categorical_splits
+        self.categorical_encoding = categorical_encoding
         self.monotonic_cst = monotonic_cst
         self.sampling = sampling
         self.learners = learners

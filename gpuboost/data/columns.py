@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.categories import Category, category_codes, learn_categories, numbers
+from gpuboost.data.encoded_columns import EncodedColumn, TargetStatistics
 from gpuboost.data.tables import Table, as_floats, as_table, fits_float32, refuse_infinite
 from gpuboost.errors import InputError
+from gpuboost.records import restored
 from gpuboost.types import DeviceMatrix
 
 FROM_DTYPE = "from_dtype"
@@ -31,6 +33,10 @@ class Columns:
     n_features: int
     names: tuple[str, ...] | None  # None if the training data had no names
     categories: tuple[tuple[Category, ...] | None, ...]  # d entries in code order; None if numeric
+    statistics: TargetStatistics | None = None  # of columns that trees see as numbers; None if there is none
+
+    def __setstate__(self, state: Sequence[Any]) -> None:
+        restored(self, state)
 
     @classmethod
     def learn(cls, X: Any, categorical_features: Any = FROM_DTYPE) -> Columns:
@@ -63,6 +69,23 @@ class Columns:
         """(d,)"""
         return np.array([categories is not None for categories in self.categories], dtype=np.bool_)
 
+    @property
+    def layout(self) -> tuple[EncodedColumn, ...]:
+        """The columns that trees see: those of X, unless target statistics stand in for categories."""
+        if self.statistics is None:
+            return tuple(EncodedColumn((f,)) for f in range(self.n_features))
+        return self.statistics.layout(self.n_features)
+
+    @property
+    def sees_categories(self) -> NDArray[np.bool_]:
+        """(columns that trees see,) True for those of category codes."""
+        return np.array([c.table < 0 and self.categories[c.columns[0]] is not None for c in self.layout], np.bool_)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """(d,) numbers of categories; 0 for numeric columns."""
+        return tuple(0 if categories is None else len(categories) for categories in self.categories)
+
     def check(self, X: Any) -> None:
         """Raise InputError unless X has the number of columns, and the names in the order, that were learned.
 
@@ -94,7 +117,11 @@ class Columns:
         else:
             x = self._assemble(table)
         refuse_infinite(x, table)
-        return x
+        return self.with_statistics(x)
+
+    def with_statistics(self, x: Any) -> Any:
+        """x with codes of categories, as trees see it: with their statistics, if there are any."""
+        return x if self.statistics is None else self.statistics.applied(x, self.sizes)
 
     def _assemble_there(self, table: Table) -> DeviceMatrix:
         """Only categorical columns come to the host; their codes go back."""
@@ -134,7 +161,8 @@ class Columns:
         """For ``json.dumps``; categories by the number of their column."""
         listed = {str(f): list(categories) for f, categories in enumerate(self.categories) if categories is not None}
         names = None if self.names is None else list(self.names)
-        return {"n_features": self.n_features, "names": names, "categories": listed}
+        made = {"n_features": self.n_features, "names": names, "categories": listed}
+        return made if self.statistics is None else made | {"statistics": self.statistics.to_json()}
 
     @classmethod
     def from_json(cls, value: Any) -> Columns:
@@ -145,7 +173,7 @@ class Columns:
         InputError
             If it is anything else.
         """
-        if not isinstance(value, dict) or set(value) != {"n_features", "names", "categories"}:
+        if not isinstance(value, dict) or set(value) - {"statistics"} != {"n_features", "names", "categories"}:
             raise InputError('columns: must be an object of "n_features", "names" and "categories".')
         d, names, listed = value["n_features"], value["names"], value["categories"]
         if not isinstance(d, int) or isinstance(d, bool) or not 1 <= d <= MOST_FEATURES:
@@ -163,7 +191,9 @@ class Columns:
                     f"finite numbers; the entry {key!r} does not."
                 )
             categories[f] = tuple(entries)
-        return cls(d, None if names is None else tuple(names), tuple(categories))
+        sizes = [None if entries is None else len(entries) for entries in categories]
+        statistics = TargetStatistics.from_json(value["statistics"], sizes) if "statistics" in value else None
+        return cls(d, None if names is None else tuple(names), tuple(categories), statistics)
 
 
 def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.bool_]:

@@ -43,7 +43,8 @@ class StatisticsTable:
         distinct, group = np.unique(keys, return_inverse=True)
         mass = np.ones(len(keys)) if weight is None else weight
         sums = [np.bincount(group, mass * target[:, j], len(distinct)) for j in range(target.shape[1])]
-        return cls(columns, distinct, np.bincount(group, mass, len(distinct)), np.stack(sums, axis=1))
+        total = np.bincount(group, mass, len(distinct)).astype(np.float64)
+        return cls(columns, distinct, total, np.stack(sums, axis=1).astype(np.float64))
 
     def rows_of(self, keys: Integers) -> Integers:
         """(n,) the row of the table of each key; -1 if it was not there in training."""
@@ -132,11 +133,11 @@ def joined_columns(
 
     codes: column -> (n,) codes of the training rows; target: (n, k).
     """
-    found = [((f,), joined([codes[f]], [sizes[f]])) for f in codes]
-    present = {f: len(np.unique(keys)) for (f,), keys in found}
+    found: list[tuple[tuple[int, ...], Integers]] = [((f,), joined([codes[f]], [sizes[f]])) for f in codes]
+    present = {columns[0]: len(np.unique(keys)) for columns, keys in found}
     chosen = sorted(codes)
     if len(chosen) > MOST_COLUMNS and most > 1:
-        explained = {f: _explained(keys, target, weight) for (f,), keys in found}
+        explained = {columns[0]: _explained(keys, target, weight) for columns, keys in found}
         chosen = sorted(sorted(chosen, key=lambda f: (-explained[f], f))[:MOST_COLUMNS])
     for count in range(2, most + 1):
         for columns in combinations(chosen, count):

@@ -10,6 +10,7 @@ from gpuboost.learners.gain_noise import GainNoise, gain_noise
 from gpuboost.learners.groups import RandomGroup, RandomGroups
 from gpuboost.learners.pairs import RandomLearners
 from gpuboost.learners.selection import AllLearners, Selection, prepared
+from gpuboost.learners.views import FeatureViews
 from gpuboost.learners.weighted import WeightedGroups
 
 _families = {family.__name__: family for family in FAMILIES}
@@ -18,6 +19,7 @@ globals().update(_families)
 __all__ = [
     "AllLearners",
     "CyclicGroups",
+    "FeatureViews",
     "GainNoise",
     "RandomByNode",
     "RandomGroup",

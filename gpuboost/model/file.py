@@ -23,7 +23,8 @@ from gpuboost.model.tree_json import TreeFeatures, cuts_from, cuts_lines, tree_f
 from gpuboost.storage import write
 from gpuboost.types import Ensemble
 
-FORMAT, VERSION = "gpuboost", 2  # a model of trees is written as version 1, which says all of it
+FORMAT, VERSION = "gpuboost", 3
+PLAIN, WITH_COMPONENTS = 1, 2  # a model is written as the first version that says all of it; 3: target statistics
 
 KEYS = ("format", "version", "loss", "columns", "parameters", "extra", "bias", "scale", "features", "trees")
 
@@ -53,7 +54,8 @@ def to_json(
     Raises:
         InputError: if a number of the model is not finite, or a dictionary holds what JSON cannot.
     """
-    heads = [("format", FORMAT), ("version", VERSION if ensemble.components else 1)]
+    version = VERSION if "statistics" in columns else WITH_COMPONENTS if ensemble.components else PLAIN
+    heads = [("format", FORMAT), ("version", version)]
     heads += [("loss", loss), ("columns", columns), ("parameters", parameters), ("extra", extra)]
     heads += [("bias", ensemble.bias.tolist()), ("scale", list(ensemble.scales) or float(ensemble.scale))]
     lines = [f'"{name}": {_written(name, value)}' for name, value in heads]
@@ -89,8 +91,11 @@ def from_json(text: str | bytes) -> ModelRecord:
         strict.refuse(
             "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", advice=advice
         )
-    strict.record(document, "", KEYS if version == 1 else (*KEYS[:-1], *COMPONENT_KEYS))
-    ensemble = _ensemble(document)
+    strict.record(document, "", KEYS if version != WITH_COMPONENTS else (*KEYS[:-1], *COMPONENT_KEYS))
+    columns = document["columns"]
+    if version != VERSION and isinstance(columns, dict) and "statistics" in columns:
+        strict.refuse("columns.statistics", f"files of version {version} have no such entry")
+    ensemble = _ensemble(document, shared=version == VERSION)
     return ModelRecord(
         ensemble, *(strict.free(document[name], name) for name in ("loss", "columns", "parameters", "extra"))
     )
@@ -110,12 +115,13 @@ def load(path: str | os.PathLike[str]) -> ModelRecord:
     return from_json(Path(path).read_bytes())
 
 
-def _ensemble(document: dict[str, Any]) -> Ensemble:
+def _ensemble(document: dict[str, Any], *, shared: bool) -> Ensemble:
+    """shared: True if several numeric features may read one column, as those of a target statistic do."""
     bias = strict.numbers(document["bias"], "bias")
     scales = _scales(document["scale"])
     if not len(bias):
         strict.refuse("bias", "there is one number for each output, so at least one")
-    cuts = cuts_from(document["features"])
+    cuts = cuts_from(document["features"], shared=shared)
     kind, columns = "trees" if "trees" in document else "components", TreeFeatures.of(cuts)
     trees = strict.items(document[kind], kind)
     if len(trees) % len(bias):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +12,21 @@ from gpuboost.arguments import is_one_of
 from gpuboost.errors import InputError
 from gpuboost.types import Ensemble, Nodes
 
+Floats: TypeAlias = NDArray[np.float64]
+
 KINDS = ("gain", "split", "cover", "mean_gain", "mean_cover")
 
 
-def feature_importances(ensemble: Ensemble, kind: str = "gain", *, normalise: bool = True) -> NDArray[np.float64]:
+def feature_importances(
+    ensemble: Ensemble, kind: str = "gain", *, normalise: bool = True, fold: Callable[[Floats], Floats] = lambda v: v
+) -> Floats:
     """(d,) float64, one number per feature.
 
     Args:
         ensemble: the model; shrinking and step lengths do not count, as the gain is that of the unscaled tree.
         kind: "gain", the loss that the feature's splits took away; "split", how many there are; "cover", how many
             training rows came by them; "mean_gain" and "mean_cover", the same per split.
+        fold: sums by column that trees see -> sums by column of X, where they differ.
         normalise: divide by the sum, so that the numbers sum to 1. All are 0 if no tree has a split.
 
     Raises:
@@ -35,6 +41,7 @@ def feature_importances(ensemble: Ensemble, kind: str = "gain", *, normalise: bo
         feature = columns[tree.nodes.feature[inner]]
         np.add.at(splits, feature, 1.0)
         np.add.at(total, feature, _counted(tree.nodes, kind)[inner])
+    splits, total = fold(splits), fold(total)
     if kind.startswith("mean_"):
         total = np.divide(total, splits, out=np.zeros_like(total), where=splits > 0)
     whole = total.sum()

@@ -40,24 +40,25 @@ def cuts_lines(cuts: Cuts) -> list[dict[str, Any]]:
     ]
 
 
-def cuts_from(value: Any) -> Cuts:
-    """The inverse of ``cuts_lines``."""
+def cuts_from(value: Any, *, shared: bool = False) -> Cuts:
+    """The inverse of ``cuts_lines``. shared: True if several numeric features may read one column."""
     lines = strict.items(value, "features")
-    shared = any("column" in line for line in lines if isinstance(line, dict))
+    has_columns = any("column" in line for line in lines if isinstance(line, dict))
     thresholds: list[NDArray[np.float64]] = []
     categories: list[NDArray[np.int64] | None] = []
     source: list[int] = []
     for f, line in enumerate(lines):
         where = f"features[{f}]"
         kind = "categories" if isinstance(line, dict) and "categories" in line else "thresholds"
-        strict.record(line, where, ("column", kind) if shared else (kind,))
+        strict.record(line, where, ("column", kind) if has_columns else (kind,))
         thresholds.append(_thresholds(line[kind], f"{where}.{kind}") if kind == "thresholds" else np.empty(0))
         categories.append(_categories(line[kind], f"{where}.{kind}") if kind == "categories" else None)
-        if shared:  # the next column, or, between categorical features, the same again
+        if has_columns:  # the next column, or, between features of one kind, the same again
             last = source[-1] if source else -1
-            again = f > 0 and categories[-1] is not None and categories[-2] is not None
+            again = f > 0 and (categories[-1] is None) == (categories[-2] is None)
+            again = again and (shared or categories[-1] is not None)
             source.append(strict.integer(line["column"], f"{where}.column", last if again else last + 1, last + 1))
-    return Cuts(tuple(thresholds), tuple(categories), np.array(source, dtype=np.int32) if shared else None)
+    return Cuts(tuple(thresholds), tuple(categories), np.array(source, dtype=np.int32) if has_columns else None)
 
 
 def _thresholds(value: Any, where: str) -> NDArray[np.float64]:

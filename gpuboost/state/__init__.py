@@ -1,6 +1,6 @@
 """The state of a training: the scores of its rows, and the model so far."""
 
 from gpuboost.state.growing_ensemble import GrowingEnsemble
-from gpuboost.state.scores import RunningScores
+from gpuboost.state.scores import RunningScores, started
 
-__all__ = ["GrowingEnsemble", "RunningScores"]
+__all__ = ["GrowingEnsemble", "RunningScores", "started"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,3 +41,22 @@ class RunningScores:
         """Compute the values from the sums, in place; no work if they are one array."""
         if self.values is not self.sums:
             backend.scores(self.sums, bias, scale, self.values)
+
+
+def started(
+    backend: Backend, data: TrainingSet, ensemble: Ensemble, shrink: float, sequences: int
+) -> tuple[RunningScores, ...]:
+    """The scores of each of the sequences whose mean is the ensemble, and which grow in turn, a round of each."""
+    if sequences == 1:
+        return (RunningScores.of(backend, data, ensemble, shrink),)
+    k = ensemble.n_outputs
+    made = []
+    for number in range(sequences):
+        own = [i for i in range(len(ensemble.trees)) if i // k % sequences == number]
+        part = replace(
+            ensemble,
+            trees=tuple(ensemble.trees[i] for i in own),
+            factors=tuple(ensemble.factors[i] * sequences for i in own),
+        )
+        made.append(RunningScores.of(backend, data, part, shrink))
+    return tuple(made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ class Monitoring:
     history: History
     stopping: EarlyStopping | None
     watchers: tuple[Watcher, ...]  # history and stopping among them
+    given_stopping: bool = False  # True: ``stopping`` is a callback of the user
 
     @classmethod
     def of(cls, params: Mapping[str, Any], loss: Loss) -> Monitoring:
@@ -66,6 +67,14 @@ class Monitoring:
             watchers.append(ProgressBar(every))
         fit_metrics = metrics_of(params["eval_metric"], loss, params.get("eval_at"))
         return cls(fit_metrics, history, stoppers[0] if stoppers else None, tuple(watchers))
+
+    def in_turn(self, sequences: int) -> Monitoring:
+        """The same for rounds of so many sequences in turn: ``early_stopping_rounds`` counts rounds of each."""
+        if sequences == 1 or self.stopping is None or self.given_stopping:
+            return self
+        stopping = EarlyStopping(self.stopping.rounds * sequences, self.stopping.min_delta)
+        watchers = tuple(stopping if watcher is self.stopping else watcher for watcher in self.watchers)
+        return replace(self, stopping=stopping, watchers=watchers)
 
 
 def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpuboost import losses, public
 from gpuboost.data.columns import Columns
+from gpuboost.data.encoding import PARTITION
 from gpuboost.errors import InputError
 from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -100,6 +101,8 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in NOT_WRITTEN:
             with suppress(TypeError):  # not representable in JSON: a loaded model has the default
                 params[name] = _to_json(value)
+    if params.get("categorical_encoding") == PARTITION:
+        del params["categorical_encoding"]  # as files before it
     if "langevin" not in params:
         params.pop("posterior_samples", None)  # they are draws of its chain
     return params
@@ -162,10 +165,11 @@ def _run(value: Any, content: bytes) -> dict[str, Any] | None:
 def _check_parts(saved: Saved, kind: Any) -> None:
     """Raise InputError if parts that are valid by themselves contradict each other."""
     cuts, columns, outputs = saved.ensemble.cuts, saved.columns, saved.ensemble.n_outputs
-    if columns.n_features != cuts.n_columns or (columns.is_categorical[cuts.columns] != cuts.is_categorical).any():
+    sees = columns.sees_categories
+    if len(sees) != cuts.n_columns or (sees[cuts.columns] != cuts.is_categorical).any():
         raise InputError("model file: columns: they must be those of the features; their number or kind differs.")
     for f, codes in enumerate(cuts.categories):
-        table = columns.categories[int(cuts.columns[f])]
+        table = None if codes is None else columns.categories[int(cuts.columns[f])]
         if codes is not None and table is not None and len(codes) and not 0 <= codes.min() <= codes.max() < len(table):
             raise InputError(
                 f"model file: features[{f}].categories: codes of 0 to {len(table) - 1}, positions in the column's "

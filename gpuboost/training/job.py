@@ -35,6 +35,7 @@ from gpuboost.training.checkpoint import CheckpointState, fingerprint
 from gpuboost.training.checks import check_custom_loss, warn_of_light_weights, warn_of_unused_start
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.diverging import warn_of_steep_loss
+from gpuboost.training.encoding import chosen_policy, encoded, encoded_again
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start
@@ -62,6 +63,7 @@ class Features:
     columns: Columns
     cuts: Cuts
     dataset: Dataset | None  # of these rows, holds their bins once made; None if the cuts are those of another model
+    binning: Cuts | None = None  # cuts whose features read columns of x, if those of ``cuts`` are encoded columns
 
     @property
     def x(self) -> Any:
@@ -90,20 +92,25 @@ def job(
     seed = run.seed
     known = None if start is None else start.columns
     held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
-    recipe = run.remaining(parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held))
+    recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held)
     check_custom_loss(recipe, target.y)
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
     found = features(params, rows.x, target.rows.weight, start, threads)
     recipe = with_numbers(recipe, found.columns.names)
-    learn = None
-    if params["validation_fraction"] is None:
+    learn, watches = None, params["validation_fraction"] is None
+    if watches:
+        found, recipe = with_encoding(params, found, recipe, target, start, seed, threads)
         on = "cpu" if choice.name == GPUS else choice.name  # eval sets stay with the driver of shards
         sets = watched(eval_set, found.columns, target, on)
     elif eval_set is None:
         found, target, sets, learn = split(params["validation_fraction"], seed, found, target)
+        found, recipe = with_encoding(params, found, recipe, target, start, seed, threads)
+        sets = tuple(replace(part, x=found.columns.with_statistics(part.x)) for part in sets)
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
+    recipe = run.remaining(recipe)
+    monitoring = monitoring.in_turn(recipe.sequences)
     warn_of_light_weights(recipe, target.rows.weight, len(target.y))
     recipe = replace(recipe, sampling=for_training_rows(recipe.sampling, learn, target.rows.kept))
     if start is not None:
@@ -217,7 +224,8 @@ def features(
     if isinstance(rows, Dataset) and not isinstance(params.get("execution"), DataParallel):
         rows = rows.loaded()
     if start is not None:
-        x = _named("init_model", lambda: numbers(rows, start.columns, read=False))
+        of_rows = replace(start.columns, statistics=None)
+        x = _named("init_model", lambda: numbers(rows, of_rows, read=False))
         return Features(x, start.columns, start.ensemble.cuts, None)
     if isinstance(rows, Dataset):
         _agree(params, rows)
@@ -231,6 +239,41 @@ def features(
             n_jobs=threads,
         )
     return Features(dataset, dataset.columns, dataset.cuts, dataset)
+
+
+def with_encoding(
+    params: Mapping[str, Any],
+    found: Features,
+    recipe: Recipe,
+    target: TrainingTarget,
+    start: Start | None,
+    seed: int,
+    threads: int,
+) -> tuple[Features, Recipe]:
+    """The rows with categories as ``categorical_encoding`` says, and the recipe for them.
+
+    Raises
+    ------
+    RecipeError
+        If a piece of the recipe contradicts ordered target statistics.
+    """
+    if start is None:
+        policy = chosen_policy(params, found.columns, len(target.y), recipe)
+        bins = found.dataset.max_bins if found.dataset is not None else int(params["max_bins"])
+        made = encoded(found.x, found.columns, found.cuts, policy, target, max_bins=bins, seed=seed, threads=threads)
+    else:
+        made = encoded_again(found.x, found.columns, found.cuts, target, seed=seed, threads=threads)
+    recipe = replace(
+        recipe, permutations=made.permutations, views=made.views, rounds=recipe.rounds * max(1, made.permutations)
+    )
+    if made.cuts is found.cuts:
+        return found, recipe
+    limits, extra = recipe.growth.limits, made.cuts.n_columns - found.columns.n_features
+    if limits.directions is not None:
+        growth: Any = recipe.growth
+        limits = replace(limits, directions=(*limits.directions, *(0,) * extra))
+        recipe = replace(recipe, growth=replace(growth, limits=limits))
+    return replace(found, x=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
 
 
 def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
@@ -374,6 +417,9 @@ def training_set(found: Features, target: TrainingTarget, *, with_x: bool) -> Ca
         return with_values(data, found.x, target.rows) if with_x else data
 
     def binned(backend: Backend) -> TrainingSet:
+        if found.binning is not None:
+            plain = training_set(replace(found, cuts=found.binning, binning=None, dataset=None), target, with_x=False)
+            return replace(plain(backend), cuts=found.cuts)
         if backend.name == "sharded":
             return shared_out(cast("Sharded", backend), found.x, found.cuts, target.y, target.rows)
         if found.dataset is None or target.rows.kept is not None:

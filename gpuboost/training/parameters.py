@@ -14,6 +14,7 @@ from gpuboost.backends.devices import usable_threads
 from gpuboost.composition.inert import inert_findings
 from gpuboost.composition.learners import MOST_PAIRS_PER_FEATURE, is_stump, not_enumerable
 from gpuboost.data.dataset import MOST_THREADS
+from gpuboost.data.encoding import PARTITION, OrderedTargetStatistics, checked_encoding
 from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
 from gpuboost.growth import CategoricalSplits, DepthWise, Growth, LeafWise, Oblivious, SignStump
@@ -286,9 +287,16 @@ def recipe(
         base_learner=learner,
         start_at=start_rule(params.get("start", OPTIMUM), loss),
         inert=inert_findings(params, learner, dynamics, rounds),
+        permutations=_permutations(params),
     )
     _check_posterior_samples(params)
     return made
+
+
+def _permutations(params: Mapping[str, Any]) -> int:
+    """Of ordered target statistics, if they are asked for; data without a column for them have none."""
+    encoding = checked_encoding(params.get("categorical_encoding", PARTITION))
+    return encoding.permutations if isinstance(encoding, OrderedTargetStatistics) else 0
 
 
 def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bins: Any) -> None:

@@ -78,7 +78,7 @@ def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> 
             f"{name}: a Dataset must have the features, and the categories, of the training data; this one has "
             f"{seen.n_features} features, the training data {known.n_features}. Pass the data itself."
         )
-    return x.x[:] if read and x.in_files else x.x
+    return columns.with_statistics(x.x[:] if read and x.in_files else x.x)
 
 
 def bin_rows(backend: Backend, x: Any, cuts: Cuts, y: NDArray[np.float64], rows: RowMetadata) -> TrainingSet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -93,6 +93,19 @@ class CudaMatrix:
         for f, values in columns.items():
             column = self._runtime.upload(values.astype(self.dtype))
             self._launch("put_column", n, column=_bits(column), n=n, d=d, f=f, x=_bits(out))
+        return CudaMatrix(self._runtime, out)
+
+    def arranged(self, columns: Sequence[int | NDArray[Any]]) -> CudaMatrix:
+        """A matrix on the device of these columns: one of this matrix by its number, or (n,) values of the host."""
+        n, d = self.shape
+        out = self._runtime.empty((n, len(columns)), self.dtype)
+        for place, source in enumerate(columns):
+            if isinstance(source, int):
+                column = self._runtime.empty(n, self.dtype)
+                self._launch("take_column", n, x=_bits(self.array), n=n, d=d, f=source, out=_bits(column))
+            else:
+                column = self._runtime.upload(source.astype(self.dtype))
+            self._launch("put_column", n, column=_bits(column), n=n, d=len(columns), f=place, x=_bits(out))
         return CudaMatrix(self._runtime, out)
 
     def on_same_device(self, host: NDArray[Any]) -> Array:

@@ -1,0 +1,200 @@
+"""Categorical columns as trees see them: sets of categories, a feature for each category, or target statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.data.columns import Columns
+from gpuboost.data.cuts import choose_cuts
+from gpuboost.data.encoded_columns import arranged, codes_of, learned, training_columns
+from gpuboost.data.encoding import AUTO, ONE_HOT, OrderedTargetStatistics, checked_encoding
+from gpuboost.data.target_statistics import joined, joined_columns
+from gpuboost.errors import RecipeError
+from gpuboost.learners import FeatureViews
+from gpuboost.recipe import Recipe
+from gpuboost.training.targets import TrainingTarget
+from gpuboost.types import Cuts
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """The columns and cuts of a model, and the matrix that its trees are grown on."""
+
+    x: Any  # (n, training columns)
+    columns: Columns
+    cuts: Cuts  # of the model: each feature reads a column that trees see
+    binning: Cuts | None  # the same features, reading columns of x; None if these are the columns of ``cuts``
+    permutations: int = 0
+    views: FeatureViews | None = None
+
+
+def chosen_policy(
+    params: Mapping[str, Any], columns: Columns, n_rows: int, recipe: Recipe
+) -> OrderedTargetStatistics | str:
+    """What ``categorical_encoding`` means for these columns: a policy with a column to encode, or a word."""
+    value = checked_encoding(params.get("categorical_encoding", "partition"))
+    if value == AUTO:
+        value = _automatic(columns, n_rows, recipe)
+    if isinstance(value, OrderedTargetStatistics) and not value.columns(_sizes(columns)):
+        return "partition"
+    return value
+
+
+def _automatic(columns: Columns, n_rows: int, recipe: Recipe) -> OrderedTargetStatistics | str:
+    return "partition"
+
+
+def _sizes(columns: Columns) -> dict[int, int]:
+    return {f: size for f, size in enumerate(columns.sizes) if columns.categories[f] is not None}
+
+
+def encoded(
+    x: Any,
+    columns: Columns,
+    cuts: Cuts,
+    policy: OrderedTargetStatistics | str,
+    target: TrainingTarget,
+    *,
+    max_bins: int,
+    seed: int,
+    threads: int,
+) -> Encoding:
+    """The training rows of a new model. x: (n, d) with codes of categories; cuts: of its columns."""
+    if policy == ONE_HOT:
+        return Encoding(x, columns, one_hot(cuts), None)
+    if not isinstance(policy, OrderedTargetStatistics):
+        return Encoding(x, columns, cuts, None)
+    kept, weight = target.rows.kept, target.rows.weight
+    kept_weight = None if weight is None else weight[slice(None) if kept is None else kept]
+    values = target_values(target)[slice(None) if kept is None else kept]
+    sizes = _sizes(columns)
+    encoded_columns = policy.columns(sizes)
+    codes = {f: _kept(codes_of(x, f), kept) for f in encoded_columns}
+    joint = joined_columns(codes, sizes, policy.combinations, values, kept_weight)
+    statistics = learned(
+        joint,
+        values,
+        kept_weight,
+        prior_weight=policy.prior_weight,
+        counts=policy.counts,
+        permutations=policy.permutations,
+    )
+    made = replace(columns, statistics=statistics)
+    parts, places = training_columns(
+        statistics, columns.n_features, [keys for _, keys in joint], values, kept_weight, seed, threads
+    )
+    matrix = arranged(x, [part if isinstance(part, int) else _spread(part, kept, x.shape[0]) for part in parts])
+    new = [i for i, part in enumerate(parts) if not isinstance(part, int)]
+    cut = choose_cuts(arranged(matrix, new), weight, max_bins, n_threads=threads)
+    model_cuts, binning = _joined_cuts(parts, places, cuts, cut)
+    return Encoding(matrix, made, model_cuts, binning, policy.permutations, _views(made, model_cuts))
+
+
+def encoded_again(x: Any, columns: Columns, cuts: Cuts, target: TrainingTarget, *, seed: int, threads: int) -> Encoding:
+    """The training rows of a model that is continued, whose columns and cuts stay.
+
+    Means of training rows are those of these rows, in permutations of this seed; for a fit that is resumed they are
+    what they were. Rows to predict have those of the first fit.
+    """
+    statistics = columns.statistics
+    if statistics is None:
+        return Encoding(x, columns, cuts, None)
+    kept, weight = target.rows.kept, target.rows.weight
+    some = slice(None) if kept is None else kept
+    codes = {f: _kept(codes_of(x, f), kept) for f in statistics.encoded}
+    keys = [joined([codes[f] for f in t.columns], [columns.sizes[f] for f in t.columns]) for t in statistics.tables]
+    values = target_values(target)[some]
+    if values.shape[1] != len(statistics.prior):
+        raise RecipeError("init_model: its target statistics are of other classes.")
+    parts, _ = training_columns(
+        statistics, columns.n_features, keys, values, None if weight is None else weight[some], seed, threads
+    )
+    matrix = arranged(x, [part if isinstance(part, int) else _spread(part, kept, x.shape[0]) for part in parts])
+    binning = replace(cuts, source=_source(columns, cuts))
+    return Encoding(matrix, columns, cuts, binning, statistics.permutations, _views(columns, cuts))
+
+
+def target_values(target: TrainingTarget) -> Floats:
+    """(n, k) float64 targets whose means are the statistics: one for each of more than two classes."""
+    if target.classes is None or len(target.classes) == 2:
+        return target.y.reshape(-1, 1)
+    return np.asarray(target.y[:, None] == np.arange(len(target.classes)), dtype=np.float64)
+
+
+def one_hot(cuts: Cuts) -> Cuts:
+    """The cuts with a feature for each category: its split sends that category left, and all others right."""
+    features: list[tuple[Any, Any, int]] = []
+    for thresholds, codes, column in zip(cuts.thresholds, cuts.categories, cuts.columns.tolist(), strict=True):
+        listed = [None] if codes is None else [codes[i : i + 1] for i in range(len(codes))]
+        features += [(thresholds, part, column) for part in listed]
+    values, categories, source = zip(*features, strict=True)
+    return Cuts(values, categories, None if len(source) == cuts.n_columns else np.array(source, dtype=np.int32))
+
+
+def _kept(values: NDArray[Any], kept: NDArray[np.int64] | None) -> NDArray[Any]:
+    return values if kept is None else values[kept]
+
+
+def _spread(part: NDArray[Any], kept: NDArray[np.int64] | None, n_rows: int) -> NDArray[Any]:
+    """Values of the kept rows at their places among all rows; the others are not read."""
+    if kept is None:
+        return part
+    out = np.zeros(n_rows, part.dtype)
+    out[kept] = part
+    return out
+
+
+def _joined_cuts(parts: list[Any], places: list[int], base: Cuts, new: Cuts) -> tuple[Cuts, Cuts]:
+    """Cuts of the model and cuts of the training matrix: the same features, and the columns that they read."""
+    thresholds: list[Any] = []
+    categories: list[Any] = []
+    model: list[int] = []
+    training: list[int] = []
+    made = 0
+    for i, (part, place) in enumerate(zip(parts, places, strict=True)):
+        if isinstance(part, int):
+            features = np.flatnonzero(base.columns == part).tolist()
+            thresholds += [base.thresholds[f] for f in features]
+            categories += [base.categories[f] for f in features]
+        else:
+            features = [made]
+            thresholds.append(new.thresholds[made])
+            categories.append(None)
+            made += 1
+        model += [place] * len(features)
+        training += [i] * len(features)
+    return Cuts(tuple(thresholds), tuple(categories), _columns(model)), Cuts(
+        tuple(thresholds), tuple(categories), _columns(training)
+    )
+
+
+def _columns(source: list[int]) -> NDArray[np.int32] | None:
+    return None if source == list(range(len(source))) else np.array(source, np.int32)
+
+
+def _source(columns: Columns, cuts: Cuts) -> NDArray[np.int32] | None:
+    """The column of the training matrix that each feature of the model reads: features of a mean have one each."""
+    is_mean = [column.is_mean for column in columns.layout]
+    source = [0]
+    for before, column in pairwise(cuts.columns.tolist()):
+        source.append(source[-1] + int(column != before or is_mean[column]))
+    return _columns(source)
+
+
+def _views(columns: Columns, cuts: Cuts) -> FeatureViews | None:
+    statistics = columns.statistics
+    if statistics is None or statistics.permutations == 1:
+        return None
+    is_mean = np.array([column.is_mean for column in columns.layout])[cuts.columns]
+    first = np.searchsorted(cuts.columns, cuts.columns, side="left")
+    number = np.where(is_mean, np.arange(cuts.n_features) - first, -1)
+    views = [np.flatnonzero((number == p) | (number < 0)) for p in range(statistics.permutations)]
+    return FeatureViews(np.stack(views).astype(np.int32))
