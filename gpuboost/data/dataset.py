@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
 from gpuboost.data.given_cuts import check_cuts, replaced
+from gpuboost.data.offsets import check_offset
 from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
@@ -37,6 +38,8 @@ class Dataset:
         A row of weight 3 counts as three rows, one of weight 0 as none.
     group : (n,) query ids or (queries,) sizes, optional
         For ranking. The rows of a query stand together. ``weight`` may then be (queries,).
+    init_score : (n,) or (n, K) numbers, or one number, optional
+        Offsets that are added to the scores of the rows, in ``fit`` and ``predict``.
     max_bins : int, 2 to 255
         Most bins of a feature, not counting the one for missing values.
     categorical_features : "from_dtype", None, mask, indices or names
@@ -55,7 +58,7 @@ class Dataset:
         If one of them is invalid; the message names the value and its place.
     """
 
-    __slots__ = ("_bins", "columns", "cuts", "group", "max_bins", "weight", "x", "y")
+    __slots__ = ("_bins", "columns", "cuts", "group", "init_score", "max_bins", "weight", "x", "y")
 
     columns: Columns
     cuts: Cuts
@@ -63,6 +66,7 @@ class Dataset:
     y: NDArray[Any] | None
     weight: NDArray[np.float64] | None
     group: NDArray[Any] | None
+    init_score: NDArray[np.float64] | None  # (n,) or (n, K)
     max_bins: int
     _bins: dict[str, Bins]
 
@@ -73,6 +77,7 @@ class Dataset:
         *,
         weight: Any = None,
         group: Any = None,
+        init_score: Any = None,
         max_bins: int = MOST_BINS,
         categorical_features: Any = FROM_DTYPE,
         cuts: Any = None,
@@ -86,6 +91,7 @@ class Dataset:
         target = None if y is None else check_target(y, n)
         queries = check_group(group, n)
         checked_weight = check_weight(weight_of_rows(weight, queries), n, "weight")
+        offset = check_offset(init_score, n)
         columns = Columns.learn(table, categorical_features)
         thresholds = check_cuts(cuts, columns, max_bins)
         x = columns.encode(table)
@@ -93,16 +99,19 @@ class Dataset:
             chosen = Cuts(tuple(thresholds[f] for f in range(len(thresholds))), (None,) * len(thresholds))
         else:
             chosen = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
-        self._set(columns, replaced(chosen, thresholds), x, target, checked_weight, queries, max_bins)
+        self._set(columns, replaced(chosen, thresholds), x, target, checked_weight, queries, max_bins, offset=offset)
 
-    def _set(self, *values: Any) -> None:
+    def _set(self, *values: Any, offset: NDArray[np.float64] | None = None) -> None:
+        """Set the fields; offset: (k, n)."""
         names = ("columns", "cuts", "x", "y", "weight", "group", "max_bins")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
+        rows = offset[0] if offset is not None and len(offset) == 1 else offset
+        object.__setattr__(self, "init_score", rows if rows is None else rows.T)
         object.__setattr__(self, "_bins", {})
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        for name, value in state[1].items():
+        for name, value in ({"init_score": None} | state[1]).items():  # older pickles have no offsets
             object.__setattr__(self, name, {} if name == "_bins" else value)  # bins are made again where they are used
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -159,7 +168,8 @@ class Dataset:
         if not self.in_files:
             return self
         dataset = object.__new__(Dataset)
-        dataset._set(self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins)
+        parts = self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins
+        dataset._set(*parts, offset=check_offset(self.init_score, len(self)))
         return dataset
 
     @property
@@ -179,7 +189,7 @@ class Dataset:
             parts += [f"in {len(self.x.files)} files"]
         elif not isinstance(self.x, np.ndarray | DeviceMatrix):
             parts += ["sparse"]
-        held = [name for name in ("y", "weight", "group") if getattr(self, name) is not None]
+        held = [name for name in ("y", "weight", "group", "init_score") if getattr(self, name) is not None]
         parts += [f"with {', '.join(held)}"] if held else []
         return f"Dataset({', '.join(parts)}, max_bins={self.max_bins})"
 
@@ -221,7 +231,8 @@ class Dataset:
         """Some of the rows, with the cuts of all."""
         part = object.__new__(Dataset)
         y, weight, group = (None if held is None else held[rows] for held in (self.y, self.weight, self.group))
-        part._set(self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins)
+        offset = None if self.init_score is None else check_offset(self.init_score[rows], len(rows))
+        part._set(self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins, offset=offset)
         return part
 
 

@@ -56,6 +56,7 @@ def cv(
     folds: Any = 5,
     sample_weight: Any = None,
     group: Any = None,
+    init_score: Any = None,
     refit: bool = False,
     random_state: int = 0,
 ) -> CvResult:
@@ -66,9 +67,9 @@ def cv(
     model : estimator
         Not changed. With early stopping each fold stops by its own held-out rows, and the curves end with the
         shortest.
-    data, y, sample_weight, group
-        A ``gb.Dataset``, or X, target, weights and queries. They are binned once: the cuts are those of all rows,
-        which tells a fold nothing about the targets it is judged by.
+    data, y, sample_weight, group, init_score
+        A ``gb.Dataset``, or X, target, weights, queries and offsets. They are binned once: the cuts are those of all
+        rows, which tells a fold nothing about the targets it is judged by.
     folds : int, splitter of scikit-learn, or iterable of (training rows, held-out rows)
         An int shuffles; classes are spread evenly. Rows of one query stay together, and are not shuffled.
     refit : bool
@@ -91,7 +92,7 @@ def cv(
     seed: Any = random_state
     if seed is not None and not isinstance(seed, np.random.RandomState):
         integer("random_state", seed, 0, 2**32 - 1)
-    rows = dataset_of(model, data, y, sample_weight, group)
+    rows = dataset_of(model, data, y, sample_weight, group, init_score)
     classify = bool(is_classifier(model))
     answers: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
     fitted: list[GradientBoosting] = []
@@ -106,10 +107,12 @@ def cv(
     return CvResult(*_out_of_fold(len(rows), answers), mean, std, best, tuple(fitted), final)
 
 
-def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = None, group: Any = None) -> Dataset:
-    """A Dataset as it is, or one of X, target, weights and queries that is cut as the model asks."""
+def dataset_of(
+    model: GradientBoosting, data: Any, y: Any, sample_weight: Any = None, group: Any = None, init_score: Any = None
+) -> Dataset:
+    """A Dataset as it is, or one of X, target, weights, queries and offsets that is cut as the model asks."""
     if isinstance(data, Dataset):
-        if y is not None or sample_weight is not None or group is not None or data.y is None:
+        if data.y is None or any(given is not None for given in (y, sample_weight, group, init_score)):
             raise InputError(
                 "data: a Dataset brings target, weights and queries itself; make it with Dataset(X, y, weight=, "
                 "group=)."
@@ -124,6 +127,7 @@ def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = 
         found.y,
         weight=found.metadata.weight,
         group=found.metadata.group,
+        init_score=init_score,
         max_bins=model.max_bins,
         categorical_features=model.categorical_features,
         n_jobs=model.n_jobs,
