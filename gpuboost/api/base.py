@@ -38,6 +38,7 @@ from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.tables import as_table
 from gpuboost.data.targets import refuse_complex
+from gpuboost.effects import slopes
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
 from gpuboost.losses.base import facts_of
@@ -431,6 +432,20 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         """Log of the workers and the gradients of their trees: ``fit_report_.log``. A loaded model has none."""
         check_is_fitted(self)
         return self.fit_report_.log if "fit_report_" in vars(self) else None
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """(d,) slopes of the score in each column, or (K, d) for K scores, of a model of straight lines.
+
+        For ``base_learner=gb.learners.Linear()`` (XGBoost: ``coef_`` of ``gblinear``). Slopes are in units of the
+        column, and what ``predict`` evaluates is the line at the median of the value's bin. Other models have no such
+        attribute.
+        """
+        check_is_fitted(self)
+        try:
+            return slopes(self.ensemble_)
+        except InputError as error:  # so that hasattr says False
+            raise AttributeError(str(error)) from error
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

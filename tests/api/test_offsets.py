@@ -231,7 +231,7 @@ def test_langevin_boosting_refuses_offsets(claims: Any) -> None:
     ("offset", "words"),
     [
         (np.zeros(3), r"init_score: needs one number, or one for each of 300 rows.* got shape \(3,\)"),
-        (np.full(300, np.nan), "init_score: must be finite; row 0 holds nan"),
+        (np.full(300, np.nan), "init_score: must be finite, between -1e.* row 0 holds nan"),
         (["a"] * 300, "init_score: must hold numbers"),
         (np.zeros((300, 2)) + np.arange(2), r"init_score: the loss has 1 scores .* got \(300, 2\)"),
     ],

@@ -425,6 +425,8 @@ def _functions() -> list[Call]:
         "folds": "anything",
         "refit": "flag",
         "random_state": "anything",
+        "early_stopping_rounds": "count or None",
+        "train_curve": "flag",
     }
     memory = {
         "n_rows": "count",
@@ -454,6 +456,13 @@ def _functions() -> list[Call]:
         Call("load_model", gb.load_model, {"path": "path"}, skip=_path_of_no_file),
         Call("loads", gb.loads, {"text": "text"}, {"text": gb.dumps(data["regressor"])}, {"text": ("model file",)}),
         Call("dumps", gb.dumps, {"model": "model"}, {"model": data["regressor"]}),
+        Call("to_dict", gb.to_dict, {"model": "model"}, {"model": data["regressor"]}),
+        Call(
+            "sum_models",
+            gb.sum_models,
+            {"models": "model", "weights": "anything"},
+            {"models": [data["regressor"]]},
+        ),
         Call("warm_up", gb.warm_up, {"kinds": "kinds", "n_jobs": "threads"}, {"kinds": []}, skip=_compiles),
         Call("first rounds", lambda rounds: data["regressor"][rounds], {"rounds": "rounds"}, {"rounds": slice(2)}),
         Call("fit_posterior", gb.fit_posterior, posterior, {"model": noisy, **rows}, aliases, _no_text_of_weights),
