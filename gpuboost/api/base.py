@@ -36,6 +36,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.frames import collected
 from gpuboost.data.tables import as_table
 from gpuboost.data.targets import refuse_complex
 from gpuboost.effects import slopes
@@ -150,10 +151,11 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table, or a ``gb.Dataset``
-            NaN is missing; entries that a sparse matrix does not store are 0. A Dataset provides its bins, and its
-            target and weights if it holds them. An array on a GPU (CuPy, torch, DLPack, ``__cuda_array_interface__``)
-            is read in place; predictions for such an array are CuPy arrays on the same GPU.
+        X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, frame, or a ``gb.Dataset``
+            Frames of pandas, polars, pyarrow, modin and DuckDB are read by narwhals. NaN and null are missing; entries
+            that a sparse matrix does not store are 0. A Dataset provides its bins, and its target and weights if it
+            holds them. An array on a GPU (CuPy, torch, DLPack, ``__cuda_array_interface__``) is read in place;
+            predictions for such an array are CuPy arrays on the same GPU.
         y : (n,) numbers, or labels of any kind for a classifier
         sample_weight : (n,) not negative, optional
             A row of weight 3 is three equal rows, to the last bit; a row of weight 0 is ignored. Where rows are drawn
@@ -274,7 +276,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             if X.columns.names is not None:
                 self.feature_names_in_ = np.array(X.columns.names, dtype=object)
             return rows
-        X, y, sample_weight = as_device_array(X, self.device), on_host(y), on_host(sample_weight)
+        X, y, sample_weight = collected(as_device_array(X, self.device)), on_host(y), on_host(sample_weight)
         table = as_table(X)
         refuse_complex(y)
         validate_data(self, X, y, skip_check_array=True)
@@ -412,6 +414,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         """(n, d), or a scipy matrix of them."""
         if isinstance(X, Dataset):
             return numbers(X, self.columns_)
+        X = collected(X)
         table = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.columns_.encode(table)

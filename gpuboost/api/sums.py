@@ -51,7 +51,7 @@ def sum_models(models: Sequence[Model], weights: Sequence[float] | None = None) 
     for number, part in enumerate(parts):
         _check(parts[0], part, number)
     total: Model = copy.copy(models[0])
-    vars(total).pop("fit_report_", None)
+    total.__dict__.pop("fit_report_", None)
     offsets = any(part.offsets for part in parts)
     ensemble = _sum([part.ensemble for part in parts], factors)
     record = FitRecord()
@@ -109,5 +109,5 @@ def _same_cuts(one: Cuts, other: Cuts) -> bool:
         one.n_features == other.n_features
         and np.array_equal(one.columns, other.columns)
         and all(np.array_equal(a, b) for a, b in pairs)
-        and all((a is None) == (b is None) and (a is None or np.array_equal(a, b)) for a, b in sets)
+        and all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in sets)
     )
