@@ -69,6 +69,8 @@ PUBLIC = POLICIES | {
     "loads": "gpuboost.api",
     "smart_first_order": "gpuboost.sampling.presets",
     "smart_second_order": "gpuboost.sampling.presets",
+    "sum_models": "gpuboost.api.sums",
+    "to_dict": "gpuboost.api.loading",
     "warm_up": "gpuboost.api",
 }
 """Name -> module that defines it, of what ``gpuboost`` exports."""

@@ -36,10 +36,16 @@ def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--eval", metavar="FRACTION|FILE", help=held_out)
     command.add_argument("--categorical", type=_names, metavar="A,B", help="columns to read as categories")
     command.add_argument("--weight", metavar="COLUMN", help="column of row weights")
+    _add_offset(command)
     command.add_argument("--group", metavar="COLUMN", help="column of query ids, to rank; LIBSVM files say qid:")
     command.add_argument("--quiet", action="store_true", help="no progress, no table")
     _add_parameters(command.add_argument_group("the model"))
     _add_langevin(command.add_argument_group("Langevin boosting"))
+
+
+def _add_offset(command: argparse.ArgumentParser) -> None:
+    text = "column of offsets, added to the scores; for counts the logarithm of the exposure"
+    command.add_argument("--offset", metavar="COLUMN", help=text)
 
 
 def _add_separator(command: argparse.ArgumentParser) -> None:
@@ -101,6 +107,7 @@ def _predict(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", metavar="DATA", help="table with the columns that the model was trained on")
     command.add_argument("--model", metavar="FILE", required=True, help="a model saved by train")
     command.add_argument("--output", metavar="FILE", help="CSV to write; standard output by default")
+    _add_offset(command)
     _add_separator(command)
     command.add_argument("--proba", action="store_true", help="the probability of each class, one column each")
     command.add_argument(

@@ -25,6 +25,7 @@ class InputTable:
     y: Any
     weight: Any = None
     group: Any = None
+    offset: Any = None  # (n,) numbers added to the scores, or None
 
     @property
     def n_rows(self) -> int:
@@ -33,8 +34,8 @@ class InputTable:
     def taken(self, rows: Any) -> InputTable:
         """Some of the rows, by number."""
         x = self.x.iloc[rows] if hasattr(self.x, "iloc") else self.x[rows]
-        weight, group = (None if values is None else values[rows] for values in (self.weight, self.group))
-        return InputTable(x, self.y[rows], weight, group)
+        others = (None if values is None else values[rows] for values in (self.weight, self.group, self.offset))
+        return InputTable(x, self.y[rows], *others)
 
 
 def read(
@@ -45,6 +46,7 @@ def read(
     n_features: int | None = None,
     group: str | None = None,
     separator: str | None = None,
+    offset: str | None = None,
 ) -> InputTable:
     """The rows of a file. InputError if it cannot be read or lacks a column."""
     from gpuboost.data.files import read_table
@@ -54,7 +56,19 @@ def read(
         x, y, w, queries = read_table(path, target, n_features=n_features, separator=separator, **columns)
     except ModuleNotFoundError as error:
         raise InputError(f"{path}: reading it needs {error.name}; pip install {error.name}.") from None
-    return InputTable(x, y, w, queries)
+    x, offsets = (x, None) if offset is None else _without(x, offset, path)
+    return InputTable(x, y, w, queries, offsets)
+
+
+def _without(x: Any, offset: str, path: str) -> tuple[Any, Any]:
+    """The table without the column of offsets, and the (n,) float64 column. InputError if there is no such numbers."""
+    if not hasattr(x, "columns"):
+        raise InputError(f"--offset: {path} is a LIBSVM file, which has no column names; leave it out.")
+    if offset not in x.columns:
+        raise InputError(f"--offset: {path} has no column {offset!r} beside target and weights.")
+    if x[offset].dtype.kind not in "biuf":
+        raise InputError(f"--offset: column {offset!r} of {path} must hold numbers; it is {x[offset].dtype}.")
+    return x.drop(columns=[offset]), x[offset].to_numpy(np.float64)
 
 
 def check_place(option: str, path: str, *read: str | None) -> None:

@@ -76,7 +76,8 @@ def run(options: argparse.Namespace) -> int:
     start = time.perf_counter()
     queries = {"group": train.group} if task == "rank" else {}
     watched = None if held_out is None else {"held out": _eval_set(held_out, task)}
-    model.fit(train.x, train.y, sample_weight=train.weight, eval_set=watched, **queries)
+    weights = {"sample_weight": train.weight, "init_score": train.offset}
+    model.fit(train.x, train.y, eval_set=watched, **weights, **queries)
     seconds = time.perf_counter() - start
     if options.model:
         model.save_model(options.model)
@@ -86,7 +87,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(path: str, options: argparse.Namespace, n_features: int | None = None) -> InputTable:
-    rows = read(path, options.target, options.weight, options.categorical, n_features, options.group, options.sep)
+    columns = options.target, options.weight, options.categorical
+    rows = read(path, *columns, n_features, options.group, options.sep, options.offset)
     if rows.y is None:
         names = [str(name) for name in rows.x.columns]
         shown = ", ".join(names[:10]) + (" ..." if len(names) > 10 else "")
@@ -96,8 +98,8 @@ def _read(path: str, options: argparse.Namespace, n_features: int | None = None)
 
 def _eval_set(rows: InputTable, task: str) -> tuple[Any, ...]:
     if task == "rank":
-        return rows.x, rows.y, rows.group, rows.weight
-    return rows.x, rows.y, rows.weight
+        return rows.x, rows.y, rows.group, rows.weight, rows.offset
+    return rows.x, rows.y, rows.weight, rows.offset
 
 
 def _check(options: argparse.Namespace, parameters: dict[str, Any]) -> None:
@@ -187,7 +189,8 @@ def _report(
     if held_out is not None:
         simple = baseline(train.y, train.weight, classify=hasattr(model, "classes_"))
         judged = held_out.x, held_out.y, held_out.weight, held_out.group if hasattr(model, "eval_at") else None
-        columns = {"gpuboost": scores(model, *judged), "baseline": scores(simple, *judged)}
+        offset = {} if held_out.offset is None else {"init_score": held_out.offset}
+        columns = {"gpuboost": scores(model, *judged, **offset), "baseline": scores(simple, *judged)}
         console.print(table(f"{held_out.n_rows:,} held-out rows", columns))
     if options.model:
         console.print(f"saved to {options.model}", highlight=False, soft_wrap=True)
