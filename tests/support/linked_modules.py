@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from support.cuda_compiler import ARCHITECTURES, Resources, compiler_versions, ptx, resources
 
-from gpuboost.backends.cuda import importance, line_search, ranking, target
+from gpuboost.backends.cuda import line_search, ranking, row_functions, target
 from gpuboost.backends.cuda.codegen.formulas import formulas, list_formulas
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.linking import link
@@ -50,8 +50,12 @@ def modules() -> Iterator[Linked]:
         asked = formulas(loss)
         for files in (target._POINTWISE, line_search._SEARCH):
             yield Linked(name, files[-1], source(*files, before=asked.text), asked.functions)
-    text, _, functions = importance._row_scores_kernel(magnitude)
-    yield Linked("a user's score", "sampling/row_scores.py", text, functions)
+    for of, file, (text, _, functions) in (
+        ("a user's score", "sampling/row_scores.py", row_functions.scores_kernel(magnitude)),
+        ("a user's score", "sampling/row_draws.py", row_functions.draws_kernel(magnitude)),
+        ("a user's noise", "sampling/row_noise.py", row_functions.noise_kernel(magnitude)),
+    ):
+        yield Linked(of, file, text, functions)
 
 
 def magnitude(g: float, h: float) -> float:

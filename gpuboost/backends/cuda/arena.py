@@ -7,6 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
@@ -79,22 +80,25 @@ class Arena:
             "histograms/cells.cuh",
             "splits/warp_groups.cuh",
         )
-        lots = ("common/philox.cuh", "common/normal.cuh", "splits/random_strength.cuh")
+        disturbed = plan.limits.random_strength > 0.0
+        random_numbers = ("common/philox.cuh", "common/normal.cuh") * disturbed
+        lots, functions = (*random_numbers, "splits/random_strength.cuh"), called_by(*random_numbers)
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
         planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES[plan.counts]
         passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
         self.shared = planes // passes + stages
         macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
         histogram = source(*tree, "histograms/histogram.cu", before=macros)
-        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
+        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * disturbed
         if plan.limits.symmetric:
             symmetric = source(*tree, *search, *lots, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
-            self.complete_histograms = kernel(symmetric, "complete_histograms")
-            self.evaluate_level = kernel(symmetric, "evaluate_level")
+            self.complete_histograms = kernel(symmetric, "complete_histograms", functions)
+            self.evaluate_level = kernel(symmetric, "evaluate_level", functions)
         else:
             sets += "#define ONE_VALUE 1\n" * plan.limits.signed
             sets += "#define MONOTONE 1\n" * (plan.limits.directions is not None)
-            self.evaluate = kernel(source(*tree, *search, *lots, "splits/split.cu", before=shape + sets), "evaluate")
+            split = source(*tree, *search, *lots, "splits/split.cu", before=shape + sets)
+            self.evaluate = kernel(split, "evaluate", functions)
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
         partition = source(
             *tree,
