@@ -26,6 +26,7 @@ from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError,
 from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
 from gpuboost.execution.protocol import ExecutionTraits
+from gpuboost.losses.registry import CLASSES
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.training import parameters
@@ -319,7 +320,8 @@ def settled(
 
     try:
         check_room(choice.name, recipe, found.cuts, target.rows, eval_rows)
-        open_gpu(choice.name).check(functions_of(recipe.loss))
+        of_the_library = type(recipe.loss) is CLASSES.get(recipe.loss.name)
+        open_gpu(choice.name).check(functions_of(recipe.loss), beside=of_the_library)
     except DeviceError as error:
         if not automatic:
             raise

@@ -36,7 +36,7 @@ def row_draws(score):
                 if math.isnan(total):
                     bad[0] = 1
                 s = normal_score(total)
-                scores[row] = s.view(np.uint32)
+                scores[row] = np.float32(s).view(np.uint32)
                 a, b, c, d = words_of(row >> 2, stream[0], stream[1], stream[2], stream[3])
                 place = row & 3
                 word = (a if place == 0 else b) if place < 2 else (c if place == 2 else d)

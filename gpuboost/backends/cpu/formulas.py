@@ -18,11 +18,13 @@ from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.gradients import ranking as lists
+from gpuboost.kernels.gradients import softmax as by_classes
 from gpuboost.kernels.sampling import row_noise as noise_kernels
 from gpuboost.kernels.sampling import row_scores as score_kernels
-from gpuboost.losses import ranking
+from gpuboost.losses import ranking, softmax
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
+from gpuboost.losses.softmax import Softmax
 from gpuboost.types import NoiseScale, RowScore
 
 LossKernel = Callable[..., None]
@@ -34,6 +36,8 @@ def gradients(loss: Loss) -> LossKernel:
     """The kernel of ``derivatives``, or of ``row_derivatives`` if the loss has several outputs."""
     if loss.n_outputs == 1:
         return _compiled(pointwise.gradients_of, loss.derivatives, _parts(loss))
+    if isinstance(loss, Softmax):
+        return _by_classes()
     return _compiled(pointwise.row_gradients_of, loss.row_derivatives, _parts(loss), of_rows=True)
 
 
@@ -42,6 +46,14 @@ def values(loss: Loss) -> LossKernel:
     if loss.n_outputs == 1:
         return _compiled(pointwise.values_of, loss.value, _parts(loss))
     return _compiled(pointwise.row_values_of, loss.row_value, _parts(loss), of_rows=True)
+
+
+@cache
+def _by_classes() -> LossKernel:
+    compiled: LossKernel = by_classes.gradients_of(
+        (registered(softmax.odds), registered(softmax.curvature)), _stamp(softmax.odds), kernel
+    )
+    return compiled
 
 
 @cache
