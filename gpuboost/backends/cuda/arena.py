@@ -25,6 +25,19 @@ STAGE_BYTES = 520, 640  # of each of its warps, where rows are not counted and w
 STATIC_BYTES = 512  # upper bound on these kernels' static shared memory
 
 
+_TREE = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
+_SEARCH = (
+    "growth/choose.cuh", "splits/bounds.cuh", "splits/search.cuh", "splits/categories.cuh", "histograms/cells.cuh",
+    "splits/warp_groups.cuh",
+)  # fmt: skip
+
+
+def searching(disturbed: bool) -> tuple[str, ...]:
+    """Headers of the split search. disturbed: True where gains have noise."""
+    random_numbers = ("common/philox.cuh", "common/normal.cuh") * disturbed
+    return (*_TREE, *_SEARCH, *random_numbers, "splits/random_strength.cuh")
+
+
 class Arena:
     """Device memory for growing trees.
 
@@ -71,37 +84,27 @@ class Arena:
         plan, kernel = self.plan, partial(Launcher, self.runtime)
         shared = "" if self.shared_tree is None else SHARDED
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
-        tree = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
-        search = (
-            "growth/choose.cuh",
-            "splits/bounds.cuh",
-            "splits/search.cuh",
-            "splits/categories.cuh",
-            "histograms/cells.cuh",
-            "splits/warp_groups.cuh",
-        )
         disturbed = plan.limits.random_strength > 0.0
-        random_numbers = ("common/philox.cuh", "common/normal.cuh") * disturbed
-        lots, functions = (*random_numbers, "splits/random_strength.cuh"), called_by(*random_numbers)
+        search, functions = searching(disturbed), called_by(*searching(disturbed))
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
         planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES[plan.counts]
         passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
         self.shared = planes // passes + stages
         macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
-        histogram = source(*tree, "histograms/histogram.cu", before=macros)
+        histogram = source(*_TREE, "histograms/histogram.cu", before=macros)
         sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * disturbed
         if plan.limits.symmetric:
-            symmetric = source(*tree, *search, *lots, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
+            symmetric = source(*search, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
             self.complete_histograms = kernel(symmetric, "complete_histograms", functions)
             self.evaluate_level = kernel(symmetric, "evaluate_level", functions)
         else:
             sets += "#define ONE_VALUE 1\n" * plan.limits.signed
             sets += "#define MONOTONE 1\n" * (plan.limits.directions is not None)
-            split = source(*tree, *search, *lots, "splits/split.cu", before=shape + sets)
+            split = source(*search, "splits/split.cu", before=shape + sets)
             self.evaluate = kernel(split, "evaluate", functions)
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
         partition = source(
-            *tree,
+            *_TREE,
             "growth/record.cuh",
             "growth/partition.cu",
             before=f"{shared}#define SLOT {slot}\n#define SETS {int(plan.sets)}\n",
