@@ -198,15 +198,20 @@ class Target:
 class Noise:
     """Gaussian noise on gradients: independent from row to row, of standard deviation ``deviation * sqrt(h)``.
 
-    The sum over rows of curvature H then has noise of ``deviation * sqrt(H)``, however the rows are weighted.
+    The sum over rows of curvature H then has noise of ``deviation * sqrt(H)``, however the rows are weighted. With a
+    ``scale`` the standard deviation of a row is ``deviation * scale(g, h)``, and that of m equal rows sqrt(m) times it.
     """
 
     deviation: float
     key: Key
+    scale: NoiseScale | None = None
 
 
 RowScore: TypeAlias = Callable[[float, float], float]
 """(g, h) -> sampling score of a row, in the Python that numba compiles"""
+
+NoiseScale: TypeAlias = Callable[[float, float], float]
+"""(g, h) -> standard deviation of the noise on a row's gradient, in the Python that numba compiles"""
 
 
 @fast_dataclass

@@ -64,6 +64,7 @@ def langevin_findings(
         _of_policy(langevin, loss),
         _of_stability(loss, step, rate),
         _of_schedule(langevin.schedule, rounds),
+        _of_noise_scale(langevin),
         _of_random_shapes(langevin, limits, trees=trees),
     )
     return tuple(finding for part in parts for finding in part)
@@ -181,6 +182,12 @@ def _of_schedule(schedule: object, rounds: int) -> Iterator[Finding]:
     elif constant > 0:
         why = f"the law is that of the constant temperature from round {constant} on, where burn-in begins"
         yield Finding("sound", f"schedule: {why}; {schedule.theory}.")
+
+
+def _of_noise_scale(langevin: Langevin) -> Iterator[Finding]:
+    if langevin.noise_scale is not None:
+        why = "the theorem is for noise of standard deviation sqrt(h); the split search has a user's function."
+        yield Finding("heuristic", f"noise_scale: {why}")
 
 
 def _of_random_shapes(langevin: Langevin, limits: Limits, *, trees: bool) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.langevin.schedule import Schedule, deviation_factor
-from gpuboost.types import Candidates, Grow, Limits, Noise, Structure, Target, TrainingSet
+from gpuboost.types import Candidates, Grow, Limits, Noise, NoiseScale, Structure, Target, TrainingSet
 
 MOST_FORGOTTEN = 1000.0  # binary orders that the scale may lose in a run; float64 holds 1,022
 
@@ -24,6 +24,7 @@ class Chain:
     leaves: float = 0.0
     random_from: int | None = None  # the first round whose shapes are drawn at random; None: there is none
     schedule: Schedule | None = None  # factor on the temperature, by round; None: 1
+    scale: NoiseScale | None = None  # of the structure's noise on a row's gradient; None: sqrt(h)
 
     def check(self, rounds: int) -> None:
         """Refuse a shrinkage that reduces the model to nothing, at once or within ``rounds`` rounds.
@@ -49,7 +50,7 @@ class Chain:
         deviation = self.structure * deviation_factor(self.schedule, key.iteration)
         if deviation == 0.0:
             return target
-        gradients = backend.noise(target.gradients, target.rows, Noise(deviation, key))
+        gradients = backend.noise(target.gradients, target.rows, Noise(deviation, key, self.scale))
         return replace(target, gradients=gradients, noisy=True)
 
     def grow(self, search: Grow, limits: Limits, key: Key) -> Grow:

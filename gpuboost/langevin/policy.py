@@ -25,7 +25,7 @@ from gpuboost.langevin.schedule import Schedule, TemperatureSchedule, deviation_
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.protocol import Loss
 from gpuboost.records import restored
-from gpuboost.types import Array, Limits, TrainingSet
+from gpuboost.types import Array, Limits, NoiseScale, TrainingSet
 
 
 class Dynamics(Protocol):
@@ -97,6 +97,11 @@ class Langevin:
         Factor on the temperature of each round: the noise of round t has ``sqrt(schedule(t))`` times the standard
         deviation that beta gives it. A function takes the number of the round, 0 for the model's first, and returns a
         number of at least 0; a model with one is saved without its ``langevin``. Shrinkage stays as it is.
+    noise_scale : None or function
+        Scale of the noise in the split search: ``noise_scale(g, h)`` is the standard deviation on a row's gradient, in
+        units of ``sqrt(2 N / (eps beta))``, in the Python that numba compiles; it runs on the CPU and on a GPU. None:
+        ``sqrt(h)``, as in the theorem. Leaf values keep their noise. A model with a function is saved without its
+        ``langevin``.
 
     Raises
     ------
@@ -115,6 +120,7 @@ class Langevin:
     allow_unproven: bool = False
     prior_variance: float | None = None
     schedule: Schedule | str | None = None
+    noise_scale: NoiseScale | None = None
 
     __setstate__ = restored
 
@@ -136,6 +142,7 @@ class Langevin:
             if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
                 raise RecipeError(f"{field.name}: Langevin needs True or False; got {getattr(self, field.name)!r}.")
         object.__setattr__(self, "schedule", schedule_of(self.schedule))
+        _check_noise_scale(self.noise_scale)
         if self.inverse_temperature is not None and self.temperature is not None:
             raise RecipeError(
                 "temperature: it is inverse_temperature / N, so one of the two says it all; got "
@@ -171,6 +178,7 @@ class Langevin:
             leaves=deviation if self.leaf_noise else 0.0,
             random_from=self.random_from,
             schedule=schedule_of(self.schedule),
+            scale=self.noise_scale,
         )
 
     def beta(self, weight: float) -> float:
@@ -178,6 +186,11 @@ class Langevin:
         if self.inverse_temperature is not None:
             return float(self.inverse_temperature)
         return weight * (1.0 if self.temperature is None else float(self.temperature))
+
+
+def _check_noise_scale(scale: Any) -> None:
+    if scale is not None and (isinstance(scale, type) or not callable(scale)):
+        raise RecipeError(f"noise_scale: Langevin needs None or a function of a row's g and h; got {scale!r}.")
 
 
 def _is_number(value: Any, *, positive: bool) -> bool:

@@ -1,10 +1,10 @@
-"""A user's loss, from scalar Python functions of (y, f)."""
+"""A user's loss, from Python functions of (y, f), f being one score or the scores of a row."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from numbers import Real
@@ -15,15 +15,16 @@ import numpy as np
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant, location
 from gpuboost.losses.base import BaseLoss, LossFacts
-from gpuboost.losses.derivative_check import check_facts, check_gradient, check_hessian
-from gpuboost.losses.protocol import Derivatives, Value
+from gpuboost.losses.derivative_check import along, check_facts, check_gradient, check_hessian
+from gpuboost.losses.protocol import Derivatives, RowDerivatives, RowValue, Value, undefined
 from gpuboost.losses.target import finite
 from gpuboost.types import Array
 
-Formula: TypeAlias = Callable[[float, float], float]
-"""(y, f) -> number, in the Python that numba compiles: arithmetic, comparisons, ``math``."""
+Formula: TypeAlias = Callable[..., Any]
+"""(y, f) -> number, in the Python that numba compiles: arithmetic, comparisons, ``math``. With several outputs f is an
+array, and a gradient is (y, f, g), which writes into the array g"""
 
-Start: TypeAlias = float | Literal["minimise"] | Callable[[Array, Array], float]
+Start: TypeAlias = float | Sequence[float] | Literal["minimise"] | Callable[[Array, Array], Any]
 
 _SEARCH_ROWS = 10_000
 _GOLDEN = 0.6180339887498949
@@ -40,6 +41,7 @@ def custom(
     smoothness: float | None = None,
     convex: bool = False,
     check_derivatives: bool = True,
+    n_outputs: int = 1,
 ) -> Custom:
     """A loss from its value and its first two derivatives with respect to the score f.
 
@@ -55,31 +57,41 @@ def custom(
         convex: True if the loss is convex in f.
         check_derivatives: compare gradient, curvature, smoothness and convexity with finite differences at some rows
             before a fit, which then raises RecipeError where they contradict each other.
+        n_outputs: scores of a row. With k above 1, f is an array of k scores; ``gradient`` is a function (y, f, g) that
+            writes the k derivatives into the array g, ``hessian`` one (y, f, h) that writes the second derivative with
+            respect to each score; ``inverse_link`` takes (k, n) scores and returns (n,) or (n, m) predictions, by
+            default the scores of each row; ``start`` is a number, k numbers, or a function that returns either.
 
     The backends compile the functions unchanged; a model file keeps only the name. Models are not guaranteed to be
     byte-identical on every machine, as the functions may call ``math.exp`` and others that differ between machines.
 
     Raises:
-        RecipeError: if a function does not take two arguments, or the name is that of a built-in loss.
+        RecipeError: if a function does not take its arguments, or the name is that of a built-in loss.
     """
-    for role, function in (("value", value), ("gradient", gradient), ("hessian", hessian or flat)):
-        _check_takes_two(role, function)
+    _check_outputs(n_outputs)
+    functions = (value, gradient, hessian or (flat if n_outputs == 1 else flat_row))
+    for role, function in zip(("value", "gradient", "hessian"), functions, strict=True):
+        _check_arguments(role, function, int(n_outputs))
     if inverse_link is not None and not callable(inverse_link):
         raise RecipeError(f"inverse_link: must be a function of an array of scores; got {inverse_link!r}.")
-    if not (start is None or start == "minimise" or callable(start) or _is_number(start)):
-        raise RecipeError(f"start: must be a number, 'minimise' or a function of (y, weight); got {start!r}.")
+    _check_start(start, int(n_outputs))
     _check_facts(name, smoothness, convex)
     if not isinstance(check_derivatives, bool):
         raise RecipeError(f"check_derivatives: must be True or False; got {check_derivatives!r}.")
     called = name or getattr(value, "__name__", "custom").strip("<>")
-    functions = (value, gradient, hessian or flat)
     first = 0.0 if start is None else start
-    return Custom(called, functions, inverse_link, first, smoothness, convex, check_derivatives)
+    return Custom(called, functions, inverse_link, first, smoothness, convex, check_derivatives, int(n_outputs))
 
 
 def flat(y: float, f: float) -> float:
     """The hessian of a loss that has none."""
     return 0.0
+
+
+def flat_row(y: float, f: Array, h: Array) -> None:
+    """The same for several outputs."""
+    for c in range(len(h)):
+        h[c] = 0.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,6 +105,7 @@ class Custom(BaseLoss):
     smoothness: float | None = None
     convex: bool = False
     check_derivatives: bool = field(default=True, compare=False)
+    n_outputs: int = 1
 
     facts: ClassVar[LossFacts] = LossFacts(task="any", link="other")
 
@@ -107,15 +120,23 @@ class Custom(BaseLoss):
 
     @property
     def has_curvature(self) -> bool:
-        return self.functions[2] is not flat
+        return self.functions[2] not in (flat, flat_row)
 
     @property
     def value(self) -> Value:
-        return _value(self.functions[0])
+        return _value(self.functions[0]) if self.n_outputs == 1 else undefined
 
     @property
     def derivatives(self) -> Derivatives:
-        return _derivatives(self.functions[1], self.functions[2])
+        return _derivatives(self.functions[1], self.functions[2]) if self.n_outputs == 1 else undefined
+
+    @property
+    def row_value(self) -> RowValue:
+        return undefined if self.n_outputs == 1 else _value(self.functions[0])
+
+    @property
+    def row_derivatives(self) -> RowDerivatives:
+        return undefined if self.n_outputs == 1 else _row_derivatives(self.functions[1], self.functions[2])
 
     def check_target(self, y: Array) -> None:
         finite(y, self.name)
@@ -124,19 +145,33 @@ class Custom(BaseLoss):
         """F_0. Raises RecipeError if the search finds no minimum."""
         if self.first_score == "minimise":
             return constant(self._least_constant(np.asarray(y), np.asarray(weight)))
-        if callable(self.first_score):
-            score = _computed_start(self.first_score(y, weight))
-            return location(score, y) if _is_among(score, y) else constant(score)
-        return constant(float(self.first_score))
+        first = self.first_score(y, weight) if callable(self.first_score) else self.first_score
+        if self.n_outputs > 1:
+            return np.concatenate([constant(score) for score in _scores(first, self.n_outputs)])
+        score = _computed_start(first)
+        return location(score, y) if callable(self.first_score) and _is_among(score, y) else constant(score)
 
     def inverse_link(self, scores: Array) -> Array:
-        """(1, n) scores to (n,) predictions. Raises RecipeError if the user's function returns another shape."""
+        """(k, n) scores to (n,) or (n, m) predictions. Raises RecipeError if the user's function gives other shapes."""
+        if self.n_outputs > 1:
+            return self._of_rows(scores)
         if self.link is None:
             return scores[0]
         predictions = self.link(scores[0])
         if np.shape(predictions) != np.shape(scores[0]):
             raise RecipeError(
                 f"inverse_link: must return one prediction for each of {len(scores[0])} scores; it returns "
+                f"{_described(predictions)}."
+            )
+        return predictions
+
+    def _of_rows(self, scores: Array) -> Array:
+        n = scores.shape[1]
+        predictions = np.ascontiguousarray(scores.T) if self.link is None else self.link(scores)
+        shape = np.shape(predictions)
+        if len(shape) not in (1, 2) or shape[0] != n:
+            raise RecipeError(
+                f"inverse_link: must return one prediction, or one line of them, for each of {n} rows; it returns "
                 f"{_described(predictions)}."
             )
         return predictions
@@ -152,18 +187,22 @@ class Custom(BaseLoss):
             RecipeError: if the inverse link returns something else than a number for each score; or, with
                 ``check_derivatives``, if the functions contradict each other or the facts.
         """
-        start = float(self.first_score) if _is_number(self.first_score) else 0.0
-        kind = np.asarray(self.inverse_link(np.array([[start] * 3]))).dtype.kind
+        known = not (self.first_score == "minimise" or callable(self.first_score))
+        start = _scores(self.first_score if known else 0.0, self.n_outputs)
+        kind = np.asarray(self.inverse_link(np.array([[score] * 3 for score in start]))).dtype.kind
         if kind not in "biuf":
             raise RecipeError(f"inverse_link: must return numbers; it returns an array of kind {kind!r}.")
         if not self.check_derivatives:
             return
         # as Python: numba remembers that a function did not compile, also where a backend makes it compile later
-        value, gradient, hessian = (getattr(function, "py_func", function) for function in self.functions)
-        check_gradient(value, gradient, y, start)
-        if uses_hessian and self.has_curvature:
-            check_hessian(gradient, hessian, y, start)
-        check_facts(gradient, self.smoothness, self.convex, y, start)
+        functions = tuple(getattr(function, "py_func", function) for function in self.functions)
+        for output, score in enumerate(start):
+            value, gradient, hessian = functions if self.n_outputs == 1 else along(functions, start, output)
+            of = "" if self.n_outputs == 1 else f" of output {output}"
+            check_gradient(value, gradient, y, score, of)
+            if uses_hessian and self.has_curvature:
+                check_hessian(gradient, hessian, y, score, of)
+            check_facts(gradient, self.smoothness, self.convex, y, score)
 
     def _least_constant(self, y: Array, weight: Array) -> float:
         by = max(1, math.ceil(len(y) / _SEARCH_ROWS))
@@ -184,8 +223,18 @@ class SavedCustom(BaseLoss):
     """A custom loss from a model file, which holds its name only. It gives raw scores, and cannot be trained on."""
 
     name: str
+    n_outputs: int = 1
 
     facts: ClassVar[LossFacts] = LossFacts(task="any", convex=False, link="other")
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Restore a pickle, which may be of a version without the number of outputs."""
+        for entry, value in zip(fields(self), [*state, 1][:2], strict=True):
+            object.__setattr__(self, entry.name, value)
+
+    def inverse_link(self, scores: Array) -> Array:
+        """(k, n) scores: (n,) for one output, else (n, k)."""
+        return scores[0] if self.n_outputs == 1 else np.ascontiguousarray(scores.T)
 
     def value(self, y: float, f: float, a: float) -> float:
         self._refuse()
@@ -207,11 +256,12 @@ class SavedCustom(BaseLoss):
 
 
 @cache
-def _value(value: Formula) -> Value:
-    """One function object per user function, so that a backend compiles it once."""
+def _value(value: Formula) -> Callable[[float, Any, float], float]:
+    """One function object per user function, so that a backend compiles it once. For one output or several."""
 
-    def formula(y: float, f: float, a: float) -> float:
-        return value(y, f)
+    def formula(y: float, f: Any, a: float) -> float:
+        cost: float = value(y, f)
+        return cost
 
     return formula
 
@@ -225,13 +275,57 @@ def _derivatives(gradient: Formula, hessian: Formula) -> Derivatives:
     return formula
 
 
-def _check_takes_two(role: str, function: Any) -> None:
+@cache
+def _row_derivatives(gradient: Formula, hessian: Formula) -> RowDerivatives:
+    def formula(y: float, f: Array, g: Array, h: Array, a: float) -> None:
+        gradient(y, f, g)
+        hessian(y, f, h)
+        for c in range(len(h)):
+            h[c] = 0.0 if h[c] < 0.0 else h[c]  # and what is no number stays so
+
+    return formula
+
+
+def _check_outputs(n_outputs: Any) -> None:
+    if isinstance(n_outputs, bool) or not isinstance(n_outputs, (int, np.integer)) or n_outputs < 1:
+        raise RecipeError(f"n_outputs: must be a whole number, 1 or more; got {n_outputs!r}.")
+
+
+def _check_arguments(role: str, function: Any, n_outputs: int) -> None:
+    rule, arguments = "(y, f), two numbers", 2
+    if n_outputs > 1:
+        rule = f"(y, f), f being an array of {n_outputs} scores"
+        if role != "value":
+            rule, arguments = f"(y, f, {role[0]}) that writes into the array {role[0]} of {n_outputs} numbers", 3
     if not callable(function):
-        raise RecipeError(f"{role}: must be a function of (y, f), two numbers; got {function!r}.")
+        raise RecipeError(f"{role}: must be a function of {rule}; got {function!r}.")
     try:
-        inspect.signature(function).bind(1.0, 0.0)
+        inspect.signature(function).bind(*[0.0] * arguments)
     except TypeError as error:
-        raise RecipeError(f"{role}: must be a function of (y, f), two numbers; {function!r}: {error}.") from None
+        raise RecipeError(f"{role}: must be a function of {rule}; {function!r}: {error}.") from None
+
+
+def _check_start(start: Any, n_outputs: int) -> None:
+    if start is None or callable(start) or _is_number(start):
+        return
+    if n_outputs == 1:
+        if not (isinstance(start, str) and start == "minimise"):
+            raise RecipeError(f"start: must be a number, 'minimise' or a function of (y, weight); got {start!r}.")
+    else:
+        _scores(start, n_outputs)
+
+
+def _scores(start: Any, n_outputs: int) -> list[float]:
+    """The start of each output. Raises RecipeError if it is neither a number nor one for each output."""
+    if _is_number(start):
+        return [float(start)] * n_outputs
+    scores = [] if isinstance(start, (str, bytes)) or np.ndim(start) != 1 else list(start)
+    if len(scores) != n_outputs or not all(_is_number(score) for score in scores):
+        raise RecipeError(
+            f"start: must be a number, {n_outputs} numbers, or a function of (y, weight) that returns either; got "
+            f"{start!r}."
+        )
+    return [float(score) for score in scores]
 
 
 def _check_facts(name: Any, smoothness: Any, convex: Any) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -38,7 +39,27 @@ class Slope:
         return abs(self.value - other) > _TOLERANCE * max(abs(self.value), abs(other)) + self.error
 
 
-def check_gradient(value: Formula, gradient: Formula, y: Array, start: float) -> None:
+def along(functions: tuple[Any, ...], start: Sequence[float], output: int) -> tuple[Formula, Formula, Formula]:
+    """Value, gradient and curvature as functions of (y, score of one output); the other scores are near ``start``."""
+    value, *derivatives = functions
+    others = [score + _OFFSETS[c % len(_OFFSETS)] for c, score in enumerate(start)]
+
+    def at(f: float) -> Array:
+        return np.array([f if c == output else other for c, other in enumerate(others)])
+
+    def value_along(y: float, f: float) -> float:
+        return float(value(y, at(f)))
+
+    def derivative_along(function: Any, y: float, f: float) -> float:
+        out = np.full(len(others), math.nan)
+        function(y, at(f), out)
+        return float(out[output])
+
+    gradient, hessian = (partial(derivative_along, function) for function in derivatives)
+    return value_along, gradient, hessian
+
+
+def check_gradient(value: Formula, gradient: Formula, y: Array, start: float, of: str = "") -> None:
     """Raise RecipeError if the gradient is not the derivative of the value.
 
     Points where either cannot be computed, or where the value has a kink or a jump, are left out.
@@ -47,17 +68,18 @@ def check_gradient(value: Formula, gradient: Formula, y: Array, start: float) ->
         value, gradient: functions of (y, f).
         y: (n,) targets.
         start: a score that is typical of the loss.
+        of: the output, in messages.
     """
     for target, score, unit in _points(y, start):
         stated, slope = _number(gradient, target, score), _slope(value, target, score, unit)
         if slope.is_usable(stated) and slope.differs(stated):
             raise RecipeError(
-                f"gradient: at y={target:g}, f={score:g} it is {stated:g}, and the value rises by {slope.value:g} per "
-                f"unit of f. {_ADVICE}"
+                f"gradient{of}: at y={target:g}, f={score:g} it is {stated:g}, and the value rises by {slope.value:g} "
+                f"per unit of f. {_ADVICE}"
             )
 
 
-def check_hessian(gradient: Formula, hessian: Formula, y: Array, start: float) -> None:
+def check_hessian(gradient: Formula, hessian: Formula, y: Array, start: float, of: str = "") -> None:
     """Raise RecipeError if the curvature has the wrong sign or size, measured by differences of the gradient.
 
     It may be an upper bound of the second derivative; where that is negative, any curvature is accepted. Arguments are
@@ -72,13 +94,13 @@ def check_hessian(gradient: Formula, hessian: Formula, y: Array, start: float) -
         if ratios[-1] < _SMALLEST:
             wrong = "negative" if stated < 0.0 else f"less than {_SMALLEST:g} of that"
             raise RecipeError(
-                f"hessian: at y={target:g}, f={score:g} the gradient rises by {slope.value:g} per unit of f, and the "
-                f"hessian {stated:g} is {wrong}. {_ADVICE}"
+                f"hessian{of}: at y={target:g}, f={score:g} the gradient rises by {slope.value:g} per unit of f, and "
+                f"the hessian {stated:g} is {wrong}. {_ADVICE}"
             )
     if ratios and min(ratios) > _LARGEST:
         raise RecipeError(
-            f"hessian: it is {min(ratios):g} times the second derivative, or more, wherever that was measured; such a "
-            f"model would hardly learn. {_ADVICE}"
+            f"hessian{of}: it is {min(ratios):g} times the second derivative, or more, wherever that was measured; "
+            f"such a model would hardly learn. {_ADVICE}"
         )
 
 

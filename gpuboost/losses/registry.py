@@ -90,7 +90,8 @@ def to_json(loss: Loss) -> dict[str, Any]:
         InputError: if it is not one of this package's losses.
     """
     if isinstance(loss, (Custom, SavedCustom)):
-        return {"name": "custom", "function": loss.name}
+        several = {"outputs": loss.n_outputs} if loss.n_outputs > 1 else {}
+        return {"name": "custom", "function": loss.name, **several}
     if type(loss) is not CLASSES.get(loss.name):
         raise InputError(f"loss: {loss!r} cannot be written to a model file. Use gpuboost.losses.custom(...).")
     return {"name": loss.name, **{field.name: getattr(loss, field.name) for field in fields(CLASSES[loss.name])}}
@@ -107,9 +108,11 @@ def from_json(stored: Any) -> Loss:
     rest = {key: value for key, value in stored.items() if key != "name"}
     name = stored["name"]
     if name == "custom":
-        if list(rest) != ["function"] or not isinstance(rest["function"], str):
+        outputs = rest.pop("outputs", 1)
+        counted = isinstance(outputs, int) and not isinstance(outputs, bool) and outputs >= 1
+        if list(rest) != ["function"] or not isinstance(rest["function"], str) or not counted:
             raise InputError(f"model file: a custom loss holds name and function, a string; it holds {stored!r}.")
-        return SavedCustom(rest["function"])
+        return SavedCustom(rest["function"], outputs)
     if name not in CLASSES:
         raise InputError(f"model file: unknown loss {name!r}. It may come from a newer version. {_suggestion(name)}")
     expected = [field.name for field in fields(CLASSES[name])]

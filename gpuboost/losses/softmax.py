@@ -17,6 +17,16 @@ from gpuboost.types import Array
 _RAREST = 2.0**-23  # a class that is absent is taken to be this frequent, so that F_0 is finite
 
 
+def odds(score: float, top: float) -> float:
+    """Odds of a class against that of the largest score."""
+    return exp(bounded(score - top))
+
+
+def curvature(p: float, k: int) -> float:
+    """h of a class of probability p among k."""
+    return k / (k - 1.0) * (p * (1.0 - p))
+
+
 @dataclass(frozen=True, slots=True)
 class Softmax(BaseLoss):
     """log(sum over c of e^(f_c)) - f_y, y in 0 .. K - 1: the negative log-likelihood of K classes, K scores a row.
@@ -78,13 +88,12 @@ class Softmax(BaseLoss):
             top = score if score > top else top
         total = 0.0
         for c, score in enumerate(f):
-            e = exp(bounded(score - top))
+            e = odds(score, top)
             g[np.uint64(c)] = e  # an unsigned index cannot be negative, which compilers would provide for
             total += e
-        factor = k / (k - 1.0)
         for c, e in enumerate(g):
             p = e / total
-            h[np.uint64(c)] = factor * (p * (1.0 - p))
+            h[np.uint64(c)] = curvature(p, k)
             g[np.uint64(c)] = p
         g[int(y)] -= 1.0
 

@@ -43,6 +43,10 @@ def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_
 def check_custom_loss(recipe: Recipe, y: NDArray[np.float64]) -> None:
     """Raise RecipeError if the functions of a custom loss contradict each other; y: (n,) targets."""
     if isinstance(recipe.loss, Custom):
+        from gpuboost.backends.python_functions import registered
+
+        for function in recipe.loss.functions:  # which may be jitted and call plain functions, even in this check
+            registered(function)
         recipe.loss.check_functions(y, uses_hessian=recipe.step.curvature(recipe.loss) is None)
 
 

@@ -228,7 +228,11 @@ def _policy_to_json(policy: Any) -> dict[str, Any]:
         del held["factor"]
     if held.get("schedule", 0) is None:
         del held["schedule"]  # as files before schedules
-    elif callable(held.get("schedule")):
+    if held.get("noise_scale", 0) is None:
+        del held["noise_scale"]
+    elif callable(held.get("noise_scale")):
+        raise TypeError(f"{policy!r}: a function is not written to a model file")
+    if callable(held.get("schedule")):
         held["schedule"] = _to_json(held["schedule"])
     return {"policy": type(policy).__name__, **{name: _plain(value) for name, value in held.items()}}
 

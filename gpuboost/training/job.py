@@ -26,6 +26,7 @@ from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError,
 from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
 from gpuboost.execution.protocol import ExecutionTraits
+from gpuboost.losses.registry import CLASSES
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.training import parameters
@@ -278,7 +279,7 @@ def with_encoding(
         growth: Any = recipe.growth
         limits = replace(limits, directions=(*limits.directions, *(0,) * extra))
         recipe = replace(recipe, growth=replace(growth, limits=limits))
-    return replace(found, x=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
+    return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
 
 
 def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
@@ -376,7 +377,8 @@ def settled(
 
     try:
         check_room(choice.name, recipe, found.cuts, target.rows, eval_rows)
-        open_gpu(choice.name).check(functions_of(recipe.loss))
+        of_the_library = type(recipe.loss) is CLASSES.get(recipe.loss.name)
+        open_gpu(choice.name).check(functions_of(recipe.loss), beside=of_the_library)
     except DeviceError as error:
         if not automatic:
             raise

@@ -41,6 +41,10 @@ static __device__ __forceinline__ u32 narrowed(f64 x)
     return __float_as_uint((f32)x);
 }
 
+struct Stream { // of random numbers
+    u32 seed_low, seed_high, iteration, name; // Key.words of gpuboost/keys.py
+};
+
 // True in all threads of the block that arrives last of ``blocks``; what the others wrote before is then visible to it.
 // The counter is 0 before the launch and after it. One thread fences for all: barriers pass on what it has seen.
 static __device__ __forceinline__ bool last_block(u32 *counter, u32 blocks)

@@ -16,3 +16,12 @@ def widened(bits):
         value = np.float64(size) * 2.0**-149
         return -value if word & _SIGN else value
     return np.float64(np.uint32(bits).view(np.float32))
+
+
+def narrowed(x):
+    """The bits (uint32) of the float32 nearest to a float64."""
+    size = -x if x < 0.0 else x
+    if size < 2.0**-126:
+        units = np.int64(np.rint(size * 2.0**149))  # 2**23 of them are the smallest normal number
+        return np.uint32(units | _SIGN if np.float64(x).view(np.int64) < 0 else units)
+    return np.float32(x).view(np.uint32)

@@ -7,45 +7,42 @@ rule takes separate multiplications and additions (never contracted). |error| < 
 
 import numpy as np
 
-from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.normal_table import TABLE
-from gpuboost.kernels.common.philox import philox
+from gpuboost.kernels.common.philox import words_of
 
-__all__ = ["TABLE", "add_noise", "normal", "normals"]
-
-_LOW = np.uint64(0xFFFF_FFFF)
-_SHIFT = np.uint64(32)
+__all__ = ["TABLE", "add_noise", "noisy", "normal", "normals"]
 
 
 @kernel
 def normal(word, table):
-    """The number that a word (uint64 below 2**32) stands for."""
+    """The number that a word (uint32) stands for. table: the coefficients, row by row, (1536,) float64."""
     bits = np.float64((np.int64(word) & 0x7FFF_FFFF) * 2 + 1).view(np.int64)
-    row = (bits >> 49) - 8 * 1023
+    row = np.uint64(6 * ((bits >> 49) - 8 * 1023))
     t = np.int64((bits << 3) & 0x000F_FFFF_FFFF_FFFF | 0x3FF0_0000_0000_0000).view(np.float64) - 1.0
-    z = table[row, 5]
-    z = z * t + table[row, 4]
-    z = z * t + table[row, 3]
-    z = z * t + table[row, 2]
-    z = z * t + table[row, 1]
-    z = z * t + table[row, 0]
-    return -z if word >> np.uint64(31) else z
+    z = table[row + np.uint64(5)]
+    z = z * t + table[row + np.uint64(4)]
+    z = z * t + table[row + np.uint64(3)]
+    z = z * t + table[row + np.uint64(2)]
+    z = z * t + table[row + np.uint64(1)]
+    z = z * t + table[row]
+    return -z if word >> 31 else z
 
 
 @kernel
-def _block(at, seed_low, seed_high, iteration, stream):
-    at = np.uint64(at)
-    return philox(
-        at & _LOW, at >> _SHIFT, np.uint64(iteration), np.uint64(stream), np.uint64(seed_low), np.uint64(seed_high)
-    )
+@inlined
+def noisy(g, spread, deviation, z):
+    """A gradient with noise of variance deviation**2 times ``spread``; z: a Gaussian number."""
+    return g + (deviation * np.sqrt(spread)) * z
 
 
 @kernel
 def normals(table, seed_low, seed_high, iteration, stream, start, stop, out):
     """out[i] = number i of the stream, for i in [start, stop). out (n,) float64."""
+    table = table.reshape(table.size)
     for at in range(start // 4, (stop + 3) // 4):
         i = 4 * at
-        for word in _block(at, seed_low, seed_high, iteration, stream):
+        for word in words_of(at, seed_low, seed_high, iteration, stream):
             if start <= i < stop:
                 out[i] = normal(word, table)
             i += 1
@@ -58,14 +55,15 @@ def add_noise(g, h, multiplicity, rows, deviation, table, seed_low, seed_high, i
     g, h, out (m,) float32; multiplicity (m,) int32 or (0,) for all ones; rows (m,) int32, increasing, or (0,) where
     row k is k. Summed over rows and repetitions, the noise has variance deviation**2 times the sum of h.
     """
-    last, words = np.int64(-1), (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
+    table = table.reshape(table.size)
+    last, words = np.int64(-1), (np.uint32(0), np.uint32(0), np.uint32(0), np.uint32(0))
     for k in range(start, stop):
         row = np.int64(k) if rows.shape[0] == 0 else np.int64(rows[k])
         if row >> 2 != last:
             last = row >> 2
-            words = _block(last, seed_low, seed_high, iteration, stream)
+            words = words_of(last, seed_low, seed_high, iteration, stream)
         spread = np.float64(h[k])
         if multiplicity.shape[0] > 0:
             spread = spread / np.float64(multiplicity[k])
         word = words[row & 3]
-        out[k] = np.float32(np.float64(g[k]) + (deviation * np.sqrt(spread)) * normal(word, table))
+        out[k] = np.float32(noisy(np.float64(g[k]), spread, deviation, normal(word, table)))

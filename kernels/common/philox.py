@@ -5,12 +5,11 @@ Counter = (i // 4 low, i // 4 high, iteration, stream), key = (seed low, seed hi
 
 import numpy as np
 
-from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.vector import EIGHT, SIXTEEN, below, random_words, trailing_zeros
 
 NUMBERS = 256  # made in one go
 
-_LOW = np.uint64(0xFFFF_FFFF)
 _SHIFT = np.uint64(32)
 _M0, _M1 = np.uint64(0xD251_1F53), np.uint64(0xCD9E_8D57)
 _W0, _W1 = np.uint64(0x9E37_79B9), np.uint64(0xBB67_AE85)
@@ -19,12 +18,25 @@ _ONE = np.uint64(1)
 
 @kernel
 def philox(c0, c1, c2, c3, k0, k1):
-    """Four 32-bit numbers, each in a uint64. All arguments uint64 below 2**32."""
+    """Four 32-bit numbers. All are uint32: products take 64 bits, and no register of a GPU holds more than 32."""
     for _ in range(10):
-        p0, p1 = _M0 * c0, _M1 * c2
-        c0, c1, c2, c3 = (p1 >> _SHIFT) ^ c1 ^ k0, p1 & _LOW, (p0 >> _SHIFT) ^ c3 ^ k1, p0 & _LOW
-        k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
+        p0, p1 = _M0 * np.uint64(c0), _M1 * np.uint64(c2)
+        c0, c1 = np.uint32(p1 >> _SHIFT) ^ c1 ^ k0, np.uint32(p1)
+        c2, c3 = np.uint32(p0 >> _SHIFT) ^ c3 ^ k1, np.uint32(p0)
+        c0, c2 = np.uint32(c0), np.uint32(c2)  # numba widens what an operator gives
+        k0, k1 = np.uint32(k0 + _W0), np.uint32(k1 + _W1)
     return c0, c1, c2, c3
+
+
+@kernel
+@inlined
+def words_of(block, seed_low, seed_high, iteration, stream):
+    """Words 4 block to 4 block + 3 of a stream, as uint32. block: an integer below 2**64."""
+    at = np.uint64(block)
+    return philox(
+        np.uint32(at), np.uint32(at >> _SHIFT), np.uint32(iteration), np.uint32(stream), np.uint32(seed_low),
+        np.uint32(seed_high),
+    )  # fmt: skip
 
 
 @kernel

@@ -1,5 +1,11 @@
 // The end of a tree: the leaf of each row, the leaf values, and the tree's record for the host. In front: common.cuh,
-// philox.cuh, normal.cuh, tree.cuh, record.cuh, walk.cuh.
+// tree.cuh, record.cuh, walk.cuh.
+//
+// Compiled with NOISY 1 where leaf values have noise; then philox.cuh and normal.cuh are in front, too.
+
+#ifndef NOISY
+#define NOISY 0
+#endif
 
 // A finished tree as the kernels that walk through it read it.
 extern "C" __global__ void __launch_bounds__(256)
@@ -108,10 +114,12 @@ leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, 
                 under = h + (f64)(other ? (i64)sums[2 * (3 - v) + 1] : nodes[3 - v].sum_h) * unit_h + reg_lambda;
             }
             f64 value = leaf_value_of(nodes[v].feature, g, under);
+#if NOISY
             if (deviation != 0.0 && nodes[v].feature < 0 && h > 0.0 && below > 0.0) {
                 const Stream stream = {seed_low, seed_high, *iteration, name};
                 value += deviation / sqrt(below) * normal(stream, (u64)v, table);
             }
+#endif
             nodes[v].value = value;
             values[v] = value;
         }

@@ -3,20 +3,16 @@
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
-from gpuboost.kernels.common.philox import philox
+from gpuboost.kernels.common.philox import words_of
 
-_LOW = np.uint64(0xFFFF_FFFF)
-_1, _6, _32, _63 = np.uint64(1), np.uint64(6), np.uint64(32), np.uint64(63)
+_1, _6, _63 = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
 @kernel
 def fractions(seed_low, seed_high, iteration, stream, out):
     """out[i] = fraction i of the stream, in [0, 1): words 2 i and 2 i + 1, of which 53 bits are used."""
     for block in range((out.shape[0] + 1) // 2):
-        at = np.uint64(block)
-        a, b, c, d = philox(
-            at & _LOW, at >> _32, np.uint64(iteration), np.uint64(stream), np.uint64(seed_low), np.uint64(seed_high)
-        )
+        a, b, c, d = words_of(block, seed_low, seed_high, iteration, stream)
         out[2 * block] = np.float64((a << np.uint64(21)) | (b >> np.uint64(11))) * 2.0**-53
         if 2 * block + 1 < out.shape[0]:
             out[2 * block + 1] = np.float64((c << np.uint64(21)) | (d >> np.uint64(11))) * 2.0**-53

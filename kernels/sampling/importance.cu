@@ -21,7 +21,7 @@ static __device__ __forceinline__ f64 score_of(const f32 *g, const f32 *h, const
     if (made_of == LOSSES)
         return losses[row];
     const f64 first = square_sum(made_of == CURVATURE ? h : g, n, k, row);
-    return sqrt(made_of == BOTH ? first + kappa * square_sum(h, n, k, row) : first);
+    return magnitude(first, made_of == BOTH ? square_sum(h, n, k, row) : 0.0, kappa, made_of == BOTH);
 }
 
 // scores (n,) as bits, and where the search for the threshold begins. g, h (k, n). kind, a, b: of the sampling
@@ -46,7 +46,7 @@ score_rows(const f32 *g, const f32 *h, const f64 *losses, i32 made_of, f64 kappa
                 if (has_times)
                     s = s * (f64)times[row];
                 fine = fine && s == s;
-                bits = s >= 0x1p-126 ? __float_as_uint((f32)min(s, 0x1.fffffep127)) : 0u;
+                bits = __float_as_uint(normal_score(s));
                 scores[row] = bits;
             }
             if (counted)
@@ -159,7 +159,28 @@ static __device__ __forceinline__ void see(Seen &seen, f64 least, i32 excluded)
         atomicAdd(&seen.excluded, excluded);
 }
 
-// Row i is drawn iff its number of the stream is below p 2^32. bad and seen: 0 afterwards.
+// The end of a draw, by all blocks: what was seen, and where each chunk's rows begin. bad and seen: 0 afterwards.
+static __device__ __forceinline__ void finish_draw(f64 least, i32 excluded, i32 n, i32 room, i32 *starts, u32 *bad,
+                                                   Seen *seen, u32 *arrived, i32 *m, i32 *lost, Draw *log, i32 places,
+                                                   u32 *draws)
+{
+    see(*seen, least, excluded);
+    if (!last_block(arrived))
+        return;
+    place_chunks(chunks_of(n), room, starts, m, lost);
+    if (threadIdx.x != 0)
+        return;
+    const f64 smallest = __longlong_as_double((i64)~seen->least);
+    note_draw(log, places, draws, starts[chunks_of(n)], seen->excluded, seen->least ? narrowed(1.0 / smallest) : 0u);
+    seen->least = 0;
+    seen->excluded = 0;
+    if (*bad) {
+        *lost |= NO_NUMBER;
+        *bad = 0;
+    }
+}
+
+// Row i is drawn iff its number of the stream is below p 2^32.
 extern "C" __global__ void __launch_bounds__(DRAW_THREADS)
 draw_scored(const Stream *stream, const Threshold *threshold, const u32 *scores, i32 n, i32 room, u16 *masks,
             i32 *starts, u32 *bad, Seen *seen, u32 *arrived, i32 *m, i32 *lost, Draw *log, i32 places, u32 *draws)
@@ -179,7 +200,7 @@ draw_scored(const Stream *stream, const Threshold *threshold, const u32 *scores,
             for (i32 j = 0; j < 4 && row + j < n; ++j) {
                 const f64 p = probability(found, bits[j]);
                 excluded += p == 0.0;
-                if ((f64)numbers[j] < p * 0x1p32) {
+                if (is_drawn(numbers[j], p)) {
                     mask |= 1u << (part * 4 + j);
                     least = min(least, p);
                 }
@@ -187,20 +208,32 @@ draw_scored(const Stream *stream, const Threshold *threshold, const u32 *scores,
         }
         keep_mask(chunk, mask, masks, starts);
     }
-    see(*seen, least, excluded);
-    if (!last_block(arrived))
-        return;
-    place_chunks(chunks_of(n), room, starts, m, lost);
-    if (threadIdx.x != 0)
-        return;
-    const f64 smallest = __longlong_as_double((i64)~seen->least);
-    note_draw(log, places, draws, starts[chunks_of(n)], seen->excluded, seen->least ? narrowed(1.0 / smallest) : 0u);
-    seen->least = 0;
-    seen->excluded = 0;
-    if (*bad) {
-        *lost |= NO_NUMBER;
-        *bad = 0;
+    finish_draw(least, excluded, n, room, starts, bad, seen, arrived, m, lost, log, places, draws);
+}
+
+// The same where row_draws.py has made the masks.
+extern "C" __global__ void __launch_bounds__(DRAW_THREADS)
+count_draws(const Threshold *threshold, const u32 *scores, i32 n, i32 room, u16 *masks, i32 *starts, u32 *bad,
+            Seen *seen, u32 *arrived, i32 *m, i32 *lost, Draw *log, i32 places, u32 *draws)
+{
+    const Threshold found = *threshold;
+    f64 least = 2.0;
+    i32 excluded = 0;
+    for (i32 chunk = blockIdx.x; chunk < chunks_of(n); chunk += gridDim.x) {
+        const i32 place = chunk * DRAW_THREADS + threadIdx.x;
+        const u32 mask = masks[place];
+        for (i32 r = 0; r < ROWS_OF_THREAD; ++r) {
+            const i64 row = (i64)place * ROWS_OF_THREAD + r;
+            if (row >= n)
+                break;
+            const f64 p = probability(found, scores[row]);
+            excluded += p == 0.0;
+            if (mask >> r & 1)
+                least = min(least, p);
+        }
+        keep_mask(chunk, mask, masks, starts);
     }
+    finish_draw(least, excluded, n, room, starts, bad, seen, arrived, m, lost, log, places, draws);
 }
 
 // rows[0 .. m - 1] = the drawn rows, increasing; inverse: 1 / p of each.

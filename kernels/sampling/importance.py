@@ -10,10 +10,10 @@ import numpy as np
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.philox import NUMBERS, keep, numbers
 from gpuboost.kernels.common.vector import LANES, in_either, trailing_zeros, wide_vectors
+from gpuboost.kernels.sampling.probability import by_border, by_threshold, magnitude, normal_score
 
 BUCKETS = 2048
 TOP_SHIFT = 20  # of the 32 bits, these are below a bucket's
-SMALLEST, LARGEST = np.float32(2.0**-126), np.finfo(np.float32).max  # no denormal, no infinity
 GRADIENT, BOTH, CURVATURE = 0, 1, 2  # what a score is made of
 FIXED_THRESHOLD, SOLVED_THRESHOLD, GOSS, TRIMMING = 0, 1, 2, 3  # kinds of rules: backends/numerics/probabilities.py
 
@@ -37,25 +37,17 @@ def _squares(values, out):
 
 
 @kernel
-def _normal(s):
-    """The score as a normal float32, or 0."""
-    s = min(s, np.float64(LARGEST))
-    return np.float32(s if s >= np.float64(SMALLEST) else 0.0)
-
-
-@kernel
 def _of_one_output(g, h, made_of, kappa, times, scores):
     """The usual case in one pass: sums over outputs that begin at 0 are their only term. Returns how many are NaN."""
     wide_vectors()
     bad = 0
     for j in range(g.size):
         a, b = np.float64(g[j]), np.float64(h[j])
-        square = a * a + kappa * (b * b) if made_of == BOTH else (b * b if made_of == CURVATURE else a * a)
-        s = np.sqrt(square)
+        s = magnitude(b * b if made_of == CURVATURE else a * a, b * b, kappa, made_of == BOTH)
         if times.shape[0] > 0:
             s = s * np.float64(times[j])
         bad += 0 if s >= 0.0 else 1
-        scores[j] = _normal(s)
+        scores[j] = normal_score(s)
     return bad
 
 
@@ -66,14 +58,12 @@ def _of_several(g, h, made_of, kappa, times, first, second, scores):
     _squares(h if made_of == CURVATURE else g, first)
     if made_of == BOTH:
         _squares(h, second)
-        for j in range(scores.size):
-            first[j] = first[j] + kappa * second[j]
     for j in range(scores.size):
-        s = np.sqrt(first[j])
+        s = magnitude(first[j], second[j], kappa, made_of == BOTH)
         if times.shape[0] > 0:
             s = s * np.float64(times[j])
         bad += 0 if s >= 0.0 else 1
-        scores[j] = _normal(s)
+        scores[j] = normal_score(s)
     return bad
 
 
@@ -114,7 +104,7 @@ def clip(values, multiplicity, start, stop, scores):
         if multiplicity.shape[0] > 0:
             s = s * np.float64(multiplicity[i])
         bad += 1 if np.isnan(s) else 0
-        scores[i] = _normal(s)
+        scores[i] = normal_score(s)
     return bad
 
 
@@ -230,11 +220,11 @@ def _probabilities(kind, parameters, scores, p):
     if kind in (FIXED_THRESHOLD, SOLVED_THRESHOLD):
         rho, floor = parameters[0], parameters[1]
         for j in range(scores.size):
-            p[j] = min(1.0, max(floor, rho * np.float64(scores[j])))
+            p[j] = by_threshold(np.float64(scores[j]), rho, floor)
     else:
         least_score, at_threshold, below = parameters[0], parameters[1], parameters[2]
         for j in range(scores.size):
-            p[j] = 1.0 if scores[j] > least_score else (at_threshold if scores[j] == least_score else below)
+            p[j] = by_border(scores[j], least_score, at_threshold, below)
     excluded = 0
     for j in range(scores.size):
         excluded += 1 if p[j] == 0.0 else 0

@@ -1,46 +1,4 @@
-// Rows drawn by coin flips, and what a tree needs of them side by side. In front: common.cuh, blocks.cuh, drawn.cuh,
-// tree.cuh, fixed_point.cuh, philox.cuh, normal.cuh.
-
-extern "C" __global__ void __launch_bounds__(DRAW_THREADS)
-draw(const Stream *stream, u64 limit, f32 by, i32 n, i32 room, u16 *masks, i32 *starts, u32 *arrived, i32 *m, i32 *lost,
-     Draw *log, i32 places, u32 *draws)
-{
-    const i32 chunks = chunks_of(n);
-    for (i32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
-        const i32 place = chunk * DRAW_THREADS + threadIdx.x;
-        u32 mask = 0;
-        for (i32 part = 0; part < ROWS_OF_THREAD / 4; ++part) {
-            const i64 row = (i64)place * ROWS_OF_THREAD + part * 4;
-            if (row >= n)
-                break;
-            const uint4 words = philox(*stream, (u64)row / 4);
-            mask |= ((u64)words.x < limit && row < n ? 1u : 0u) << (part * 4);
-            mask |= ((u64)words.y < limit && row + 1 < n ? 2u : 0u) << (part * 4);
-            mask |= ((u64)words.z < limit && row + 2 < n ? 4u : 0u) << (part * 4);
-            mask |= ((u64)words.w < limit && row + 3 < n ? 8u : 0u) << (part * 4);
-        }
-        keep_mask(chunk, mask, masks, starts);
-    }
-    if (!last_block(arrived))
-        return;
-    place_chunks(chunks, room, starts, m, lost);
-    if (threadIdx.x == 0)
-        note_draw(log, places, draws, starts[chunks], 0, __float_as_uint(by));
-}
-
-// rows[0 .. m - 1] = the drawn rows, increasing.
-extern "C" __global__ void __launch_bounds__(DRAW_THREADS)
-compact(const u16 *masks, const i32 *starts, const i32 *m, i32 n, i32 *rows)
-{
-    const i32 chunks = *m > 0 ? chunks_of(n) : 0;
-    for (i32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
-        const i32 place = chunk * DRAW_THREADS + threadIdx.x;
-        u32 mask = masks[place], total;
-        i32 at = starts[chunk] + (i32)block_scan((u32)__popc(mask), total);
-        for (; mask != 0; mask &= mask - 1)
-            rows[at++] = place * ROWS_OF_THREAD + __ffs((i32)mask) - 1;
-    }
-}
+// What a tree needs of drawn rows, side by side. In front: common.cuh, blocks.cuh, tree.cuh, fixed_point.cuh.
 
 // Gradients of the drawn rows times 1 / p, and what the State must know of them; blockIdx.y is the output. 1 / p is
 // ``by``, or where has_each is 1 each[j] of the j-th drawn row. g, h (k, n) of all rows; drawn_g, drawn_h (k, room),
@@ -89,12 +47,10 @@ weigh(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *ro
                    state + output);
 }
 
-// Noise on the gradients of all rows, or of drawn ones: g + deviation sqrt(h / times) z, z being number ``row`` of the
-// output's stream. rows: which rows they are of, where drawn is 1. noisy_g (k, room); room is n where drawn is 0.
+// What the State must know of noisy gradients that row_noise.py has made: of all ``room`` rows, or of the first m.
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
-perturb(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *rows, i32 drawn, const i32 *m, i32 room,
-        f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, const u32 *names, const f64 *table,
-        f32 *noisy_g, f64 *sums, u64 *tops, u64 *weights, i32 *most, u32 *arrived, State *state)
+measure_noisy(const f32 *g, const f32 *h, const i32 *times, i32 has_times, i32 drawn, const i32 *m, i32 room, f64 *sums,
+              u64 *tops, u64 *weights, i32 *most, u32 *arrived, State *state)
 {
     __shared__ Sizes sizes;
     const i32 output = blockIdx.y, count_all = drawn ? *m : room;
@@ -102,20 +58,16 @@ perturb(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *
     const i32 most_stretches = (room + STRETCH - 1) / STRETCH;
     const Extents extents = {sums + (i64)output * 2 * most_stretches, tops + output * 2,
                              (count_all + STRETCH - 1) / STRETCH};
-    const Stream stream = {seed_low, seed_high, *iteration, names[output]};
     f64 top = 0.0;
     i64 weight = 0;
     i32 largest = 1;
     for (i32 stretch = blockIdx.x; stretch < extents.stretches; stretch += gridDim.x) {
         const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, count_all - begin);
         for (i32 place = threadIdx.x; place < count; place += EXTENT_THREADS) {
-            const i32 i = begin + place, row = drawn ? rows[i] : i, own = has_times ? times[i] : 1;
-            const u32 h_bits = ((const u32 *)h)[from + i];
-            const f64 spread = deviation * sqrt(widened(h_bits) / (f64)own);
-            const u32 g_bits = narrowed(widened(((const u32 *)g)[from + i]) + spread * normal(stream, (u64)row, table));
-            ((u32 *)noisy_g)[from + i] = g_bits;
-            sizes.put(place, g_bits, h_bits);
+            const i64 at = from + begin + place;
+            sizes.put(place, ((const u32 *)g)[at], ((const u32 *)h)[at]);
             if (has_times) {
+                const i32 own = times[begin + place];
                 weight += own;
                 largest = max(largest, own);
                 sizes.times[place] = (u16)own;
@@ -131,7 +83,7 @@ perturb(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *
                    state + output);
 }
 
-// The same where gradients stay where they are: of all rows of a loss of several outputs, or of any that are given.
+// What the State must know of gradients that stay where they are: of all rows of a loss of several outputs, or of any that are given.
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
 extents_of(const f32 *g, const f32 *h, const i32 *times, i32 has_times, i32 n, i64 total_times, i32 most, f64 *sums,
            u64 *tops, u32 *arrived, State *state)

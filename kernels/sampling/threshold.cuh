@@ -30,12 +30,12 @@ struct Threshold {
 
 static_assert(sizeof(Threshold) == 80, "the host makes room for it");
 
-// p of a row, from the bits of its score: ``probability`` of the rule.
+// p of a row, from the bits of its score, by the functions of probability.py, which are linked in.
 static __device__ __forceinline__ f64 probability(const Threshold &threshold, u32 bits)
 {
     if (threshold.kind <= SOLVED_THRESHOLD)
-        return min(1.0, max(threshold.floor, threshold.rho * (f64)__uint_as_float(bits)));
-    return bits > threshold.bits ? 1.0 : bits == threshold.bits ? threshold.at_threshold : threshold.below;
+        return by_threshold((f64)__uint_as_float(bits), threshold.rho, threshold.floor);
+    return by_border(bits, threshold.bits, threshold.at_threshold, threshold.below);
 }
 
 static __device__ __forceinline__ f64 power_of_two(i32 exponent)

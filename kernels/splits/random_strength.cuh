@@ -1,7 +1,7 @@
 // Choice of the feature that splits a node, without and with noise on the gains (random_strength).
-// Definition: backends/numerics/random_strength.py. In front: philox.cuh, normal.cuh, blocks.cuh, search.cuh.
+// Definition: backends/numerics/random_strength.py. In front: blocks.cuh, search.cuh.
 //
-// Compiled with DISTURBED 1 where there is noise.
+// Compiled with DISTURBED 1 where there is noise; then philox.cuh and normal.cuh are in front, too.
 
 #ifndef DISTURBED
 #define DISTURBED 0
@@ -49,10 +49,10 @@ static __device__ i32 feature_of(const Candidate *candidates, const i32 *feature
         f64 seems = candidates[j].found.gain;
         if (!(seems > 0.0))
             continue;
-        if (DISTURBED) {
-            const u64 block = number + (u64)features[j] * 0x165667b19e3779f9ull;
-            seems += spread * normal_of(philox(noise.stream, block).x, noise.table);
-        }
+#if DISTURBED
+        const u64 block = number + (u64)features[j] * 0x165667b19e3779f9ull;
+        seems += spread * normal_of(philox(noise.stream, block).x, noise.table);
+#endif
         if (seems > best) {
             best = seems;
             key = j;

@@ -7,12 +7,11 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.normal import normal
-from gpuboost.kernels.common.philox import philox
+from gpuboost.kernels.common.philox import words_of
 
 OF_G, OF_H, OF_FEATURE = 0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9
 LANES = 32
 _OF_G, _OF_H, _OF_FEATURE = np.uint64(OF_G), np.uint64(OF_H), np.uint64(OF_FEATURE)
-_LOW, _SHIFT = np.uint64(0xFFFF_FFFF), np.uint64(32)
 
 
 @kernel
@@ -22,7 +21,7 @@ def keep_winners(gains, sums, features, deviation, table, seed_low, seed_high, i
     gains (lines, t) float64, 0 where a feature has no split; sums (lines, 2) int64: sums of g and h of the line's node;
     features (t,) their numbers.
     """
-    lanes = np.empty(LANES, np.float64)
+    lanes, table = np.empty(LANES, np.float64), table.reshape(table.size)
     for line in range(gains.shape[0]):
         lanes[:] = 0.0
         competing = 0
@@ -40,10 +39,7 @@ def keep_winners(gains, sums, features, deviation, table, seed_low, seed_high, i
         for j in range(features.shape[0]):
             if gains[line, j] > 0.0:
                 at = of_node + np.uint64(features[j]) * _OF_FEATURE
-                words = philox(
-                    at & _LOW, at >> _SHIFT, np.uint64(iteration), np.uint64(stream), np.uint64(seed_low),
-                    np.uint64(seed_high),
-                )  # fmt: skip
+                words = words_of(at, seed_low, seed_high, iteration, stream)
                 noisy = gains[line, j] + spread * normal(words[0], table)
                 if winner < 0 or noisy > best:
                     best, winner = noisy, j

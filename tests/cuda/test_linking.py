@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from os import environ
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from gpuboost.errors import DeviceError
 needs_numba_cuda = pytest.mark.skipif(linking.find_spec("numba_cuda") is None, reason="pip install 'numba-cuda[cu13]'")
 
 SOME = ("logistic", "softmax", "lambdamart", "a user's score")
+DRAWS = "sampling/importance.cu"
 KERNEL = """
 extern "C" __global__ void __launch_bounds__(64) run(const double *x, double *out)
 {
@@ -38,9 +39,16 @@ def named(module: Linked) -> str:
     return f"{module.of} {module.file}"
 
 
+def chosen() -> Iterator[Linked]:
+    """Modules of the everyday tests: of every kind of function one."""
+    return (module for module in modules() if module.of in SOME or module.file == DRAWS)
+
+
 @needs_numba_cuda
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("module", [module for module in modules() if module.of in SOME], ids=named)
+@pytest.mark.parametrize(
+    "module", [module for module in modules() if module.of in SOME or module.file == DRAWS], ids=named
+)
 def test_no_product_is_fused_with_a_sum(module: Linked, architecture: int) -> None:
     assert fused(module, architecture) == 0
 

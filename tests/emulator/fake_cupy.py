@@ -116,7 +116,7 @@ class _Linker:
         self._cp.sources.add((source, functions))
         return SimpleNamespace(get_function=lambda name: _RawKernel(self._cp, source, (), name, functions))
 
-    def check(self, functions: Functions) -> None:
+    def check(self, functions: Functions, *, beside: bool = False) -> None:
         for function in functions:
             on_the_cpu(function)
 

@@ -17,8 +17,11 @@ from gpuboost.backends.cuda.codegen.numba_cuda import refusal
 from gpuboost.backends.python_functions import registered
 
 _TYPES = {
-    "double": types.float64, "int": types.int32, "long long": types.int64, "void": types.void,
-    "double *": types.CPointer(types.float64), "const unsigned int *": types.CPointer(types.uint32),
+    "double": types.float64, "float": types.float32, "int": types.int32, "unsigned int": types.uint32,
+    "long long": types.int64, "void": types.void, "double *": types.CPointer(types.float64),
+    "const double *": types.CPointer(types.float64), "unsigned int *": types.CPointer(types.uint32),
+    "const unsigned int *": types.CPointer(types.uint32),
+    "const int *": types.CPointer(types.int32), "unsigned short *": types.CPointer(types.uint16),
 }  # fmt: skip
 
 

@@ -270,8 +270,6 @@ def test_trees_of_the_host_are_added_to_scores_of_the_device() -> None:
 def test_records_have_the_sizes_that_the_kernels_give_them() -> None:
     text = source(
         "common/common.cuh",
-        "common/philox.cuh",
-        "common/normal.cuh",
         "common/tree.cuh",
         "growth/record.cuh",
         "prediction/walk.cuh",

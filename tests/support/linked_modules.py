@@ -16,11 +16,23 @@ from typing import NamedTuple
 
 from support.cuda_compiler import ARCHITECTURES, Resources, compiler_versions, ptx, resources
 
-from gpuboost.backends.cuda import importance, line_search, ranking, target
+from gpuboost.backends.cuda import (
+    arena,
+    control,
+    importance,
+    leaves,
+    line_search,
+    random_shape,
+    ranking,
+    row_functions,
+    subsets,
+    target,
+)
 from gpuboost.backends.cuda.codegen.formulas import formulas, list_formulas
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.linking import link
 from gpuboost.backends.cuda.codegen.options import FLUSH, LINK, OPTIONS
+from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.losses import registry
 from gpuboost.losses.protocol import is_list_loss
@@ -40,7 +52,7 @@ class Linked(NamedTuple):
 
 
 def modules() -> Iterator[Linked]:
-    """Every module with a loss of the library, and the kernel of a user's sampling score."""
+    """Every module with a loss of the library, with its random numbers and probabilities, or with a user's function."""
     for name in registry.NAMES:
         loss = registry.get(name, n_classes=3)
         if is_list_loss(loss):
@@ -50,12 +62,35 @@ def modules() -> Iterator[Linked]:
         asked = formulas(loss)
         for files in (target._POINTWISE, line_search._SEARCH):
             yield Linked(name, files[-1], source(*files, before=asked.text), asked.functions)
-    text, _, functions = importance._row_scores_kernel(magnitude)
-    yield Linked("a user's score", "sampling/row_scores.py", text, functions)
+    yield from of_the_library()
+    for of, file, (text, _, functions) in (
+        ("a user's score", "sampling/row_scores.py", row_functions.scores_kernel(magnitude)),
+        ("a user's score", "sampling/row_draws.py", row_functions.draws_kernel(magnitude)),
+        ("a user's noise", "sampling/row_noise.py", row_functions.noise_kernel(magnitude)),
+    ):
+        yield Linked(of, file, text, functions)
+
+
+def of_the_library() -> Iterator[Linked]:
+    """Modules that draw random numbers or rows."""
+    noisy = "#define CELLS 256\n#define COUNTS 0\n#define SETS 1\n#define DISTURBED 1\n"
+    search = arena.searching(disturbed=True)
+    for files, before in (
+        (target._DRAW, ""),
+        (target._NOISE, ""),
+        (importance.FILES, ""),
+        (control.FILES, ""),
+        (leaves._NOISY, "#define NOISY 1\n"),
+        (random_shape._FILES, ""),
+        (subsets._SUBSETS, ""),
+        ((*search, "splits/split.cu"), noisy),
+        ((*search, "splits/level.cuh", "splits/symmetric.cu"), noisy),
+    ):
+        yield Linked("random numbers", files[-1], source(*files, before=before), called_by(*files))
 
 
 def magnitude(g: float, h: float) -> float:
-    """The score of the last line of the table."""
+    """The score and the noise of the last lines of the table."""
     return abs(g) + h
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuboost.backends.cpu import binning as cpu_binning
 from gpuboost.backends.cpu import formulas
+from gpuboost.backends.cpu import noise as cpu_noise
 from gpuboost.backends.cpu import ranking as cpu_lists
 from gpuboost.backends.cpu import sampling as cpu_sampling
 from gpuboost.backends.cpu import stump as cpu_stump
@@ -49,7 +50,6 @@ from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.smoothing import Smoothing
-from gpuboost.kernels.common import normal
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import ListLoss, Loss, is_list_loss
@@ -73,7 +73,6 @@ from gpuboost.types import (
 )
 
 NO_WEIGHT = np.empty(0, np.float64)
-EVERY_ROW = np.empty(0, np.int32)
 SMALL = 16_384  # rows below which waking another thread costs more than it saves,
 FORMULA, ROUNDING, ADDITION = 2, 4, 8  # times as many where a row takes no more than that
 
@@ -180,16 +179,7 @@ class Cpu:
         return cpu_sampling.weigh(gradients, sample, self._pool)
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
-        g, h, noisy = gradients.g, gradients.h, np.empty_like(gradients.g)
-        m, rows = cpu_sums.multiplicity_of(gradients), EVERY_ROW if rows is None else rows
-
-        def add(output: int, words: tuple[int, int, int, int]) -> Callable[[int, int], None]:
-            from_to = (g[output], h[output], m, rows, noise.deviation, normal.TABLE, *words)
-            return lambda a, b: normal.add_noise(*from_to, a, b, noisy[output])
-
-        for output in range(len(g)):
-            self._by_rows(g.shape[1], add(output, (noise.key / output).words))
-        return replace(gradients, g=noisy)
+        return cpu_noise.noisy(gradients, rows, noise, self._by_rows)
 
     # the tree
 

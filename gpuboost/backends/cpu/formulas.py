@@ -18,11 +18,14 @@ from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.gradients import ranking as lists
+from gpuboost.kernels.gradients import softmax as by_classes
+from gpuboost.kernels.sampling import row_noise as noise_kernels
 from gpuboost.kernels.sampling import row_scores as score_kernels
-from gpuboost.losses import ranking
+from gpuboost.losses import ranking, softmax
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
-from gpuboost.types import RowScore
+from gpuboost.losses.softmax import Softmax
+from gpuboost.types import NoiseScale, RowScore
 
 LossKernel = Callable[..., None]
 
@@ -33,14 +36,24 @@ def gradients(loss: Loss) -> LossKernel:
     """The kernel of ``derivatives``, or of ``row_derivatives`` if the loss has several outputs."""
     if loss.n_outputs == 1:
         return _compiled(pointwise.gradients_of, loss.derivatives, _parts(loss))
-    return _compiled(pointwise.row_gradients_of, loss.row_derivatives, _parts(loss))
+    if isinstance(loss, Softmax):
+        return _by_classes()
+    return _compiled(pointwise.row_gradients_of, loss.row_derivatives, _parts(loss), of_rows=True)
 
 
 def values(loss: Loss) -> LossKernel:
     """The kernel of ``value`` or ``row_value``."""
     if loss.n_outputs == 1:
         return _compiled(pointwise.values_of, loss.value, _parts(loss))
-    return _compiled(pointwise.row_values_of, loss.row_value, _parts(loss))
+    return _compiled(pointwise.row_values_of, loss.row_value, _parts(loss), of_rows=True)
+
+
+@cache
+def _by_classes() -> LossKernel:
+    compiled: LossKernel = by_classes.gradients_of(
+        (registered(softmax.odds), registered(softmax.curvature)), _stamp(softmax.odds), kernel
+    )
+    return compiled
 
 
 @cache
@@ -52,6 +65,14 @@ def row_scores(score: RowScore) -> LossKernel:
     """
     _check("score", score)
     compiled: LossKernel = for_this_process(registered(score_kernels.row_scores(registered(score))))
+    return compiled
+
+
+@cache
+def row_noise(scale: NoiseScale) -> LossKernel:
+    """The kernel of noise with a user's scale; raises as ``row_scores``."""
+    _check("noise_scale", scale)
+    compiled: LossKernel = for_this_process(registered(noise_kernels.row_noise(registered(scale))))
     return compiled
 
 
@@ -75,30 +96,34 @@ def _parts(loss: Loss) -> tuple[Callable[..., Any], ...]:
 
 @cache
 def _compiled(
-    make: Callable[..., LossKernel], formula: Callable[..., Any], parts: tuple[Callable[..., Any], ...]
-) -> LossKernel:
+    make: Callable[..., LossKernel], formula: Callable[..., Any], parts: tuple[Callable[..., Any], ...],
+    of_rows: bool = False,
+) -> LossKernel:  # fmt: skip
     registered(formula)
     for role, part in zip(ROLES, parts, strict=bool(parts)):
-        _check(role, part)
+        _check(role, part, of_rows)
     return make(formula, _stamp(formula), for_this_process if parts else kernel)
 
 
 @cache
-def _check(role: str, part: Callable[..., Any]) -> None:
+def _check(role: str, part: Callable[..., Any], of_rows: bool = False) -> None:
     """Raise RecipeError, in the user's terms, if numba cannot compile a user's function or it returns no number.
 
     Inside a kernel, numba's message for the same mistake is a page about functions that the user has not written.
     """
-    two = (types.float64, types.float64)
+    scores = types.float64[::1]
+    arguments = (types.float64, scores, *([scores] * (role != "value"))) if of_rows else (types.float64,) * 2
     try:
         compiled = for_this_process(python_function(part) or part)
-        compiled.compile(two)
+        compiled.compile(arguments)
     except NumbaError as error:
         raise RecipeError(
             f"{role}: numba must be able to compile the function; {why_not_compiled(part, error, _compiled_alone)}. "
             "Use arithmetic, comparisons, loops and math on two numbers, and functions made of the same."
         ) from error
-    returned = compiled.overloads[two].signature.return_type
+    returned = compiled.overloads[arguments].signature.return_type
+    if of_rows and role != "value":
+        return  # it writes into an array
     if not isinstance(returned, (types.Integer, types.Float, types.Boolean)):
         raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {returned}.")
 

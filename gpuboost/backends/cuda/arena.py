@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.all_reduce import SHARDED, RowsOfGpu, TreeAllReduce
+from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
@@ -22,6 +23,19 @@ UPLOADS = 16  # sets of candidates that may be on their way
 WARPS = 16  # of a block that builds histograms
 STAGE_BYTES = 520, 640  # of each of its warps, where rows are not counted and where they are
 STATIC_BYTES = 512  # upper bound on these kernels' static shared memory
+
+
+_TREE = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
+_SEARCH = (
+    "growth/choose.cuh", "splits/bounds.cuh", "splits/search.cuh", "splits/categories.cuh", "histograms/cells.cuh",
+    "splits/warp_groups.cuh",
+)  # fmt: skip
+
+
+def searching(disturbed: bool) -> tuple[str, ...]:
+    """Headers of the split search. disturbed: True where gains have noise."""
+    random_numbers = ("common/philox.cuh", "common/normal.cuh") * disturbed
+    return (*_TREE, *_SEARCH, *random_numbers, "splits/random_strength.cuh")
 
 
 class Arena:
@@ -70,34 +84,27 @@ class Arena:
         plan, kernel = self.plan, partial(Launcher, self.runtime)
         shared = "" if self.tree_all_reduce is None else SHARDED
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
-        tree = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
-        search = (
-            "growth/choose.cuh",
-            "splits/bounds.cuh",
-            "splits/search.cuh",
-            "splits/categories.cuh",
-            "histograms/cells.cuh",
-            "splits/warp_groups.cuh",
-        )
-        noisy = ("common/philox.cuh", "common/normal.cuh", "splits/random_strength.cuh")
+        disturbed = plan.limits.random_strength > 0.0
+        search, functions = searching(disturbed), called_by(*searching(disturbed))
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
         planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES[plan.counts]
         passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
         self.shared = planes // passes + stages
         macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
-        histogram = source(*tree, "histograms/histogram.cu", before=macros)
-        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
+        histogram = source(*_TREE, "histograms/histogram.cu", before=macros)
+        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * disturbed
         if plan.limits.symmetric:
-            symmetric = source(*tree, *search, *noisy, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
-            self.complete_histograms = kernel(symmetric, "complete_histograms")
-            self.evaluate_level = kernel(symmetric, "evaluate_level")
+            symmetric = source(*search, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
+            self.complete_histograms = kernel(symmetric, "complete_histograms", functions)
+            self.evaluate_level = kernel(symmetric, "evaluate_level", functions)
         else:
             sets += "#define ONE_VALUE 1\n" * plan.limits.signed
             sets += "#define MONOTONE 1\n" * (plan.limits.directions is not None)
-            self.evaluate = kernel(source(*tree, *search, *noisy, "splits/split.cu", before=shape + sets), "evaluate")
+            split = source(*search, "splits/split.cu", before=shape + sets)
+            self.evaluate = kernel(split, "evaluate", functions)
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
         partition = source(
-            *tree,
+            *_TREE,
             "growth/record.cuh",
             "growth/partition.cu",
             before=f"{shared}#define SLOT {slot}\n#define SETS {int(plan.sets)}\n",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import inf
 
 import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
-from gpuboost.backends.cuda.codegen.functions import Kind
-from gpuboost.backends.cuda.codegen.row_kernels import row_kernel
 from gpuboost.backends.cuda.device.inputs import Input
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
-from gpuboost.backends.cuda.device.runtime import Functions, Runtime
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import draw_log
+from gpuboost.backends.cuda.row_functions import draws_kernel, scores_kernel
 from gpuboost.backends.cuda.target import (
     CHUNK,
     DRAW_THREADS,
@@ -25,12 +23,18 @@ from gpuboost.backends.cuda.target import (
 )
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
-from gpuboost.kernels.sampling.row_scores import row_scores
 from gpuboost.keys import Key
 from gpuboost.types import Array, RowScore
 
 COUNT_THREADS, COUNT_ROWS, LEAST_ROWS, APPROACH_ROWS = 512, 1 << 14, 2048, 4 * 256  # as in the kernels
 THRESHOLD_BYTES, SEEN_BYTES = 80, 16
+THRESHOLD = np.dtype(
+    {
+        "names": ["rho", "floor", "kind", "settled"], "formats": ["f8", "f8", "i4", "i4"], "offsets": [0, 8, 68, 72],
+        "itemsize": THRESHOLD_BYTES,
+    }
+)  # fmt: skip
+"""Fields of ``Threshold`` in threshold.cuh that the host writes"""
 GRADIENT, BOTH, CURVATURE, LOSSES = 0, 1, 2, 3  # inputs of a score
 FILES = (
     "common/common.cuh",
@@ -40,13 +44,6 @@ FILES = (
     "sampling/threshold.cuh",
     "sampling/importance.cu",
 )
-
-
-@cache
-def _row_scores_kernel(score: RowScore) -> tuple[str, str, Functions]:
-    """Text, name and functions of the kernel ``row_scores`` of a user's function."""
-    parameters: dict[str, Kind] = {"g": "const u32*", "h": "const u32*", "n": "i32", "k": "i32", "out": "f64*"}
-    return row_kernel("row_scores", row_scores(score), parameters)
 
 
 def room_for(rule: ProbabilityRule, n: int) -> int:
@@ -69,6 +66,8 @@ class Importance:
         losses: Array | RowScore | None,
     ) -> DeviceSample:  # fmt: skip
         """See the verb."""
+        if callable(losses) and rule.search == "given":
+            return self._draw_by(gradients, losses, rule, self._key.set(*key.words))
         losses = self._row_scores(gradients, losses) if callable(losses) else losses
         return self._draw(gradients, kappa, rule, self._key.set(*key.words), losses)
 
@@ -77,7 +76,7 @@ class Importance:
         """(n,) float64: scores by a user's function, by a kernel of numba.cuda."""
         k, n = gradients.g.shape
         scores = self._rounds.buffer(("row scores", n), lambda: self._runtime.empty(n, np.float64))
-        launch = Launcher(self._runtime, *_row_scores_kernel(score))
+        launch = Launcher(self._runtime, *scores_kernel(score))
         launch(
             self._blocks(n, 256), (256,),
             g=gradients.g.view(np.uint32), h=gradients.h.view(np.uint32), n=n, k=k, out=scores,
@@ -105,13 +104,36 @@ class Importance:
                     self._blocks(n, span), (COUNT_THREADS,),
                     **rows, level=level, span=span, counts=made["counts"], arrived=made["arrived"],
                 )  # fmt: skip
+        return self._listed(made, n, room, key)
+
+    @recorded_verb()
+    def _draw_by(self, gradients: DeviceGradients, score: RowScore, rule: ProbabilityRule, key: Input) -> DeviceSample:
+        """Scores by a user's function, probabilities and draws by one kernel of numba.cuda."""
+        (k, n), (rho, floor) = gradients.g.shape, rule.settings
+        room = room_for(rule, n)
+        made = dict(self._rounds.buffer(("scored", room, n), lambda: self._room(room, n)))
+        made["threshold"] = self._rounds.buffer(("given", rho, floor), lambda: self._given(rule.kind, rho, floor))
+        entries = max(1, -(-n // CHUNK)) * DRAW_THREADS
+        Launcher(self._runtime, *draws_kernel(score))(
+            self._blocks(entries, 256), (256,),
+            g=gradients.g.view(np.uint32), h=gradients.h.view(np.uint32),
+            **self._arrays.times(gradients.multiplicity), rows=n, k=k, n=entries, rho=rho, floor=floor,
+            stream=key.words, scores=made["scores"], masks=made["masks"], bad=made["bad"],
+        )  # fmt: skip
+        return self._listed(made, n, room)
+
+    # parts of the above
+
+    def _listed(self, made: dict[str, Array], n: int, room: int, key: Input | None = None) -> DeviceSample:
+        """Queue the draw, unless its masks are there (no key), and the list of its rows."""
+        rows = {"scores": made["scores"], "n": n, "threshold": made["threshold"]}
         drawn, grid = {name: made[name] for name in ("masks", "starts", "m")}, self._blocks(n, CHUNK)
         log = self._rounds.buffer(("draws",), lambda: draw_log(self._runtime, self._rounds))
-        self._kernel("draw_scored")(
-            grid, (DRAW_THREADS,),
-            stream=key.words, **rows, room=room, **drawn, bad=made["bad"], seen=made["seen"], arrived=made["arrived"],
-            lost=made["lost"], **log.arguments,
-        )  # fmt: skip
+        counted = {**rows, "room": room, **drawn, **{name: made[name] for name in ("bad", "seen", "arrived", "lost")}}
+        if key is None:
+            self._kernel("count_draws")(grid, (DRAW_THREADS,), **counted, **log.arguments)
+        else:
+            self._kernel("draw_scored")(grid, (DRAW_THREADS,), stream=key.words, **counted, **log.arguments)
         self._kernel("compact_scored")(
             grid, (DRAW_THREADS,), **rows, **drawn, rows=made["rows"], inverse=made["inverse"]
         )
@@ -120,7 +142,11 @@ class Importance:
             scores=made["scores"], threshold=made["threshold"], log=log,
         )  # fmt: skip
 
-    # parts of the above
+    def _given(self, kind: int, rho: float, floor: float) -> Array:
+        """The record ``Threshold`` of threshold.cuh where nothing is searched."""
+        record = np.zeros(1, THRESHOLD)
+        record["rho"], record["floor"], record["kind"], record["settled"] = rho, floor, kind, 1
+        return self._runtime.upload(record.view(np.uint8))
 
     def _score(
         self, gradients: DeviceGradients, kappa: float, rule: ProbabilityRule, losses: Array | None,

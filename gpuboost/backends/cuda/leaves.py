@@ -27,15 +27,8 @@ from gpuboost.types import Array, Cuts, FittedTree, Limits, Noise, Structure, Tr
 THREADS, DIGITS = 256, 256  # as in the kernels
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
 STEP_BYTES, KEPT_BYTES = 16, 48
-_LEAVES = (
-    "common/common.cuh",
-    "common/philox.cuh",
-    "common/normal.cuh",
-    "common/tree.cuh",
-    "growth/record.cuh",
-    "prediction/walk.cuh",
-    "leaves/leaves.cu",
-)
+_LEAVES = ("common/common.cuh", "common/tree.cuh", "growth/record.cuh", "prediction/walk.cuh", "leaves/leaves.cu")
+_NOISY = ("common/common.cuh", "common/philox.cuh", "common/normal.cuh", *_LEAVES)
 _BOUNDS = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/bounds.cu")
 _PREDICTION = ("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu")
 _QUANTILES = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/quantiles.cu")
@@ -90,6 +83,7 @@ class Leaves:
         self._runtime, self._arrays, self._rounds, self._shapes = runtime, arrays, rounds, shapes
         self._all_reduce = all_reduce
         self._kernel, self._bounds = Kernels(runtime, *_LEAVES), Kernels(runtime, *_BOUNDS)
+        self._noisy = Kernels(runtime, *_NOISY, before="#define NOISY 1\n")
         self._quantiles, self._prediction = Kernels(runtime, *_QUANTILES), Kernels(runtime, *_PREDICTION)
         self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
         self._slot = Input(rounds, 1)  # in the ring, of output 0's tree
@@ -151,7 +145,7 @@ class Leaves:
         record, table = self._record(grown, ring), self._arrays.array(TABLE, np.float64)
 
         def compute_values() -> None:
-            self._kernel("leaf_values")(
+            (self._kernel if noise is None else self._noisy)("leaf_values")(
                 self._by_nodes(capacity), (THREADS,),
                 state=grown.state, all=all_rows, nodes=grown.nodes, sums=sums, other=other,
                 reg_lambda=limits.reg_lambda, one_value=limits.signed, **self._drawn(noise, output),

@@ -13,10 +13,11 @@ from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.codegen.formulas import formulas
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
-from gpuboost.backends.cuda.device.kernels import Kernels
+from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import DrawLog, draw_log
+from gpuboost.backends.cuda.row_functions import noise_kernel
 from gpuboost.backends.cuda.tree import STATE, empty_records
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.keys import Key
@@ -27,10 +28,10 @@ STRETCH, EXTENT_THREADS, DRAW_THREADS, GATHER_ROWS, CHUNK = 4096, 512, 256, 128,
 ROOM_BYTES = 64 << 20  # to work in for losses of several outputs
 KEY_WORDS = 4
 _POINTWISE = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gradients/pointwise.cu")
-_SAMPLE = (
-    "common/common.cuh", "common/blocks.cuh", "sampling/drawn.cuh", "common/tree.cuh", "common/fixed_point.cuh",
-    "common/philox.cuh", "common/normal.cuh", "sampling/sample.cu",
-)  # fmt: skip
+_MEASURED = ("common/common.cuh", "common/blocks.cuh", "common/tree.cuh", "common/fixed_point.cuh")
+_SAMPLE = (*_MEASURED, "sampling/sample.cu")
+_NOISE = (*_MEASURED, "common/philox.cuh", "common/normal.cuh", "sampling/noise.cu")
+_DRAW = ("common/common.cuh", "common/blocks.cuh", "sampling/drawn.cuh", "common/philox.cuh", "sampling/draw.cu")
 
 
 @final
@@ -102,7 +103,8 @@ class Targets:
     ) -> None:
         self._runtime, self._arrays, self._rounds, self._all_reduce = runtime, arrays, rounds, all_reduce
         before = "" if all_reduce is None else SHARDED
-        self._kernel = Kernels(runtime, *_SAMPLE, before=before)
+        self._kernel, self._perturb = (Kernels(runtime, *files, before=before) for files in (_SAMPLE, _NOISE))
+        self._drawing = Kernels(runtime, *_DRAW)
         self._pointwise = Kernels(runtime, *_POINTWISE, before=before)
         self._no_each = arrays.nothing.view(np.float32)
         self._key, self._noise, self._strength = Input(rounds, KEY_WORDS), KeyInput(rounds), KeyInput(rounds)
@@ -152,12 +154,12 @@ class Targets:
         log = self._rounds.buffer(("draws",), lambda: draw_log(self._runtime, self._rounds))
         grid, block = self._blocks(max(1, -(-n // CHUNK))), (DRAW_THREADS,)
         masks, starts, m, lost = made["masks"], made["starts"], made["m"], made["lost"]
-        self._kernel("draw")(
+        self._drawing("draw")(
             grid, block,
             stream=key.words, limit=limit, by=1.0 / probability, n=n, room=room, masks=masks, starts=starts,
             arrived=made["arrived"], m=m, lost=lost, **log.arguments,
         )  # fmt: skip
-        self._kernel("compact")(grid, block, masks=masks, starts=starts, m=m, n=n, rows=made["rows"])
+        self._drawing("compact")(grid, block, masks=masks, starts=starts, m=m, n=n, rows=made["rows"])
         return DeviceSample(rows=made["rows"], room=room, m=m, lost=lost, masks=masks, rate=probability, log=log)
 
     @recorded_verb()
@@ -192,13 +194,22 @@ class Targets:
         if sample is not None:
             drawn = {"rows": sample.rows, "m": sample.m}
         stream = {name: of_outputs[0][name] for name in ("seed_low", "seed_high", "iteration")}
-        self._kernel("perturb")(
-            (*self._grid(room, STRETCH), k), (EXTENT_THREADS,),
-            g=gradients.g, h=gradients.h, **self._arrays.times(times), **drawn, drawn=sample is not None, room=room,
-            deviation=noise.deviation, **stream, names=streams, table=self._arrays.array(TABLE, np.float64),
-            noisy_g=made["g"], **self.scratch(k, room), weights=made["weights"], most=made["most"],
-            state=made["states"],
-        )  # fmt: skip
+        asked = {**drawn, "drawn": sample is not None, **self._arrays.times(times), "deviation": noise.deviation}
+        asked |= {**stream, "names": streams, "table": self._arrays.array(TABLE, np.float64)}
+        measures = {**self.scratch(k, room), "weights": made["weights"], "most": made["most"], "state": made["states"]}
+        grid = (*self._grid(room, STRETCH), k)
+        if noise.scale is None:
+            self._perturb("perturb")(
+                grid, (EXTENT_THREADS,), g=gradients.g, h=gradients.h, room=room, noisy_g=made["g"], **asked, **measures
+            )
+        else:
+            g, h, noisy = (array.view(np.uint32) for array in (gradients.g, gradients.h, made["g"]))
+            launch = Launcher(self._runtime, *noise_kernel(noise.scale))
+            launch(self._blocks(-(-room // 256)), (256,), g=g, h=h, n=room, k=k, out=noisy, **asked)
+            counted = {name: asked[name] for name in ("times", "has_times", "drawn", "m")}
+            self._kernel("measure_noisy")(
+                grid, (EXTENT_THREADS,), g=made["g"], h=gradients.h, room=room, **counted, **measures
+            )
         lost = gradients.lost
         return DeviceGradients(made["g"], gradients.h, times, states=made["states"], sample=sample, lost=lost)
 

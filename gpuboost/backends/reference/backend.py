@@ -137,7 +137,9 @@ class Reference:
         rows = np.arange(m) if rows is None else rows
         z = np.stack([gaussian(int(rows.max(initial=-1)) + 1, noise.key / output)[rows] for output in range(k)])
         times = 1.0 if gradients.multiplicity is None else gradients.multiplicity.astype(np.float64)
-        spread = noise.deviation * np.sqrt(gradients.h.astype(np.float64) / times)
+        scale = noise.scale
+        scaled = gradients.h.astype(np.float64) if scale is None else reference_sampling.squared_scale(gradients, scale)
+        spread = noise.deviation * np.sqrt(scaled / times)
         return replace(gradients, g=(gradients.g.astype(np.float64) + spread * z).astype(np.float32))
 
     # the tree

@@ -10,7 +10,7 @@ import numpy as np
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints
-from gpuboost.types import Array, Gradients, RowScore, Sample
+from gpuboost.types import Array, Gradients, NoiseScale, RowScore, Sample
 
 NORMAL, LARGEST = 2.0**-126, float(np.finfo(np.float32).max)
 
@@ -32,6 +32,12 @@ def row_scores(gradients: Gradients, score: RowScore) -> Array:
     for g, h in zip(gradients.g.astype(np.float64), gradients.h.astype(np.float64), strict=True):
         total += [score(*pair) for pair in zip(g.tolist(), h.tolist(), strict=True)]
     return total
+
+
+def squared_scale(gradients: Gradients, scale: NoiseScale) -> Array:
+    """(k, n) float64: scale(g, h)**2, the variance of a row's noise in units of deviation**2."""
+    pairs = zip(gradients.g.ravel().tolist(), gradients.h.ravel().tolist(), strict=True)
+    return np.array([float(scale(g, h)) ** 2 for g, h in pairs], np.float64).reshape(gradients.g.shape)
 
 
 def scores_of(gradients: Gradients, kappa: float, losses: Array | None) -> Array:

@@ -9,16 +9,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["f64", "row", "i32", "const u32*", "f64*"]
+Kind: TypeAlias = Literal["f64", "row", "i32", "u32", "const u32*", "const i32*", "const f64*", "u16*", "u32*", "f64*"]
 """Type of an argument. "row": float64 numbers of all outputs; in C three arguments: address, stride and count"""
 
-Returned: TypeAlias = Literal["f64", "pair", "none"]
-"""C type of the result. "pair": two float64, which C receives by one more argument, the address of both"""
+Returned: TypeAlias = Literal["f64", "f32", "i32", "pair", "words", "none"]
+"""C type of the result. "pair": two float64, "words": four uint32, which C receives by one more argument, their
+address"""
 
 C_TYPES: dict[str, tuple[str, ...]] = {
-    "f64": ("double",), "row": ("double *", "long long", "long long"), "i32": ("int",),
-    "const u32*": ("const unsigned int *",), "f64*": ("double *",),
+    "f64": ("double",), "row": ("double *", "long long", "long long"), "i32": ("int",), "u32": ("unsigned int",),
+    "const u32*": ("const unsigned int *",), "const i32*": ("const int *",), "const f64*": ("const double *",),
+    "u16*": ("unsigned short *",), "u32*": ("unsigned int *",), "f64*": ("double *",),
 }  # fmt: skip
+
+_RESULTS: dict[str, str] = {"f64": "double", "f32": "float", "i32": "int"}
+_BY_ADDRESS: dict[str, tuple[str, int]] = {"pair": ("double *", 2), "words": ("unsigned int *", 4)}
+"""C type of the result's address, and how many numbers are there"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +40,11 @@ class DeviceFunction:
     def c_arguments(self) -> tuple[str, ...]:
         """C types of the arguments, the result's address last if there is one."""
         types = tuple(c_type for kind in self.kinds for c_type in C_TYPES[kind])
-        return (*types, "double *") if self.returned == "pair" else types
+        return (*types, _BY_ADDRESS[self.returned][0]) if self.returned in _BY_ADDRESS else types
 
     @property
     def c_result(self) -> str:
-        return "double" if self.returned == "f64" else "void"
+        return _RESULTS.get(self.returned, "void")
 
     @property
     def declaration(self) -> str:
@@ -51,11 +57,14 @@ class DeviceFunction:
         for number, kind in enumerate(self.kinds):
             parts = [f"x{number}_{part}" for part in range(len(C_TYPES[kind]))]
             parameters += parts
-            arguments.append(f"row({', '.join(parts)})" if kind == "row" else parts[0])
-        call = f"function({', '.join(arguments)})"
-        body = {"f64": f"return {call}", "none": call, "pair": f"both[0], both[1] = {call}"}[self.returned]
-        if self.returned == "pair":
-            parameters.append("both")
+            arguments.append(f"{kind}({', '.join(parts)})" if kind == "row" else parts[0])
+        body = f"function({', '.join(arguments)})"
+        if self.returned in _BY_ADDRESS:
+            parameters.append("out")
+            count = _BY_ADDRESS[self.returned][1]
+            body = f"{', '.join(f'out[{i}]' for i in range(count))} = {body}"
+        elif self.returned != "none":
+            body = f"return {body}"
         names = {"function": self.function, "row": row}
         exec(f"def {self.name}({', '.join(parameters)}):\n    {body}\n", names)
         made: Callable[..., Any] = names[self.name]

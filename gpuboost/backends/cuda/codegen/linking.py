@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +27,7 @@ from gpuboost.errors import DeviceError
 
 UNUSED_DAYS = 30  # after which a file is removed
 _DAY = 86_400.0
+_compiling = threading.RLock()
 Functions: TypeAlias = tuple[DeviceFunction, ...]
 _COMPILERS = ("numba", "numba-cuda", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-nvjitlink", "nvidia-nvvm")
 
@@ -45,10 +47,22 @@ class Linker:
         """CuPy's module of a CUDA C text, with Python functions linked in."""
         return self._cp.RawModule(path=str(cubin(source, functions, self._architecture)))
 
-    def check(self, functions: Functions) -> None:
-        """Compile the functions, for modules that are linked later."""
-        for function in functions:
-            compiled(function, self._architecture)
+    def check(self, functions: Functions, *, beside: bool = False) -> None:
+        """Compile the functions, for modules that are linked later.
+
+        Args:
+            functions: Python functions that kernels are to call.
+            beside: compile in another thread, for functions that are known to compile. NVRTC compiles other modules
+                meanwhile.
+        """
+        missing = [function for function in functions if not _is_compiled(function, self._architecture)]
+        if missing:
+            _require_numba_cuda()
+        if missing and beside:
+            _in_a_thread(missing, self._architecture)
+        else:
+            for function in missing:
+                compiled(function, self._architecture)
 
 
 def with_declarations(source: str, functions: Functions) -> str:
@@ -71,17 +85,39 @@ def compiled(function: DeviceFunction, architecture: int) -> bytes:
     Raises:
         DeviceError: if numba-cuda is not installed, or cannot compile the function.
     """
-    code = fingerprint(function.function)
-    if code is None:
+    path = _path_of(function, architecture)
+    if path is None:
         return _compiled_here(function, architecture)
-    path = _path(architecture, function.declaration, code)
-    return path.read_bytes() if _is_kept(path) else _written(_compiled_here(function, architecture), path).read_bytes()
+    with _compiling:  # which another thread may be doing
+        if not _is_kept(path):
+            path = _written(_compiled_here(function, architecture), path)
+    return path.read_bytes()
+
+
+def _is_compiled(function: DeviceFunction, architecture: int) -> bool:
+    path = _path_of(function, architecture)
+    return path is not None and _is_kept(path)
+
+
+def _path_of(function: DeviceFunction, architecture: int) -> Path | None:
+    """The file of a function's LTO-IR; None if it reads what has no hash."""
+    code = fingerprint(function.function)
+    return None if code is None else _path(architecture, function.declaration, code)
 
 
 @cache
 def _compiled_here(function: DeviceFunction, architecture: int) -> bytes:
-    _bindings()
+    _require_numba_cuda()
     return ltoir(function, architecture)
+
+
+def _in_a_thread(functions: list[DeviceFunction], architecture: int) -> None:
+    def compile_all() -> None:
+        with suppress(DeviceError):  # which is raised again where the function is needed
+            for function in functions:
+                compiled(function, architecture)
+
+    threading.Thread(target=compile_all, name="gpuboost: numba.cuda").start()
 
 
 def link(source: str, functions: Functions, architecture: int, *, to_ptx: bool = False) -> tuple[bytes, str]:
@@ -150,13 +186,18 @@ def compiler_versions() -> tuple[str, ...]:
     return tuple(found)
 
 
-def _bindings() -> Any:
-    """nvJitLink's functions. Raises DeviceError if numba-cuda is not installed, which brings them."""
+def _require_numba_cuda() -> None:
+    """Raise DeviceError if numba-cuda is not installed."""
     if find_spec("numba_cuda") is None:
         raise DeviceError(
             "device: a GPU needs numba-cuda to compile formulas, and it is not installed: "
             "pip install 'gpuboosting[cuda13]', or 'gpuboosting[cuda12]' for an older driver."
         )
+
+
+def _bindings() -> Any:
+    """nvJitLink's functions. Raises DeviceError if numba-cuda is not installed, which brings them."""
+    _require_numba_cuda()
     from cuda.bindings import nvjitlink
 
     return nvjitlink

@@ -126,7 +126,7 @@ class DryRun:
 
         return launch
 
-    def check(self, functions: Functions) -> None:
+    def check(self, functions: Functions, *, beside: bool = False) -> None:
         """Do nothing: a dry run compiles nothing."""
 
     def beyond(self, work: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.keys import Key
-from gpuboost.types import Array, Noise
+from gpuboost.types import Array, Noise, NoiseScale
 
 _ONE_FLOAT, _TWO_WORDS = Struct("=d"), Struct("=II")
 
@@ -67,6 +67,7 @@ class RoundNoise:
 
     deviation: float
     key: RoundKey
+    scale: NoiseScale | None = None
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -98,6 +99,6 @@ class KeyInput:
         if noise is None:
             return None
         key, last = self.set(noise.key), self._last_noise
-        if last is None or last.key is not key or last.deviation != noise.deviation:
-            last = self._last_noise = RoundNoise(noise.deviation, key)
+        if last is None or last.key is not key or (last.deviation, last.scale) != (noise.deviation, noise.scale):
+            last = self._last_noise = RoundNoise(noise.deviation, key, noise.scale)
         return last

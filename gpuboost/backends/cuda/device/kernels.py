@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, final
 
+from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.parameters import parameters
 from gpuboost.backends.cuda.device.runtime import Functions, Runtime
 from gpuboost.backends.cuda.device.sources import source
@@ -79,9 +80,10 @@ class Kernels:
     def __call__(
         self, name: str, before: str = "", functions: Functions = (), *, shared_limit: int | None = None
     ) -> Launcher:
-        """The kernel of that name; ``before``: further macro definitions; ``functions``: Python functions it calls."""
+        """The kernel of that name; ``before``: further macro definitions; ``functions``: a loss's, which it calls."""
         key = name, before, functions
         if key not in self._launchers:
             text = source(*self._files, before=self._before + before)
-            self._launchers[key] = Launcher(self._runtime, text, name, functions, shared_limit=shared_limit)
+            every = (*called_by(*self._files), *functions)
+            self._launchers[key] = Launcher(self._runtime, text, name, every, shared_limit=shared_limit)
         return self._launchers[key]

@@ -14,7 +14,8 @@ import numpy as np
 
 SCALARS: dict[str, type[np.generic]] = {
     "u8": np.uint8, "u16": np.uint16, "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64,
-    "f32": np.float32, "f64": np.float64, "int": np.int32, "float": np.float32, "double": np.float64,
+    "f32": np.float32, "f64": np.float64, "int": np.int32, "unsigned int": np.uint32, "float": np.float32,
+    "double": np.float64,
 }  # fmt: skip
 
 _BOUNDS = r"(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?"

@@ -89,8 +89,8 @@ class Recorder:
 
         return noted
 
-    def check(self, functions: Functions) -> None:
-        self._runtime.check(functions)
+    def check(self, functions: Functions, *, beside: bool = False) -> None:
+        self._runtime.check(functions, beside=beside)
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         return self._runtime.capture(work)

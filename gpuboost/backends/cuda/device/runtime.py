@@ -61,7 +61,7 @@ class Runtime(Protocol):
     def kernel(
         self, source: str, name: str, *, functions: Functions = (), shared_limit: int | None = None
     ) -> Kernel: ...
-    def check(self, functions: Functions) -> None: ...
+    def check(self, functions: Functions, *, beside: bool = False) -> None: ...
     def beyond(self, work: Callable[[], None]) -> None: ...
     def capture(self, work: Callable[[], None]) -> Callable[[], None]: ...
     def spawn(self) -> Runtime: ...
@@ -256,14 +256,18 @@ class CupyRuntime:
 
         return launch
 
-    def check(self, functions: Functions) -> None:
+    def check(self, functions: Functions, *, beside: bool = False) -> None:
         """Compile Python functions that kernels are to call.
+
+        Args:
+            functions: the functions.
+            beside: compile in another thread, for functions that are known to compile.
 
         Raises:
             DeviceError: if one does not compile; with the compiler's reason and the line of the source.
         """
         with self._device:
-            _linker(self.cp).check(functions)
+            _linker(self.cp).check(functions, beside=beside)
 
     def beyond(self, work: Callable[[], None]) -> None:
         """Queue work that involves other devices. Not in a capture."""

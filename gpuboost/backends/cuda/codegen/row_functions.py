@@ -1,0 +1,33 @@
+"""The library's own Python functions that headers of CUDA C call, by header."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
+from gpuboost.kernels.common.normal import noisy, normal
+from gpuboost.kernels.common.philox import philox
+from gpuboost.kernels.sampling.probability import by_border, by_threshold, is_drawn, magnitude, normal_score
+
+Functions = tuple[DeviceFunction, ...]
+
+CALLED: Mapping[str, Functions] = {
+    "common/philox.cuh": (DeviceFunction("philox_words", philox, ("u32",) * 6, "words"),),
+    "common/normal.cuh": (DeviceFunction("normal_of", normal, ("u32", "const f64*")),),
+    "sampling/threshold.cuh": (
+        DeviceFunction("by_threshold", by_threshold, ("f64", "f64", "f64")),
+        DeviceFunction("by_border", by_border, ("u32", "u32", "f64", "f64")),
+    ),
+    "sampling/importance.cu": (
+        DeviceFunction("magnitude", magnitude, ("f64", "f64", "f64", "i32")),
+        DeviceFunction("normal_score", normal_score, ("f64",), "f32"),
+        DeviceFunction("is_drawn", is_drawn, ("u32", "f64"), "i32"),
+    ),
+    "sampling/noise.cu": (DeviceFunction("noisy", noisy, ("f64", "f64", "f64", "f64")),),
+}
+"""File of ``gpuboost.kernels`` -> the functions that it calls"""
+
+
+def called_by(*files: str) -> Functions:
+    """The functions that these files call, to be linked with their module."""
+    return tuple(function for file in dict.fromkeys(files) for function in CALLED.get(file, ()))
