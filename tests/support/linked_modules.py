@@ -45,7 +45,7 @@ def modules() -> Iterator[Linked]:
         loss = registry.get(name, n_classes=3)
         if is_list_loss(loss):
             asked = list_formulas(loss)
-            yield Linked(name, ranking._FILES[-1], source(*ranking._FILES, before=asked.text), asked.functions)
+            yield Linked(name, ranking.FILES[-1], source(*ranking.FILES, before=asked.text), asked.functions)
             continue
         asked = formulas(loss)
         for files in (target._POINTWISE, line_search._SEARCH):
