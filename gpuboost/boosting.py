@@ -26,6 +26,7 @@ from gpuboost.execution import Past
 from gpuboost.keys import Key, Stream
 from gpuboost.langevin import Chain
 from gpuboost.learners import GainNoise
+from gpuboost.losses.protocol import Loss, is_smoothed
 from gpuboost.recipe import Recipe
 from gpuboost.state import GrowingEnsemble, started
 from gpuboost.types import (
@@ -111,7 +112,8 @@ def boost(
             scores = sequences[step % recipe.sequences]  # one, but for permutations of target statistics
             model.shrink(chain.shrink)  # F <- (1 - gamma eps) F
             with backend.recorded(step):
-                gradients = backend.gradients(loss, scores.values, data, curvature)  # at F_j, on every row
+                key = root / Stream.SCORE_NOISE / step
+                gradients = _derivatives(backend, loss, scores.values, data, curvature, key)  # at F_j, on every row
                 workers.publish(step, partial(answer, step, gradients))
                 arrived = workers.receive()  # fitted to the gradients of this version, or of an earlier one
                 length = recipe.learning_rate * arrived.share / recipe.sequences
@@ -145,6 +147,15 @@ def boost(
             if watch(progress):
                 break
     return backend.collect(model.ensemble())
+
+
+def _derivatives(
+    backend: Backend, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
+) -> Gradients:
+    """Gradients of every row; of a smoothed metric an estimate, with the noise of ``key``."""
+    if is_smoothed(loss):
+        return backend.smoothed_gradients(loss, scores, data, curvature or 1.0, key)
+    return backend.gradients(loss, scores, data, curvature)
 
 
 def _collected(backend: Backend, model: GrowingEnsemble, rounds: int) -> Ensemble:

@@ -22,12 +22,14 @@ class Stream(StrEnum):
     CUTS = "cuts"  # the rows that cuts are chosen from
     PERMUTATIONS = "permutations"  # the orders of the rows for target statistics, followed by a number
 
-    # of a round, followed by a number: that of the draw for ROWS, of the step for LEAF_NOISE, of the ticket otherwise
+    # of a round, followed by a number: that of the draw for ROWS, of the step for LEAF_NOISE and SCORE_NOISE, of the
+    # ticket otherwise
     ROWS = "rows"
     LEARNERS = "learners"
     RANDOM_STRENGTH = "random strength"
     STRUCTURE_NOISE = "structure noise"
     LEAF_NOISE = "leaf noise"
+    SCORE_NOISE = "score noise"
     RANDOM_STRUCTURE = "random structure"
     BASE_LEARNER = "base learner"
 

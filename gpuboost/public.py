@@ -105,6 +105,7 @@ LOSSES = {
     "softmax": "gpuboost.losses.softmax:Softmax",
     "lambdamart": "gpuboost.losses.ranking:LambdaMART",
     "pairwise_logistic": "gpuboost.losses.ranking:PairwiseLogistic",
+    "stochastic_rank": "gpuboost.losses.stochastic_rank:StochasticRank",
 }
 """Name of a loss -> its class, in the order in which messages list them; exported by ``gpuboost.losses``."""
 

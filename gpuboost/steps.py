@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 from gpuboost.arguments import is_one_of
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
-from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
 from gpuboost.records import declared
 from gpuboost.types import Array, FittedTree, TrainingSet
 
@@ -153,6 +153,11 @@ class LineSearchStep:
             raise RecipeError(f"per: a line search is per 'tree' or per 'leaf'; got {self.per!r}.")
 
     def curvature(self, loss: Loss) -> float | None:
+        if is_smoothed(loss):
+            raise RecipeError(
+                f"step: a line search needs values of the objective, and loss {loss.name!r} has estimates of its "
+                "gradient only. Use step='gradient'."
+            )
         if is_list_loss(loss):
             raise RecipeError(
                 f"step: a line search needs a fixed objective; loss {loss.name!r} is of whole lists, whose weights "

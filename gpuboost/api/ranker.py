@@ -14,10 +14,11 @@ from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoding import OrderedTargetStatistics
-from gpuboost.data.queries import query_start
+from gpuboost.data.queries import check_group, query_start
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
+from gpuboost.posterior import Uncertainty, uncertainty
 from gpuboost.reports.report import Verdict
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.devices import on_host
@@ -37,8 +38,8 @@ class GradientBoostingRanker(GradientBoosting):
     Parameters
     ----------
     loss : str or loss object
-        "lambdamart" (NDCG), "pairwise_logistic" (RankNet), or an object such as
-        ``gb.losses.LambdaMART(truncation=10)``.
+        "lambdamart" (NDCG), "pairwise_logistic" (RankNet), "stochastic_rank" (smoothed NDCG, for ``langevin``), or an
+        object such as ``gb.losses.LambdaMART(truncation=10)``.
     n_estimators : int
         Number of boosting rounds, at most.
     min_child_weight : float
@@ -93,6 +94,7 @@ class GradientBoostingRanker(GradientBoosting):
         sampling: Any = None,
         learners: Any = None,
         langevin: Langevin | None = None,
+        posterior_samples: int | None = None,
         step: Any = "auto",
         start: str | float = "optimum",
         execution: Any = None,
@@ -126,6 +128,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.sampling = sampling
         self.learners = learners
         self.langevin = langevin
+        self.posterior_samples = posterior_samples
         self.step = step
         self.start = start
         self.execution = execution
@@ -226,6 +229,31 @@ class GradientBoostingRanker(GradientBoosting):
     def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[np.float64]]:
         """``predict`` after each round."""
         return self._staged_answers(X, _values, init_score=init_score, n_rounds=n_rounds)
+
+    def predict_uncertainty(
+        self, X: Any, samples: int | None = None, burn_in: float = 0.5, group: Any = None
+    ) -> Uncertainty:
+        """Mean and variance of each document's score over draws from the posterior; see ``posterior_members``.
+
+        Parameters
+        ----------
+        group : (n,) query ids or (queries,) sizes, optional
+            The queries of X. Scores of a draw are then relative to the mean of their query, so that ``knowledge`` has
+            no part of what moves all documents of a query alike, which changes no order.
+
+        Returns
+        -------
+        Uncertainty
+            ``mean`` of the draws; ``knowledge``, their variance; ``data`` and ``total`` are NaN, as a loss of lists has
+            no model of noise.
+        """
+        members = self.posterior_members(X, samples, burn_in)
+        queries = check_group(group, members.shape[2])
+        if queries is not None:
+            start = query_start(queries)
+            means = np.add.reduceat(members, start[:-1], axis=2) / np.diff(start)
+            members = members - np.repeat(means, np.diff(start), axis=2)
+        return uncertainty(self.loss_, members, self._temperature())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> float:
         """The first metric of ``eval_metric``; if it is None, NDCG at the first place of ``eval_at``.

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, SmoothedLoss
 from gpuboost.types import (
     Array,
     Bins,
@@ -94,6 +94,15 @@ class Trainer(Protocol):
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         """g and h of every row. ``curvature`` is None for the loss's own h, or a constant that replaces it."""
+        ...
+
+    def smoothed_gradients(
+        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    ) -> Gradients:
+        """g and h of every row for a smoothed metric of lists, g being an unbiased estimate and h the ``curvature``.
+
+        Number i of stream ``key / draw`` is the noise of row i. ``reference/smoothed_ranking.py`` is the definition.
+        """
         ...
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:

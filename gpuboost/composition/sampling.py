@@ -13,7 +13,7 @@ from typing import Any
 from gpuboost.composition.findings import Finding
 from gpuboost.execution import DataParallel, Execution, is_sequential
 from gpuboost.langevin import Dynamics, Langevin
-from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
 from gpuboost.records import declared
 from gpuboost.sampling import ImportanceSampling, Sampling, WeightTrimming
 from gpuboost.sampling.protocol import SamplingTraits
@@ -65,6 +65,9 @@ def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
     if score == "loss" and is_list_loss(loss):
         why = f"sampling: a row has no loss of its own with {loss.name!r}, which is of whole lists. "
         yield Finding("refused", f"{why}Use score='mvs' or 'gradient'.")
+    if is_smoothed(loss) and declared(SamplingTraits, sampling).variance_control in ("node", "previous_leaf"):
+        why = f"variance_control: gradients of loss {loss.name!r} are drawn anew in each round, so those of an earlier "
+        yield Finding("refused", f"{why}round control no variance. Use variance_control='leaf_refit'.")
 
 
 def _by_gradient(loss: Loss) -> str:

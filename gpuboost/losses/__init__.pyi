@@ -23,4 +23,5 @@ from gpuboost.losses.residual import Huber as Huber
 from gpuboost.losses.residual import Quantile as Quantile
 from gpuboost.losses.residual import SquaredError as SquaredError
 from gpuboost.losses.softmax import Softmax as Softmax
+from gpuboost.losses.stochastic_rank import StochasticRank as StochasticRank
 from gpuboost.losses.zero_one import SmoothedZeroOne as SmoothedZeroOne

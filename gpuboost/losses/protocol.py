@@ -101,7 +101,24 @@ class Loss(Protocol):
         ...
 
 
-class ListLoss(Loss, Protocol):
+class DiscountedGain(Protocol):
+    """The members that all losses of lists have: the weight of an exchange, and a list's ideal DCG."""
+
+    @property
+    def pair_weight(self) -> PairWeight: ...
+
+    @property
+    def truncation(self) -> int | None: ...  # number of first places that count; None for all
+
+    @property
+    def uses_ideal(self) -> bool: ...  # True if pair weights are relative to the DCG of the ideal order
+
+    def gains(self) -> Array:
+        """(labels,) float64 gain of each label; (0,) if a label is its own gain."""
+        ...
+
+
+class ListLoss(Loss, DiscountedGain, Protocol):
     """Loss of the order of a list: its rows are documents of one query; a single row has no loss.
 
     A pair of documents costs ``w log(1 + e^(-a d))``, d being the better document's score less the worse one's and
@@ -111,23 +128,35 @@ class ListLoss(Loss, Protocol):
     """
 
     @property
-    def pair_weight(self) -> PairWeight: ...
-
-    @property
-    def truncation(self) -> int | None: ...  # pairs with a document among that many first places; None for all
-
-    @property
     def prefers_close(self) -> bool: ...  # True if w is divided by 0.01 + |d|
 
     @property
     def evens_lists(self) -> bool: ...  # True if g and h of a list are multiplied by log2(1 + S) / S, S = 2 sum w p
 
-    @property
-    def uses_ideal(self) -> bool: ...  # True if pair weights are relative to the DCG of the ideal order
 
-    def gains(self) -> Array:
-        """(labels,) float64 gain of each label; (0,) if a label is its own gain."""
-        ...
+class SmoothedLoss(Loss, DiscountedGain, Protocol):
+    """Loss of lists whose gradient is a random estimate: that of 1 - NDCG, smoothed by noise on the scores.
+
+    ``backends.reference.smoothed_ranking`` has the estimate, ``losses.stochastic_rank`` an example. Every round draws
+    its own noise, so the gradient is the verb ``smoothed_gradients``, which takes a key.
+    """
+
+    @property
+    def sigma(self) -> float: ...  # standard deviation of the noise on scores
+
+    @property
+    def mu(self) -> float: ...  # scores are lowered by sigma mu times the label before the noise
+
+    @property
+    def samples(self) -> int: ...  # draws that an estimate averages
+
+    @property
+    def scale_free(self) -> bool: ...  # True if the estimate is made orthogonal to the list's scores
+
+
+def is_smoothed(loss: Loss) -> TypeGuard[SmoothedLoss]:
+    """True if the loss is a smoothed metric of lists, whose gradients are drawn."""
+    return loss.task == "ranking" and getattr(loss, "scale_free", None) is not None
 
 
 def is_list_loss(loss: Loss) -> TypeGuard[ListLoss]:

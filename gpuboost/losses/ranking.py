@@ -58,8 +58,8 @@ class PairwiseLoss(BaseLoss, ABC):
         """Make the three fields a float, an int or None, and a bool. Raises RecipeError if one is out of its range."""
         loss = type(self).__name__
         object.__setattr__(self, "sigma", _positive(loss, self.sigma))
-        object.__setattr__(self, "truncation", _truncation(loss, self.truncation))
-        object.__setattr__(self, "normalise", _flag(loss, self.normalise))
+        object.__setattr__(self, "truncation", truncation_of(loss, self.truncation))
+        object.__setattr__(self, "normalise", flag(loss, "normalise", self.normalise))
 
     @property
     def parameter(self) -> float:
@@ -101,7 +101,7 @@ class LambdaMART(PairwiseLoss):
 
     def __post_init__(self) -> None:
         self._check_pairs()
-        object.__setattr__(self, "gain", None if self.gain is None else _gain_table(self.gain))
+        object.__setattr__(self, "gain", gain_table("LambdaMART", self.gain))
 
     @property
     def prefers_close(self) -> bool:
@@ -112,16 +112,10 @@ class LambdaMART(PairwiseLoss):
         return gain * discount
 
     def gains(self) -> NDArray[np.float64]:
-        doubling = [2.0**label - 1.0 for label in range(MOST_LABEL + 1)]
-        return np.array(doubling if self.gain is None else self.gain)
+        return gains_of_labels(self.gain)
 
     def check_target(self, y: Array) -> None:
-        _whole(finite(y, "LambdaMART"), "LambdaMART")
-        max_label = len(self.gains()) - 1
-        advice = "Pass LambdaMART(gain=[...]), one number for each label, or use fewer grades."
-        require(
-            np.asarray(y) <= max_label, np.asarray(y), f"LambdaMART knows the gain of labels 0 to {max_label}", advice
-        )
+        check_labels("LambdaMART", y, len(self.gains()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +158,23 @@ class PairwiseLogistic(PairwiseLoss):
         require(np.asarray(y) <= MOST_GRADES, np.asarray(y), rule, "Number the grades from 0.")
 
 
+def gains_of_labels(gain: tuple[float, ...] | None) -> NDArray[np.float64]:
+    """(labels,) the gain of each label; None for 2^label - 1."""
+    return np.array([2.0**label - 1.0 for label in range(MOST_LABEL + 1)] if gain is None else gain)
+
+
+def check_labels(loss: str, y: Array, labels: int) -> None:
+    """Refuse labels that are not whole numbers below ``labels``.
+
+    Raises:
+        InputError: naming the rule, the row and its value.
+    """
+    _whole(finite(y, loss), loss)
+    advice = f"Pass {loss}(gain=[...]), one number for each label, or use fewer grades."
+    rule = f"{loss} knows the gain of labels 0 to {labels - 1}"
+    require(np.asarray(y) <= labels - 1, np.asarray(y), rule, advice)
+
+
 def _whole(y: NDArray[np.float64], loss: str) -> None:
     """Refuse labels that are not 0, 1, 2, ..."""
     rule = f"{loss} needs labels that are whole numbers, 0 or more (0 for what is of no use)"
@@ -177,7 +188,8 @@ def _positive(loss: str, sigma: Any) -> float:
     return positive
 
 
-def _truncation(loss: str, value: Any) -> int | None:
+def truncation_of(loss: str, value: Any) -> int | None:
+    """The number of places that count, or None. Raises RecipeError if it is neither."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
@@ -185,9 +197,10 @@ def _truncation(loss: str, value: Any) -> int | None:
     return int(value)
 
 
-def _flag(loss: str, value: Any) -> bool:
+def flag(loss: str, name: str, value: Any) -> bool:
+    """An argument that is True or False. Raises RecipeError if it is neither."""
     if not isinstance(value, (bool, np.bool_)):
-        raise RecipeError(f"normalise: {loss} needs True or False; got {value!r}.")
+        raise RecipeError(f"{name}: {loss} needs True or False; got {value!r}.")
     return bool(value)
 
 
@@ -195,12 +208,15 @@ def _is_short(value: Any) -> bool:
     return not value.shape or len(value) < 2 if isinstance(value, np.ndarray) else len(value) < 2
 
 
-def _gain_table(value: Any) -> tuple[float, ...]:
+def gain_table(loss: str, value: Any) -> tuple[float, ...] | None:
+    """The gains of labels as a tuple; None if they are None. Raises RecipeError if they fall, or are not numbers."""
+    if value is None:
+        return None
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or _is_short(value):
-        raise RecipeError(f"gain: LambdaMART needs two numbers or more, one for each label from 0; got {value!r}.")
-    table = tuple(number("LambdaMART", "gain", gain) for gain in value)
+        raise RecipeError(f"gain: {loss} needs two numbers or more, one for each label from 0; got {value!r}.")
+    table = tuple(number(loss, "gain", gain) for gain in value)
     if table[0] < 0.0 or any(b < a for a, b in pairwise(table)) or table[-1] <= table[0]:
         raise RecipeError(
-            f"gain: LambdaMART needs numbers of 0 or more that do not fall, nor are all equal; got {value!r}."
+            f"gain: {loss} needs numbers of 0 or more that do not fall, nor are all equal; got {value!r}."
         )
     return table

@@ -10,7 +10,7 @@ from gpuboost.execution import SEQUENTIAL, Log
 from gpuboost.growth import SignStump
 from gpuboost.langevin import Langevin, NoNoise
 from gpuboost.learners import AllLearners
-from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
 from gpuboost.recipe import Recipe
 from gpuboost.records import restored
 from gpuboost.reports.edge import EdgeReport
@@ -79,6 +79,10 @@ LAW = (
     "as learning_rate goes to 0, scores follow a Langevin diffusion; after a while they are draws from "
     "exp(-beta (mean loss + gamma / 2 |P^-1/2 F|^2)) (SGLB, theorem 1)."
 )
+
+
+NO_OBJECTIVE = "a pair's weight depends on where its documents stand, so there is no fixed objective that could fall."
+ESTIMATED = "gradients are random estimates, so a round may raise the training loss; small steps lower its mean."
 
 
 def verdict(recipe: Recipe, *, stops_early: bool = False, foreign_start: int = 0) -> Verdict:
@@ -154,8 +158,7 @@ def descent(recipe: Recipe) -> Verdict:
     if curvature is None and loss.smoothness is not None and loss.smoothness == loss.strong_convexity:
         curvature = loss.smoothness  # h is constant: Newton is the constant step
     if is_list_loss(loss):
-        why = "a pair's weight depends on where its documents stand, so there is no fixed objective that could fall."
-        return Verdict("heuristic", (why,))
+        return Verdict("heuristic", (ESTIMATED if is_smoothed(loss) else NO_OBJECTIVE,))
     if curvature is None:
         why = "no theorem says before the fit that Newton steps lower the training loss: curvature may change."
         return Verdict("heuristic", (why,))

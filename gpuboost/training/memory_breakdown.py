@@ -40,7 +40,8 @@ _IN_THE_ARENA = {
 }  # fmt: skip
 
 _OF_VERB = {
-    "quantise": "bins", "start": "scores", "gradients": "gradients", "sample": "sample", "weigh": "sample",
+    "quantise": "bins", "start": "scores", "gradients": "gradients", "smoothed_gradients": "gradients",
+    "sample": "sample", "weigh": "sample",
     "draw": "sample", "losses": "sample", "keep_gradients": "sample", "node_control_variate": "sample",
     "leaf_control_variate": "sample",
     "leaf_values": "trees", "leaf_quantiles": "trees", "bound_leaves": "trees", "add_leaves": "trees",

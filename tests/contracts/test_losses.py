@@ -23,6 +23,7 @@ from gpuboost.losses import (
     SmoothedZeroOne,
     Softmax,
     SquaredError,
+    StochasticRank,
     Tweedie,
 )
 from gpuboost.testing.losses import ListLossContract, LossContract
@@ -185,6 +186,16 @@ class TestPairwiseLogistic(ListLossContract):
 
 class TestPairwiseLogisticOfFirstPlaces(ListLossContract):
     loss = PairwiseLogistic(truncation=20, normalise=False)
+
+
+class TestStochasticRank(ListLossContract):
+    loss = StochasticRank()
+    outside = ([0.0, 32.0], [1.0, 0.5], [-1.0, 1.0])
+
+
+class TestStochasticRankOfSeveralDraws(ListLossContract):
+    loss = StochasticRank(sigma=5.0, truncation=None, gain=(0.0, 1.0, 1.0, 7.0, 20.0), mu=0.5, samples=2)
+    outside = ([0.0, 5.0],)
 
 
 SUITES = [one for name, one in list(globals().items()) if name.startswith("Test")]

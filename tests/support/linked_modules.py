@@ -25,17 +25,18 @@ from gpuboost.backends.cuda import (
     random_shape,
     ranking,
     row_functions,
+    smoothed_ranking,
     subsets,
     target,
 )
-from gpuboost.backends.cuda.codegen.formulas import formulas, list_formulas
+from gpuboost.backends.cuda.codegen.formulas import density_formulas, formulas, list_formulas
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.linking import link
 from gpuboost.backends.cuda.codegen.options import FLUSH, LINK, OPTIONS
 from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.losses import registry
-from gpuboost.losses.protocol import is_list_loss
+from gpuboost.losses.protocol import is_list_loss, is_smoothed
 
 TABLE = Path(__file__).resolve().parents[2] / "kernels" / "LINKED.md"
 SHOWN = 90  # the architecture whose registers and instructions are listed
@@ -57,7 +58,11 @@ def modules() -> Iterator[Linked]:
         loss = registry.get(name, n_classes=3)
         if is_list_loss(loss):
             asked = list_formulas(loss)
-            yield Linked(name, ranking._FILES[-1], source(*ranking._FILES, before=asked.text), asked.functions)
+            yield Linked(name, ranking.FILES[-1], source(*ranking.FILES, before=asked.text), asked.functions)
+            if is_smoothed(loss):
+                density = density_formulas()
+                text = source(*smoothed_ranking.FILES, before=density.text)
+                yield Linked(name, smoothed_ranking.FILES[-1], text, density.functions)
             continue
         asked = formulas(loss)
         for files in (target._POINTWISE, line_search._SEARCH):

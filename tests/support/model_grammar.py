@@ -23,7 +23,7 @@ LOSSES = {
         losses.GaussianNLL(),
     ),
     CLASSIFIER: (losses.Logistic(), losses.Exponential(), losses.LogitBoost(), losses.Softmax(2), losses.Softmax(4)),
-    RANKER: (losses.LambdaMART(), losses.PairwiseLogistic()),
+    RANKER: (losses.LambdaMART(), losses.PairwiseLogistic(), losses.StochasticRank(samples=2, scale_free=True)),
 }
 LABELS = {
     "bool": [False, True],

@@ -506,6 +506,8 @@ def _policies() -> list[Call]:
     }
     chain = dict.fromkeys(("inverse_temperature", "temperature", "shrinkage", "prior_variance"), "anything")
     weights = {"t": "anything", "weights": "anything", "groups": "anything"}
+    smoothed = {"sigma": "positive", "truncation": "count or None", "gain": "anything", "mu": "real or 0"}
+    smoothed |= {"samples": "count", "scale_free": "flag"}
     spline = {
         "df": "positive",
         "knots": "count",
@@ -581,6 +583,7 @@ def _policies() -> list[Call]:
         (losses.Logistic, {"ridge": "real or 0"}, {}),
         (losses.SmoothedZeroOne, {"scale": "positive"}, {}),
         (losses.Softmax, {"n_classes": "count"}, {}),
+        (losses.StochasticRank, smoothed, {}),
         (losses.LambdaMART, {"sigma": "positive", "truncation": "count or None", "gain": "anything"}, {}),
         (losses.PairwiseLogistic, {"sigma": "positive", "truncation": "count or None"}, {}),
         (families.Linear, {"columns": "anything"}, {}),

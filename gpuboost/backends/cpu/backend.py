@@ -15,6 +15,7 @@ from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import noise as cpu_noise
 from gpuboost.backends.cpu import ranking as cpu_lists
 from gpuboost.backends.cpu import sampling as cpu_sampling
+from gpuboost.backends.cpu import smoothed_ranking as cpu_smoothed
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.grower import TreeGrower
@@ -52,7 +53,7 @@ from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import ListLoss, Loss, is_list_loss
+from gpuboost.losses.protocol import ListLoss, Loss, SmoothedLoss, is_list_loss
 from gpuboost.types import (
     Array,
     Bins,
@@ -91,6 +92,7 @@ class Cpu:
         self._columns = Memo(partial(columns_of, pool=self._pool))
         self._full_columns, self._bitmaps = Memo(laid_out), Memo(indicator_bitmaps)
         self._last_lists: cpu_lists.QueryConstants | None = None
+        self._last_smoothed: cpu_smoothed.SmoothedQueries | None = None
         self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._forests, self._explainers, self._additives = (
@@ -137,6 +139,13 @@ class Cpu:
         times = FORMULA if one else 1
         self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), times)
         return Gradients(g, h, data.multiplicity)
+
+    def smoothed_gradients(
+        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key, first: int = 0
+    ) -> Gradients:
+        """See the verb. first: number of the first row in the stream, for a part of the rows."""
+        queries = self._smoothed_lists_of(loss, data)
+        return cpu_smoothed.smoothed_gradients(queries, scores, data, curvature, key, first, self._pool)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         room = self._free_workspace()
@@ -382,6 +391,13 @@ class Cpu:
         last = self._last_lists
         if last is None or not last.serves(loss, data):
             last = self._last_lists = cpu_lists.QueryConstants.made_of(loss, data)
+        return last
+
+    def _smoothed_lists_of(self, loss: SmoothedLoss, data: TrainingSet) -> cpu_smoothed.SmoothedQueries:
+        """``_lists_of`` for a smoothed metric."""
+        last = self._last_smoothed
+        if last is None or not last.serves(loss, data):
+            last = self._last_smoothed = cpu_smoothed.SmoothedQueries.made_of(loss, data)
         return last
 
     def _columns_of(self, data: TrainingSet) -> SortedColumns | None:

@@ -14,10 +14,12 @@ from numba.core.errors import NumbaError
 
 from gpuboost import elementary
 from gpuboost.backends.python_functions import python_function, registered, why_not_compiled
+from gpuboost.backends.reference.smoothed_ranking import FARTHEST
 from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.gradients import ranking as lists
+from gpuboost.kernels.gradients import smoothed_ranking as smoothed_lists
 from gpuboost.kernels.gradients import softmax as by_classes
 from gpuboost.kernels.sampling import row_noise as noise_kernels
 from gpuboost.kernels.sampling import row_scores as score_kernels
@@ -86,6 +88,14 @@ def _compiled_lists(pair_weight: PairWeight) -> LossKernel:
     formulas = registered(pair_weight), registered(elementary.exp), registered(elementary.log)
     limits = ranking.NEAR, ranking.FARTHEST, ranking.FURTHEST
     compiled: LossKernel = lists.lambdas_of(*formulas, *limits, _stamp(pair_weight), kernel)
+    return compiled
+
+
+@cache
+def smoothed() -> LossKernel:
+    """The kernel of the gradient estimates of smoothed ranking metrics."""
+    exp = elementary.exp
+    compiled: LossKernel = smoothed_lists.smoothed_of(registered(exp), FARTHEST, _stamp(exp), kernel)
     return compiled
 
 

@@ -37,6 +37,7 @@ from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.backends.cuda.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.ranking import RankingGradients
+from gpuboost.backends.cuda.smoothed_ranking import SmoothedRankingGradients
 from gpuboost.backends.cuda.streams import CudaSlot, Side
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
@@ -49,7 +50,7 @@ from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.protocol import Loss, SmoothedLoss, is_list_loss
 from gpuboost.types import (
     Array,
     Bins,
@@ -88,6 +89,7 @@ class Cuda:
         self._arrays = ArrayCache(self._runtime, self._binner, copies)
         self._targets = Targets(self._runtime, self._arrays, self._rounds, all_reduce)
         self._lists = RankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
+        self._smoothed = SmoothedRankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._arrays, self._rounds)
         self._subsets = Subsets(self._runtime, self._rounds)
         self._control = Control(self._runtime, self._arrays, self._rounds, self._targets)
@@ -136,6 +138,11 @@ class Cuda:
         if is_list_loss(loss):
             return self._lists.gradients(loss, scores, data, curvature).as_gradients()
         return self._targets.gradients(loss, scores, data, curvature).as_gradients()
+
+    def smoothed_gradients(
+        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    ) -> Gradients:
+        return self._smoothed.gradients(loss, scores, data, curvature, key).as_gradients()
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         return self._targets.sample(probability, n_rows, key).as_sample()

@@ -19,7 +19,7 @@ from gpuboost.losses.protocol import ListLoss
 from gpuboost.types import Array, TrainingSet
 
 RUN, THREADS = 256, 256  # as in ranking.cu
-_FILES = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gradients/ranking.cu")
+FILES = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gradients/ranking.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ class RankingGradients:
 
     def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets) -> None:
         self._runtime, self._arrays, self._rounds, self._targets = runtime, arrays, rounds, targets
-        self._kernel = Kernels(runtime, *_FILES)
+        self._kernel = Kernels(runtime, *FILES)
 
     @recorded_verb()
     def gradients(self, loss: ListLoss, scores: Array, data: TrainingSet, curvature: float | None) -> DeviceGradients:

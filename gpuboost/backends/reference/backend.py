@@ -23,10 +23,11 @@ from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import growth as reference_growth
 from gpuboost.backends.reference import ranking as reference_lists
 from gpuboost.backends.reference import sampling as reference_sampling
+from gpuboost.backends.reference import smoothed_ranking as reference_smoothed
 from gpuboost.backends.reference.smoothing import ReferenceSmoothing
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.protocol import Loss, SmoothedLoss, is_list_loss
 from gpuboost.types import (
     Array,
     Bins,
@@ -90,6 +91,11 @@ class Reference:
         if data.weight is not None:
             g, h = g * data.weight, h * data.weight
         return Gradients(g.astype(np.float32), h.astype(np.float32), data.multiplicity)
+
+    def smoothed_gradients(
+        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    ) -> Gradients:
+        return reference_smoothed.smoothed_gradients(loss, scores, data, curvature, key)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         drawn = uniform_bits(n_rows, key) < np.uint64(int(probability * 2.0**32))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.elementary import exp_array, log, log_array
-from gpuboost.losses.protocol import ListLoss
+from gpuboost.losses.protocol import DiscountedGain, ListLoss
 from gpuboost.losses.ranking import FARTHEST, FURTHEST, NEAR, pair_derivatives
 from gpuboost.types import Array, Gradients, TrainingSet
 
@@ -32,7 +32,7 @@ def gradients(loss: ListLoss, scores: Array, data: TrainingSet, curvature: float
         h[:] = curvature
     if data.weight is not None:
         g, h = g * data.weight, h * data.weight
-    return Gradients(_without_denormals(g)[None], _without_denormals(h)[None], data.multiplicity)
+    return Gradients(without_denormals(g)[None], without_denormals(h)[None], data.multiplicity)
 
 
 def lambdas(loss: ListLoss, y: Array, f: Array, query_start: Array) -> tuple[Array, Array]:
@@ -40,13 +40,13 @@ def lambdas(loss: ListLoss, y: Array, f: Array, query_start: Array) -> tuple[Arr
     g, h, gains = np.zeros(len(y)), np.zeros(len(y)), gains_of(loss)
     gain = document_gains(gains, y)
     for begin, stop in pairwise(query_start.tolist()):
-        rows, scale = by_score(f, begin, stop), _scale(loss, y[begin:stop].tolist(), gains.tolist())
+        rows, scale = by_score(f, begin, stop), scale_of(loss, y[begin:stop].tolist(), gains.tolist())
         if scale > 0.0:
             g[rows], h[rows] = _of_list(loss, gain[rows], scale, f[rows])
     return g, h
 
 
-def _without_denormals(x: Array) -> Array:
+def without_denormals(x: Array) -> Array:
     """Float32, with 0 in place of numbers of at most ``SMALLEST`` in size: denormal ones and their neighbour."""
     return np.where(np.abs(x) <= SMALLEST, 0.0, x).astype(np.float32)
 
@@ -67,7 +67,7 @@ def discounts_of(longest: int) -> Array:
     return log(2.0) / log_array(np.arange(longest) + 2.0)
 
 
-def gains_of(loss: ListLoss) -> Array:
+def gains_of(loss: DiscountedGain) -> Array:
     """(labels,) float64 ``gains``, or (0,); times a power of 2, which cancels out in the division by the ideal DCG."""
     gains = np.asarray(loss.gains(), np.float64)
     if len(gains) and loss.uses_ideal:
@@ -149,7 +149,7 @@ def _of_list(loss: ListLoss, gain: Array, scale: float, f: Array) -> tuple[Array
     return (sums[0] - below_sums[0]) * (steep * factor), (sums[1] + below_sums[1]) * (steep * loss.parameter * factor)
 
 
-def _scale(loss: ListLoss, y: list[float], gains: list[float]) -> float:
+def scale_of(loss: DiscountedGain, y: list[float], gains: list[float]) -> float:
     """Factor of the query's pair weights: 1 / ideal DCG, 0 if no document has a gain."""
     if not loss.uses_ideal:
         return 1.0
@@ -160,5 +160,5 @@ def _scale(loss: ListLoss, y: list[float], gains: list[float]) -> float:
     return 1.0 / ideal if ideal > 0.0 else 0.0
 
 
-def _most(loss: ListLoss, n: int) -> int:
+def _most(loss: DiscountedGain, n: int) -> int:
     return n if loss.truncation is None else min(loss.truncation, n)

@@ -31,7 +31,7 @@ from gpuboost.backends.sharded.shard import Shard
 from gpuboost.backends.sharded.shard_data import ShardSource
 from gpuboost.backends.sharded.worker_group import Kept, WorkerGroup
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, SmoothedLoss
 from gpuboost.types import (
     Array,
     Bins,
@@ -110,6 +110,12 @@ class Sharded(Machine):
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         g, h = self._driver.keep(2, Shard.differentiate, self._remote_loss(loss), scores, curvature)
+        return Gradients(self._array(g, scores.shape), self._array(h, scores.shape), self._multiplicity)
+
+    def smoothed_gradients(
+        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    ) -> Gradients:
+        g, h = self._driver.keep(2, Shard.differentiate_smoothed, loss, scores, curvature, key)
         return Gradients(self._array(g, scores.shape), self._array(h, scores.shape), self._multiplicity)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:

@@ -23,7 +23,7 @@ from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.shard_data import ShardSource
 from gpuboost.backends.sharded.worker_group import WorkerGroup
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, SmoothedLoss
 from gpuboost.types import (
     Array,
     Bins,
@@ -110,6 +110,11 @@ class ShardedGpus(Machine):
         (number,) = self._calls.keep(1, GpuShard.differentiate, self._remote_loss(loss), scores, curvature)
         both = self._array(number, scores.shape)
         return Gradients(both, both)
+
+    def smoothed_gradients(
+        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    ) -> Gradients:
+        raise AssertionError("losses of lists are not offered")
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         assert sample.rows is None, "sampling is not offered"

@@ -33,7 +33,7 @@ from gpuboost.backends.sharded.worker_group import Kept, Message
 from gpuboost.kernels.common import fixed_point, philox
 from gpuboost.kernels.sampling import importance as sampling
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, SmoothedLoss
 from gpuboost.types import (
     Array,
     Candidates,
@@ -101,6 +101,13 @@ class Shard:
 
     def differentiate(self, loss: Loss, scores: Array, curvature: float | None) -> tuple[tuple[Array, Array], None]:
         found = self._cpu.gradients(loss, scores, self._data, curvature)
+        return (found.g, found.h), None
+
+    def differentiate_smoothed(
+        self, loss: SmoothedLoss, scores: Array, curvature: float, key: Key
+    ) -> tuple[tuple[Array, Array], None]:
+        """Row numbers in the stream count the rows of all shards."""
+        found = self._cpu.smoothed_gradients(loss, scores, self._data, curvature, key, self._first)
         return (found.g, found.h), None
 
     def row_losses(self, loss: Loss, scores: Array) -> tuple[tuple[Array], None]:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from gpuboost import elementary
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.reference.ranking import SMALLEST
+from gpuboost.backends.reference.smoothed_ranking import FARTHEST
 from gpuboost.losses import ranking
-from gpuboost.losses.protocol import ListLoss, Loss, is_list_loss
+from gpuboost.losses.protocol import DiscountedGain, Loss, is_list_loss
 
 _ONE = """
 #define MANY_OUTPUTS 0
@@ -78,7 +79,7 @@ def _many(row_value: Any, row_derivatives: Any) -> Formulas:
     return Formulas(_MANY, functions)
 
 
-def list_formulas(loss: ListLoss) -> Formulas:
+def list_formulas(loss: DiscountedGain) -> Formulas:
     """``pair_weight_of`` of a ranking loss, and its exp and log; for ``ranking.cu``."""
     return _of_lists(loss.pair_weight)
 
@@ -92,3 +93,10 @@ def _of_lists(pair_weight: Any) -> Formulas:
     )
     limits = {"NEAR": ranking.NEAR, "FARTHEST": ranking.FARTHEST, "FURTHEST": ranking.FURTHEST, "SMALLEST": SMALLEST}
     return Formulas("".join(f"#define {name} ({float(x).hex()})\n" for name, x in limits.items()), functions)
+
+
+@cache
+def density_formulas() -> Formulas:
+    """``exp_of``, for the densities in ``smoothed_ranking.cu``."""
+    text = f"#define FARTHEST ({FARTHEST.hex()})\n"
+    return Formulas(text, (DeviceFunction("exp_of", elementary.exp, ("f64",)),))
