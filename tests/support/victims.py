@@ -124,13 +124,13 @@ class Stage:
 
 def _child(stage: Stage, kind: str, ready: int) -> None:
     """Work until the signal; never returns."""
-    status = WRONG
+    status, parent = WRONG, os.getppid()
     try:
         work = stage.work(kind)
         work()
         try:
             os.write(ready, b".")
-            while True:
+            while os.getppid() == parent:  # one whose parent was ended goes with it
                 work()
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -177,6 +177,7 @@ def _end_of(child: int) -> int:
 def main() -> None:
     warnings.simplefilter("ignore")
     faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for its background jobs
     names, total, seed, folder = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     stage, rng = Stage(folder), np.random.default_rng(seed)
     counts: Counter[str] = Counter()
