@@ -124,7 +124,7 @@ def test_mutants_of_dataset_files(files: dict[str, bytes], tally: Tally, tmp_pat
 
 @pytest.mark.slow
 def test_many_mutants_of_dataset_files(files: dict[str, bytes], tally: Tally, tmp_path: Path) -> None:
-    _try(files, tally, tmp_path, many(300))
+    _try(files, tally, tmp_path, many(400))
 
 
 def test_unchanged_files_load(files: dict[str, bytes], tmp_path: Path) -> None:
