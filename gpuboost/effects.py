@@ -41,6 +41,7 @@ def effects(model: Any) -> list[Effect]:
     ensemble = model if isinstance(model, Ensemble) else getattr(model, "ensemble_", None)
     if not isinstance(ensemble, Ensemble):
         raise InputError(f"model: a fitted gpuboost estimator or an Ensemble has effects; got {model!r}. Fit it.")
+    _refuse_statistics(model)
     smooth, rest = collapsed(ensemble)
     values: dict[tuple[int, tuple[int, ...]], Floats] = {}
     coefficients: dict[tuple[int, tuple[int, ...]], list[tuple[str, Floats]]] = {}
@@ -68,6 +69,14 @@ def effects(model: Any) -> list[Effect]:
     return [
         Effect(key[1], key[0], values[key], tuple(coefficients.get(key, ())), key in missing) for key in sorted(values)
     ]
+
+
+def _refuse_statistics(model: Any) -> None:
+    if getattr(getattr(model, "columns_", None), "statistics", None) is not None:
+        raise InputError(
+            "model: its trees see target statistics of categories, and have no effect by column of X. Fit it with "
+            "categorical_encoding='partition'; predict_contributions explains rows."
+        )
 
 
 def slopes(ensemble: Ensemble) -> Floats:

@@ -76,6 +76,11 @@ class Columns:
             return tuple(EncodedColumn((f,)) for f in range(self.n_features))
         return self.statistics.layout(self.n_features)
 
+    def seen_names(self, classes: Sequence[Any] | None = None) -> list[str]:
+        """Names of the columns that trees see, or numbers as text; "city+job: mean" and "city: rows" of statistics."""
+        names = [str(f) for f in range(self.n_features)] if self.names is None else list(self.names)
+        return names if self.statistics is None else self.statistics.names(names, classes)
+
     @property
     def sees_categories(self) -> NDArray[np.bool_]:
         """(columns that trees see,) True for those of category codes."""

@@ -83,6 +83,11 @@ def plain(model: Any) -> PlainModel:
             "add up are written by gb.export.to_table."
         )
     _refuse_offsets(model)
+    if getattr(getattr(model, "columns_", None), "statistics", None) is not None:
+        raise InputError(
+            "model: its trees see target statistics of categories, which other libraries cannot compute from X. Save "
+            "it with save_model, or fit it with categorical_encoding='partition'."
+        )
     names, classes = getattr(model, "feature_names_in_", None), getattr(model, "classes_", None)
     loss, columns = getattr(model, "loss_", None), getattr(model, "columns_", None)
     link, by = ("identity", 1.0) if loss is None else _link(loss, is_classifier=classes is not None)

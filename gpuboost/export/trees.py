@@ -22,7 +22,8 @@ def trees_to_table(model: Any) -> dict[str, list[Any]]:
 
     tree_index: from 0, round by round, output by output; output: class of more than two, or None. node_depth: 1 at the
     root. node_index, left_child, right_child, parent_index: the tree and the node, as in "3-0"; None where there is
-    none. split_feature: name or number of the column, None at a leaf. threshold: x goes left if x <= threshold; None at
+    none. split_feature: name or number of the column, None at a leaf; "city+job: mean" and "city: rows" of
+    target statistics. threshold: x goes left if x <= threshold; None at
     leaves and for categorical splits. categories: list of the values that go left, or None. missing_left: whether
     missing values go left; None at a leaf. value: the leaf's contribution to the score, learning rate and shrinkage
     included; 0 at inner nodes. weight: sum of hessians of the training rows of the node. count: number of these rows.
@@ -83,6 +84,10 @@ def _output(model: Any, ensemble: Ensemble, output: int) -> Any:
 def _column(model: Any, ensemble: Ensemble, feature: int) -> Any:
     column = int(ensemble.cuts.columns[feature])
     names = getattr(model, "feature_names_in_", None)
+    columns = getattr(model, "columns_", None)
+    if columns is not None and columns.statistics is not None:
+        shown = columns.seen_names(getattr(model, "classes_", None))[column]
+        return int(shown) if names is None and shown.isdecimal() else shown
     return column if names is None else str(names[column])
 
 

@@ -161,7 +161,7 @@ def tree(model: Any, round: int = 0, output: int = 0, *, ax: Axes | None = None)
     factor = ensemble.factors[index] * ensemble.scale
     x, y = _places(nodes)
     ax = _axes(ax, width=max(4.0, 1.1 * int(nodes.is_leaf.sum())), height=1.0 - 1.1 * float(y.min()))
-    names = _names(model)
+    names = _names(model) if model.columns_.statistics is None else model.columns_.seen_names()
     for node in range(len(values)):
         for child, side in ((nodes.left[node], "yes"), (nodes.right[node], "no")):
             if nodes.feature[node] >= 0:

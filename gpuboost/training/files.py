@@ -31,7 +31,7 @@ from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
 from gpuboost.training.fit_record import FitRecord
-from gpuboost.types import Ensemble
+from gpuboost.types import Cuts, Ensemble
 
 CHECKSUM = '"run":{"checksum":"'
 """Text before the checksum of a checkpoint; quotes inside any other text of the file are escaped."""
@@ -172,6 +172,7 @@ def _check_parts(saved: Saved, kind: Any) -> None:
     sees = columns.sees_categories
     if len(sees) != cuts.n_columns or (sees[cuts.columns] != cuts.is_categorical).any():
         raise InputError("model file: columns: they must be those of the features; their number or kind differs.")
+    _check_statistics(columns, cuts)
     for f, codes in enumerate(cuts.categories):
         table = None if codes is None else columns.categories[int(cuts.columns[f])]
         if codes is not None and table is not None and len(codes) and not 0 <= codes.min() <= codes.max() < len(table):
@@ -190,6 +191,20 @@ def _check_parts(saved: Saved, kind: Any) -> None:
         raise InputError(
             f"model file: estimator: with classes {CLASSIFIER}, with a loss for rankings {RANKER}, else {REGRESSOR}; "
             f"found {kind!r}."
+        )
+
+
+def _check_statistics(columns: Columns, cuts: Cuts) -> None:
+    """Raise InputError unless each mean has a feature for each permutation, and other numeric columns have one."""
+    if columns.statistics is None:
+        return
+    expected = np.array([columns.statistics.permutations if column.is_mean else 1 for column in columns.layout])
+    wrong = (np.bincount(cuts.columns, minlength=len(expected)) != expected) & ~columns.sees_categories
+    if wrong.any():
+        f = int(np.argmax(wrong))
+        raise InputError(
+            f"model file: features: column {f} of those that trees see has {expected[f]} features, one for each "
+            "permutation of a mean; another number was found."
         )
 
 

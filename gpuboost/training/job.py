@@ -272,7 +272,7 @@ def with_encoding(
     recipe = replace(
         recipe, permutations=made.permutations, views=made.views, rounds=recipe.rounds * max(1, made.permutations)
     )
-    if made.cuts is found.cuts:
+    if made.cuts is found.cuts and made.binning is None:
         return found, recipe
     limits, extra = recipe.growth.limits, made.cuts.n_columns - found.columns.n_features
     if limits.directions is not None:
