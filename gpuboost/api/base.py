@@ -37,7 +37,7 @@ from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
-from gpuboost.data.tables import as_table
+from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import refuse_complex
 from gpuboost.effects import slopes
 from gpuboost.errors import InputError, RecipeError
@@ -279,7 +279,8 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         X, y, sample_weight = collected(as_device_array(X, self.device)), on_host(y), on_host(sample_weight)
         table = as_table(X)
         refuse_complex(y)
-        validate_data(self, X, y, skip_check_array=True)
+        if not isinstance(X, Table):
+            validate_data(self, X, y, skip_check_array=True)
         return labelled(table, y, sample_weight, table.shape[0], group, on_host(init_score))
 
     @property
@@ -424,7 +425,8 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             return numbers(X, self.columns_)
         X = collected(X)
         table = as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        if not isinstance(X, Table):  # its columns are checked when they are encoded
+            validate_data(self, X, reset=False, skip_check_array=True)
         return self.columns_.encode(table)
 
     def _needs_trees(self, name: str) -> None:

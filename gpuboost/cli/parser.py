@@ -11,6 +11,9 @@ from typing import Any
 from gpuboost._version import __version__
 from gpuboost.public import LOSSES
 
+FORMATS = ("csv", "tsv", "parquet", "libsvm", "letor")
+"""Kinds of tables. LETOR is LIBSVM with queries and indices that start at 1."""
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line. The chosen command is in ``command``."""
@@ -37,6 +40,8 @@ def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--categorical", type=_names, metavar="A,B", help="columns to read as categories")
     command.add_argument("--weight", metavar="COLUMN", help="column of row weights")
     _add_offset(command)
+    text = "folds of a cross-validation, in place of --eval; with --model, a model of all rows is saved"
+    command.add_argument("--cv", type=int, metavar="FOLDS", help=text)
     command.add_argument("--group", metavar="COLUMN", help="column of query ids, to rank; LIBSVM files say qid:")
     command.add_argument("--quiet", action="store_true", help="no progress, no table")
     _add_parameters(command.add_argument_group("the model"))
@@ -51,6 +56,7 @@ def _add_offset(command: argparse.ArgumentParser) -> None:
 def _add_separator(command: argparse.ArgumentParser) -> None:
     text = "character between the fields of a text file, or tab; a comma by default, a tab in .tsv"
     command.add_argument("--sep", type=_separator, metavar="CHARACTER", help=text)
+    command.add_argument("--format", choices=FORMATS, help="of the table, whatever the name of the file ends in")
 
 
 def _add_parameters(group: Any) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from typing import Any, TextIO
 
-from gpuboost.cli.tables import check_place, read
+from gpuboost.cli.tables import check_place, names_of, read, selected
 from gpuboost.errors import InputError
 from gpuboost.storage import writing
 
@@ -20,7 +20,8 @@ def run(options: argparse.Namespace) -> int:
 
     model: Any = gpuboost.load_model(options.model)
     _check(options, model)
-    rows = read(options.data, n_features=model.n_features_in_, separator=options.sep, offset=options.offset)
+    form = {"kind": options.format, "one_based": _counts_from_one(model)}
+    rows = read(options.data, n_features=model.n_features_in_, separator=options.sep, offset=options.offset, **form)
     x = _columns(model, rows.x, options.data)
     offset = {} if rows.offset is None else {"init_score": rows.offset}
     lines: Iterable[Sequence[Any]]
@@ -57,6 +58,12 @@ def _check(options: argparse.Namespace, model: Any) -> None:
         check_place("--output", options.output, options.data, options.model)
 
 
+def _counts_from_one(model: Any) -> bool:
+    """True if the model was trained on a LETOR file, whose columns are named by their indices."""
+    names = getattr(model, "feature_names_in_", None)
+    return names is not None and list(names) == [str(i + 1) for i in range(len(names))]
+
+
 def _uncertainty(model: Any, x: Any) -> tuple[list[str], list[list[float]]]:
     """The mean of the draws and the three variances or entropies, for a model trained with --langevin."""
     if not hasattr(model, "predict_uncertainty"):
@@ -71,13 +78,13 @@ def _uncertainty(model: Any, x: Any) -> tuple[list[str], list[list[float]]]:
 
 def _columns(model: Any, x: Any, path: str) -> Any:
     """The model's own columns of a table that may hold others, such as the target."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None or not hasattr(x, "columns"):
+    names, there = getattr(model, "feature_names_in_", None), names_of(x)
+    if names is None or there is None:
         return x
-    lacking = [name for name in names if name not in x.columns]
+    lacking = [name for name in names if name not in there]
     if lacking:
         raise InputError(f"{path}: lacks {len(lacking)} of the model's columns: {', '.join(map(str, lacking[:5]))}.")
-    return x[list(names)]
+    return selected(x, list(names))
 
 
 def _write(out: TextIO, header: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:

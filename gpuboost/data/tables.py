@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -59,6 +60,21 @@ class Table:
         if isinstance(self.matrix, DeviceMatrix):
             return Column(self.matrix.host_column(f))
         return self.columns[f] if self.matrix is None else Column(self.matrix[:, f])
+
+    def rows(self, numbers: NDArray[Any]) -> Table:
+        """Some of the rows, by number."""
+        shape = len(numbers), self.shape[1]
+        if self.matrix is not None:
+            return Table(shape, self.names, matrix=self.matrix[numbers])
+        return Table(shape, self.names, columns=tuple(Column(c.values[numbers], c.levels) for c in self.columns))
+
+    def select(self, names: Sequence[str]) -> Table:
+        """The columns of these names, in their order."""
+        places = [(self.names or ()).index(name) for name in names]
+        shape = self.shape[0], len(places)
+        if self.matrix is not None:
+            return Table(shape, tuple(names), matrix=self.matrix[:, places])
+        return Table(shape, tuple(names), columns=tuple(self.columns[f] for f in places))
 
     def label(self, f: int) -> str:
         """The name of column f in error messages."""
