@@ -1,5 +1,6 @@
 """Metrics: named functions of targets and scores, for early stopping and evaluation."""
 
+from gpuboost.metrics.means import mean
 from gpuboost.metrics.registry import (
     NAMES,
     RANKINGS,
@@ -19,6 +20,7 @@ __all__ = [
     "Metric",
     "default_metric",
     "get",
+    "mean",
     "mean_average_precision",
     "mean_reciprocal_rank",
     "ndcg",

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from gpuboost.errors import GpuBoostError, InputError
 from gpuboost.losses.base import BaseLoss, facts_of
+from gpuboost.losses.custom import Custom
 from gpuboost.losses.positive import Tweedie
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.ranking import LambdaMART
@@ -133,6 +134,11 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
         InputError: if there is no such metric, or it does not fit the loss.
     """
     if isinstance(metric, Metric):
+        if isinstance(metric.mean_of, Custom) and metric.mean_of.n_outputs != loss.n_outputs:
+            raise InputError(
+                f"eval_metric: the term of {metric.name!r} is for {metric.mean_of.n_outputs} scores a row, and loss "
+                f"{loss.name!r} has {loss.n_outputs}. Pass n_outputs={loss.n_outputs} to gb.metrics.mean."
+            )
         return metric
     if isinstance(metric, str):
         return _named(metric, loss)

@@ -29,7 +29,16 @@ UNUSED_DAYS = 30  # after which a file is removed
 _DAY = 86_400.0
 _compiling = threading.RLock()
 Functions: TypeAlias = tuple[DeviceFunction, ...]
-_COMPILERS = ("numba", "numba-cuda", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-nvjitlink", "nvidia-nvvm")
+_COMPILERS = (
+    "numba",
+    "numba-cuda",
+    "cuda-bindings",
+    "nvidia-cuda-nvrtc",
+    "nvidia-nvjitlink",
+    "nvidia-nvvm",
+    "nvidia-cuda-nvcc",
+)
+"""NVVM is in nvidia-nvvm for CUDA 13, and in nvidia-cuda-nvcc for CUDA 12."""
 
 
 @final
