@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.normal import normal
-from gpuboost.kernels.common.philox import philox
+from gpuboost.kernels.common.philox import words_of
 from gpuboost.kernels.common.vector import wide_vectors
 from gpuboost.kernels.gradients.ordering import by_score, room_of, steps_of
 
@@ -47,17 +47,13 @@ class Stream(NamedTuple):
     first_row: int
 
 
-_LOW, _SHIFT = np.uint64(0xFFFF_FFFF), np.uint64(32)
-
-
 @kernel
 def _noisy(clean, sigma, table, seed_low, seed_high, iteration, stream, first, out):
     """out[i] = clean[i] + sigma times number first + i of the stream."""
-    low, high, number = np.uint64(seed_low), np.uint64(seed_high), np.uint64(iteration)
     stop = first + out.size
     for block in range(first // 4, (stop + 3) // 4):
-        counter, row = np.uint64(block), 4 * block
-        for word in philox(counter & _LOW, counter >> _SHIFT, number, np.uint64(stream), low, high):
+        row = 4 * block
+        for word in words_of(block, seed_low, seed_high, iteration, stream):
             if first <= row < stop:
                 out[row - first] = clean[row - first] + sigma * normal(word, table)
             row += 1
