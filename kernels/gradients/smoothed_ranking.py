@@ -50,7 +50,7 @@ class Stream(NamedTuple):
 @kernel
 def _noisy(clean, sigma, table, seed_low, seed_high, iteration, stream, first, out):
     """out[i] = clean[i] + sigma times number first + i of the stream."""
-    stop = first + out.size
+    stop, table = first + out.size, table.reshape(table.size)
     for block in range(first // 4, (stop + 3) // 4):
         row = 4 * block
         for word in words_of(block, seed_low, seed_high, iteration, stream):
