@@ -89,14 +89,14 @@ def job(
     check_custom_loss(recipe, target.y)
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
-    found = features(params, rows.x, target.rows.weight, start, threads)
-    recipe = with_numbers(recipe, found.columns.names)
+    table = features(params, rows.x, target.rows.weight, start, threads)
+    recipe = with_numbers(recipe, table.columns.names)
     learn = None
     if params["validation_fraction"] is None:
         on = "cpu" if choice.name == GPUS else choice.name  # eval sets stay with the driver of shards
-        sets = watched(eval_set, found.columns, target, on)
+        sets = watched(eval_set, table.columns, target, on)
     elif eval_set is None:
-        found, target, sets, learn = split(params["validation_fraction"], seed, found, target)
+        table, target, sets, learn = split(params["validation_fraction"], seed, table, target)
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
     warn_of_light_weights(recipe, target.rows.weight, len(target.y))
@@ -110,11 +110,11 @@ def job(
         kind = "other base learners" if resume.components else "trees"
         raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
     eval_rows = tuple(watched_set.x.shape[0] for watched_set in sets)
-    choice = settled(choice, params["device"] == "auto" and place is None, recipe, found, target, eval_rows)
-    model = Saved(dict(params), resume or Ensemble(np.empty(0), found.cuts), target.loss, found.columns, target.classes)
+    choice = settled(choice, params["device"] == "auto" and place is None, recipe, table, target, eval_rows)
+    model = Saved(dict(params), resume or Ensemble(np.empty(0), table.cuts), target.loss, table.columns, target.classes)
     made = Job(
         recipe=recipe,
-        training_set=training_set(found, target, with_x=recipe.base_learner is not None),
+        training_set=training_set(table, target, with_x=recipe.base_learner is not None),
         eval_sets=sets,
         monitoring=monitoring,
         backend=backends.get(choice.name, threads),
@@ -240,7 +240,7 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
 
 
 def split(
-    fraction: Any, seed: int, found: Features, target: TrainingTarget
+    fraction: Any, seed: int, table: Features, target: TrainingTarget
 ) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...], NDArray[np.int64]]:
     """Set a share of the rows aside as the eval set: the same share of each class, or whole queries for rankings.
 
@@ -251,7 +251,7 @@ def split(
     RecipeError, InputError
         If it is not a share, or there are too few rows to split.
     """
-    if found.dataset is not None and found.dataset.in_files:
+    if table.dataset is not None and table.dataset.in_files:
         raise InputError("validation_fraction: rows of Parquet files stay where they are; pass others as eval_set.")
     from sklearn.model_selection import train_test_split  # slow to import, and few need it
 
@@ -278,11 +278,11 @@ def split(
     def part(rows: NDArray[np.intp]) -> tuple[Any, NDArray[np.float64], RowMetadata]:
         n = len(rows)
         part_weight = None if weight is None else check_weight(weight[rows], n, "validation_fraction")
-        return found.x[rows], target.y[rows], RowMetadata.of(n, part_weight, None if group is None else group[rows])
+        return table.x[rows], target.y[rows], RowMetadata.of(n, part_weight, None if group is None else group[rows])
 
     x, y, metadata = part(learn)
     return (
-        replace(found, x=x, dataset=None),
+        replace(table, x=x, dataset=None),
         replace(target, y=y, rows=metadata),
         (RawEvalSet("validation_0", *part(watch)),),
         learn,
@@ -301,7 +301,7 @@ def settled(
     choice: Choice,
     automatic: bool,
     recipe: Recipe,
-    found: Features,
+    table: Features,
     target: TrainingTarget,
     eval_rows: tuple[int, ...],
 ) -> Choice:
@@ -318,7 +318,7 @@ def settled(
     from gpuboost.backends.cuda.device.gpus import open_gpu
 
     try:
-        check_room(choice.name, recipe, found.cuts, target.rows, eval_rows)
+        check_room(choice.name, recipe, table.cuts, target.rows, eval_rows)
         open_gpu(choice.name).check(functions_of(recipe.loss))
     except DeviceError as error:
         if not automatic:
@@ -359,20 +359,20 @@ def watched(given: Any, columns: Columns, target: TrainingTarget, device: str) -
     )
 
 
-def training_set(found: Features, target: TrainingTarget, *, with_x: bool) -> Callable[[Backend], TrainingSet]:
+def training_set(table: Features, target: TrainingTarget, *, with_x: bool) -> Callable[[Backend], TrainingSet]:
     """A function by which a backend bins the rows; a Dataset keeps its bins. with_x: keep the binned numbers, too."""
 
     def make(backend: Backend) -> TrainingSet:
         data = binned(backend)
-        return with_values(data, found.x, target.rows) if with_x else data
+        return with_values(data, table.x, target.rows) if with_x else data
 
     def binned(backend: Backend) -> TrainingSet:
         if backend.name == "sharded":
-            return shared_out(cast("Sharded", backend), found.x, found.cuts, target.y, target.rows)
-        if found.dataset is None or target.rows.kept is not None:
-            return bin_rows(backend, found.x, found.cuts, target.y, target.rows)
+            return shared_out(cast("Sharded", backend), table.x, table.cuts, target.y, target.rows)
+        if table.dataset is None or target.rows.kept is not None:
+            return bin_rows(backend, table.x, table.cuts, target.y, target.rows)
         where = backend.name if backend.name.startswith("cuda") else "host"
-        return target.rows.training_set(found.dataset.binned(backend.quantise, where), found.cuts, target.y)
+        return target.rows.training_set(table.dataset.binned(backend.quantise, where), table.cuts, target.y)
 
     return make
 
