@@ -130,7 +130,7 @@ class Space:
     average over training rows.
     """
 
-    family: str  # "linear", "spline", "tensor" or "categorical"
+    family: str  # a word of ``gpuboost.public.SMOOTH_FAMILIES``
     grid: Grid
     first: NDArray[np.int32]  # (c,) of all cells but the last
     basis: NDArray[np.float64]  # (c, w)

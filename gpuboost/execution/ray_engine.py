@@ -82,8 +82,8 @@ class RayEngine:
         return pull
 
     def wait(self) -> Push | Failure:
-        patience = self._connection.kind.patience
-        tick = TICK if patience is None else min(TICK, patience)
+        timeout = self._connection.kind.patience
+        tick = TICK if timeout is None else min(TICK, timeout)
         while True:
             waiting = list(self._tickets)
             done = self._ray.wait(waiting, num_returns=len(waiting), timeout=0.0)[0]
@@ -91,7 +91,7 @@ class RayEngine:
             for under_way, (worker, ticket) in self._tickets.items():
                 if under_way not in done and self._silent(worker):
                     del self._tickets[under_way]
-                    return Failure(worker, ticket, timeout_message(worker, patience))
+                    return Failure(worker, ticket, timeout_message(worker, timeout))
             if done:  # the oldest first: Ray prefers some, and a worker that is always passed over is none
                 return self._report(next(ref for ref in waiting if ref in done))
             for under_way, (worker, ticket) in self._tickets.items():
@@ -134,10 +134,10 @@ class RayEngine:
     def _silent(self, worker: int) -> bool:
         """True if this worker has been busy for longer than ``patience``, and counts as lost."""
         self._homeless(worker)
-        patience = self._connection.kind.patience
-        if patience is None or worker in self._unseen:
+        timeout = self._connection.kind.patience
+        if timeout is None or worker in self._unseen:
             return False
-        return perf_counter() - self._ordered[worker] > patience
+        return perf_counter() - self._ordered[worker] > timeout
 
     def _report(self, under_way: Any) -> Push | Failure:
         worker, ticket = self._tickets.pop(under_way)

@@ -114,14 +114,14 @@ class RayWorkerGroup:
             raise DeviceError(NO_ROOM) from error
 
     def _received(self, answers: list[Any]) -> list[Any]:
-        errors, patience = self._ray.exceptions, self._connection.kind.patience
+        errors, timeout = self._ray.exceptions, self._connection.kind.patience
         try:
-            received: list[Any] = self._ray.get(answers, timeout=patience)
+            received: list[Any] = self._ray.get(answers, timeout=timeout)
         except self._connection.full as error:  # here, or with a shard
             raise DeviceError(NO_ROOM) from error
         except errors.GetTimeoutError as error:
             raise ShardLostError(
-                f"execution: a shard gave no answer for {patience:g} s, and counts as lost, with its rows. If what it "
+                f"execution: a shard gave no answer for {timeout:g} s, and counts as lost, with its rows. If what it "
                 "does takes that long, as reading its files may, raise gb.Ray(patience=)."
             ) from error
         except errors.RayTaskError as error:

@@ -47,7 +47,7 @@ class ThreadEngine:
     def __init__(
         self, fit: BuildTrees, slots: Callable[[], WorkerSlot], workers: int, patience: float | None = None
     ) -> None:
-        self._fit, self._slots, self._patience = fit, slots, patience
+        self._fit, self._slots, self._timeout = fit, slots, patience
         self._start = perf_counter()
         self._reports: Reports = SimpleQueue()
         slots_of_workers = [slots() for _ in range(workers)]  # all of them, before the first thread begins
@@ -87,23 +87,23 @@ class ThreadEngine:
         for worker in self._workers:
             worker.stop()
         for worker in self._workers:
-            worker.join(self._patience)
+            worker.join(self._timeout)
         for worker in self._workers:
             with suppress(Exception):  # what ended the fit is the one to see
                 worker.slot.close()
 
     def _left(self) -> float | None:
         """Seconds until the first worker's timeout."""
-        if self._patience is None or not self._ordered:
+        if self._timeout is None or not self._ordered:
             return None
         first = min(since for since, _ in self._ordered.values())
-        return max(0.0, first + self._patience - self.now())
+        return max(0.0, first + self._timeout - self.now())
 
     def _left_to_itself(self) -> Failure:
         """Failure of the worker that has not answered for the longest time."""
         worker = min(self._ordered, key=lambda number: self._ordered[number])
         _, ticket = self._ordered.pop(worker)
-        why = f"{timeout_message(worker, self._patience)} Its thread cannot be ended, and is left to itself."
+        why = f"{timeout_message(worker, self._timeout)} Its thread cannot be ended, and is left to itself."
         return Failure(worker, ticket, why)
 
 
@@ -120,8 +120,8 @@ class _Worker:
     def stop(self) -> None:
         self.orders.put(None)
 
-    def join(self, patience: float | None) -> None:
-        self._thread.join(patience)
+    def join(self, timeout: float | None) -> None:
+        self._thread.join(timeout)
 
 
 def _live(number: int, fit: BuildTrees, slot: WorkerSlot, orders: SimpleQueue[Pull | None], reports: Reports) -> None:

@@ -79,8 +79,8 @@ class CudaSmoothing(Penalised):
         self._last: _Buffers | None = None
 
     def codes(self, bins: Bins, feature: int) -> Array:
-        own = self._arrays.bins(bins)
-        return self._runtime.download(own.columns[feature * own.n : (feature + 1) * own.n])
+        on_device = self._arrays.bins(bins)
+        return self._runtime.download(on_device.columns[feature * on_device.n : (feature + 1) * on_device.n])
 
     def cells(self, gradients: Gradients, rows: Array | None, output: int, grid: Grid, bins: Bins) -> Array:
         last = self._last
@@ -107,33 +107,33 @@ class CudaSmoothing(Penalised):
         """Add all tables in one launch, after one copy to the device."""
         if not tables:
             return
-        own, grids = self._arrays.bins(bins), [grid for grid, _ in tables]
+        on_device, grids = self._arrays.bins(bins), [grid for grid, _ in tables]
         steps = np.concatenate([np.asarray(each, np.float64) for _, each in tables])
         records, cells = _records(grids, range(len(grids)), _first_tables(grids)), _tables(grids)
         parts = [part.reshape(-1).view(np.uint8) for part in (steps, records, cells)]
         begins = [0, *accumulate(map(len, parts))]
         sent = self._runtime.upload(np.concatenate(parts))
-        at = [sent[a:b] for a, b in pairwise(begins)]
+        sections = [sent[a:b] for a, b in pairwise(begins)]
         self._kernel("add_cells")(
-            (max(1, min(-(-own.n // ADD_THREADS), 8 * self._runtime.sm_count)),), (ADD_THREADS,),
-            grids=at[1].view(np.int32), count=len(grids), tables=at[2].view(np.int32), steps=at[0].view(np.float64),
-            columns=own.columns, n=own.n, scores=scores,
+            (max(1, min(-(-on_device.n // ADD_THREADS), 8 * self._runtime.sm_count)),), (ADD_THREADS,),
+            grids=sections[1].view(np.int32), count=len(grids), tables=sections[2].view(np.int32),
+            steps=sections[0].view(np.float64), columns=on_device.columns, n=on_device.n, scores=scores,
         )  # fmt: skip
 
     def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
         """A copy, since the next tree is grown in the same memory. Waits for the device."""
-        given: Any = structure
-        held, nodes, state = self._settled(given.grown, own_sums)
+        handle: Any = structure
+        held, nodes, state = self._settled(handle.grown, own_sums)
         head = as_records(state, STATE)[0]
         check_error(int(head["error"]))
-        found = as_records(nodes, NODE)[: int(head["n_nodes"])]
-        leaves = found[found["feature"] < 0]
-        return replace(given, grown=held), leaves["sum_g"] * head["unit_g"], leaves["sum_h"] * head["unit_h"]
+        records = as_records(nodes, NODE)[: int(head["n_nodes"])]
+        leaves = records[records["feature"] < 0]
+        return replace(handle, grown=held), leaves["sum_g"] * head["unit_g"], leaves["sum_h"] * head["unit_h"]
 
-    def fit_lines(self, *given: Any) -> NoReturn:
+    def fit_lines(self, *arguments: Any) -> NoReturn:
         self._refuse("fitted")
 
-    def add_lines(self, *given: Any) -> NoReturn:
+    def add_lines(self, *arguments: Any) -> NoReturn:
         self._refuse("added")
 
     # parts of the above
@@ -156,12 +156,12 @@ class CudaSmoothing(Penalised):
         self, room: _Buffers, wanted: tuple[int, ...], gradients: Gradients, rows: Array | None, output: int, bins: Bins
     ) -> None:
         """Copy the sums to the host. This waits for the device, so its round is not replayed."""
-        given, own = self._measured(gradients), self._arrays.bins(bins)
+        target, on_device = self._measured(gradients), self._arrays.bins(bins)
         if room.wanted is None or room.wanted.numbers != wanted:
             room.wanted = self._ask(room, wanted)
         size = HEAD + 2 * room.wanted.cells
         self._runtime.fill(room.sums[:size], 0)
-        self._launch(given, self._drawn(given, rows), output, own, room, room.wanted)
+        self._launch(target, self._drawn(target, rows), output, on_device, room, room.wanted)
         self._runtime.read(room.sums[:size], room.landed[:size])
         self._runtime.wait()
 
@@ -169,27 +169,28 @@ class CudaSmoothing(Penalised):
         head, starts = room.landed[:HEAD], room.plan.cell_start.tolist()
         error, lost = int(head[2]), int(head[3])
         check_error((1 if error or lost & 2 else 0) | (2 if lost & 1 else 0))
-        cells = sum(starts[one + 1] - starts[one] for one in wanted)
+        cells = sum(starts[grid + 1] - starts[grid] for grid in wanted)
         landed = room.landed[HEAD : HEAD + 2 * cells].view(np.int64).reshape(-1, 2)
         units: list[float] = head[:2].view(np.float64).tolist()
         sums = room.workspace.array("sums", (starts[-1], 2), np.int64)
-        at = 0
-        for one in wanted:
-            sums[starts[one] : starts[one + 1]] = landed[at : at + starts[one + 1] - starts[one]]
-            at += starts[one + 1] - starts[one]
+        begin = 0
+        for grid in wanted:
+            size = starts[grid + 1] - starts[grid]
+            sums[starts[grid] : starts[grid + 1]] = landed[begin : begin + size]
+            begin += size
         return sums, (units[0], units[1])
 
     def _launch(
-        self, given: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Buffers, wanted: _Grids
+        self, target: DeviceGradients, rows: Array | None, output: int, bins: DeviceBins, room: _Buffers, wanted: _Grids
     ) -> None:
         unused = self._arrays.no_times
         across, records = -(-4 * self._runtime.sm_count // wanted.batches), 4 * len(wanted.numbers) + 4
-        grid = max(1, min(-(-given.g.shape[1] // LEAST_ROWS), across)), wanted.batches
+        grid = max(1, min(-(-target.g.shape[1] // LEAST_ROWS), across)), wanted.batches
         self._kernel("cell_sums")(
             grid, (SUM_THREADS,),
-            g=given.g[output], h=given.h[output], **self._arrays.times(given.multiplicity),
-            rows=unused if rows is None else rows, has_rows=rows is not None, state=given.states[output : output + 1],
-            lost=unused if given.lost is None else given.lost, columns=bins.columns, n=bins.n,
+            g=target.g[output], h=target.h[output], **self._arrays.times(target.multiplicity),
+            rows=unused if rows is None else rows, has_rows=rows is not None, state=target.states[output : output + 1],
+            lost=unused if target.lost is None else target.lost, columns=bins.columns, n=bins.n,
             grids=room.asked[:records], batches=room.asked[records : records + wanted.batches + 1],
             tables=room.tables, near_cells=wanted.near, sums=room.sums, shared_mem=8 * wanted.near,
         )  # fmt: skip
@@ -199,18 +200,18 @@ class CudaSmoothing(Penalised):
         self._runtime.copy(copy, array)
         return copy
 
-    def _drawn(self, given: DeviceGradients, rows: Array | None) -> Array | None:
+    def _drawn(self, target: DeviceGradients, rows: Array | None) -> Array | None:
         """The rows of the target, on the device; None for all."""
         if rows is None:
             return None
-        return given.sample.rows if given.sample is not None else self._arrays.array(rows, np.int32)
+        return target.sample.rows if target.sample is not None else self._arrays.array(rows, np.int32)
 
     def _room_of(self, plan: SmoothingPlan) -> _Buffers:
         size = HEAD + 2 * int(plan.cell_start[-1])
         sums, landed = self._runtime.zeros(size, np.uint64), self._runtime.pinned(size, np.uint64)
         number = {grid: i for i, grid in enumerate(plan.grids)}
-        tables, most = self._runtime.upload(_tables(plan.grids)), 5 * (len(plan.grids) + 1)
-        asked, sent = self._runtime.empty(most, np.int32), self._runtime.pinned(most, np.int32)
+        tables, size_of_request = self._runtime.upload(_tables(plan.grids)), 5 * (len(plan.grids) + 1)
+        asked, sent = self._runtime.empty(size_of_request, np.int32), self._runtime.pinned(size_of_request, np.int32)
         return _Buffers(plan, number, _first_tables(plan.grids), tables, sums, landed, asked, sent, None, Workspace())
 
     def _ask(self, room: _Buffers, wanted: tuple[int, ...]) -> _Grids:
@@ -241,13 +242,13 @@ def _tables(grids: Sequence[Grid]) -> NDArray[np.int32]:
 
 def _records(grids: Sequence[Grid], wanted: Sequence[int], first_table: list[int]) -> NDArray[np.int32]:
     """(t + 1, 4) Grid of components.cu for each wanted grid, and one for the end."""
-    found, begin = np.zeros((len(wanted) + 1, 4), np.int32), 0
-    for place, one in enumerate(wanted):
-        features = grids[one].features
-        found[place] = features[0], features[1] if len(features) == 2 else -1, first_table[one], begin
-        begin += grids[one].n_cells
-    found[-1, 3] = begin
-    return found
+    records, begin = np.zeros((len(wanted) + 1, 4), np.int32), 0
+    for i, number in enumerate(wanted):
+        features = grids[number].features
+        records[i] = features[0], features[1] if len(features) == 2 else -1, first_table[number], begin
+        begin += grids[number].n_cells
+    records[-1, 3] = begin
+    return records
 
 
 def _batches(begins: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:

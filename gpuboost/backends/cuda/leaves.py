@@ -159,9 +159,9 @@ class Leaves:
         return LeafOfRow(leaf_of_row, values, grown, gradients)
 
     @recorded_verb()
-    def quantiles(self, found: LeafOfRow, alpha: float, scores: Array, data: TrainingSet, ring: TreeRing) -> None:
+    def quantiles(self, leaves: LeafOfRow, alpha: float, scores: Array, data: TrainingSet, ring: TreeRing) -> None:
         """Replace each leaf value by the quantile of the leaf's residuals."""
-        grown, capacity, n = found.grown, ring.capacity, data.n_rows
+        grown, capacity, n = leaves.grown, ring.capacity, data.n_rows
         counts = self._room("counts", capacity * DIGITS, np.uint64, 0)  # 0 before and after
         prefix, needed = (self._room(name, capacity, np.uint64, 0) for name in ("prefix", "needed"))
         weight = data.weight
@@ -170,7 +170,7 @@ class Leaves:
         for shift in range(56, -1, -8):
             self._quantiles("count_digits")(
                 self._blocks(n), (THREADS,),
-                **rows, scores=scores[grown.output], per_unit=unit, leaf_of_row=found.leaf_of_row,
+                **rows, scores=scores[grown.output], per_unit=unit, leaf_of_row=leaves.leaf_of_row,
                 n=n, shift=shift, found=prefix, counts=counts,
             )  # fmt: skip
             if self._all_reduce is not None:
@@ -178,14 +178,14 @@ class Leaves:
             self._quantiles("choose_digit")(
                 (min(capacity, 8 * self._runtime.sm_count),), (DIGITS,),
                 state=grown.state, nodes=grown.nodes, alpha=alpha, shift=shift, found=prefix, needed=needed,
-                counts=counts, values=found.values,
+                counts=counts, values=leaves.values,
             )  # fmt: skip
-        self.keep(found, ring)
+        self.keep(leaves, ring)
 
     @recorded_verb()
-    def bound(self, found: LeafOfRow, cuts: Cuts, limits: Limits, refined: bool, ring: TreeRing) -> None:
+    def bound(self, leaves: LeafOfRow, cuts: Cuts, limits: Limits, refined: bool, ring: TreeRing) -> None:
         """Bound the leaf values; see the verb."""
-        grown, capacity, directions = found.grown, ring.capacity, limits.directions
+        grown, capacity, directions = leaves.grown, ring.capacity, limits.directions
         assert directions is not None
         on_device = self._rounds.buffer(
             ("directions", id(cuts), directions),
@@ -195,27 +195,27 @@ class Leaves:
         self._bounds("bound_leaves")(
             (1,), (32,),
             state=grown.state, nodes=grown.nodes, directions=on_device, ridge=0.0 if refined else limits.reg_lambda,
-            refined=refined, kept=kept, values=found.values,
+            refined=refined, kept=kept, values=leaves.values,
         )  # fmt: skip
-        self.keep(found, ring)
+        self.keep(leaves, ring)
 
-    def keep(self, found: LeafOfRow, ring: TreeRing) -> None:
+    def keep(self, leaves: LeafOfRow, ring: TreeRing) -> None:
         """Record a tree again, after a change of its values."""
-        grown = found.grown
+        grown = leaves.grown
         self._kernel("keep")(
             self._by_nodes(ring.capacity), (THREADS,),
-            state=grown.state, all=found.gradients.states[grown.output : grown.output + 1], nodes=grown.nodes,
+            state=grown.state, all=leaves.gradients.states[grown.output : grown.output + 1], nodes=grown.nodes,
             **self._record(grown, ring),
         )  # fmt: skip
 
-    def add(self, scores: Array, found: LeafOfRow, factor: float) -> None:
+    def add(self, scores: Array, leaves: LeafOfRow, factor: float) -> None:
         """scores[output] += factor * tree, for the rows of its training set."""
-        self._add(scores, found, self._factor.set_number(factor))
+        self._add(scores, leaves, self._factor.set_number(factor))
 
     @recorded_verb(takes=True)
-    def _add(self, scores: Array, found: LeafOfRow, factor: Input) -> None:
-        output, update = found.grown.output, cast("FusedLeafUpdate | None", self._rounds.take())
-        if update is not None and update.values is found.values:
+    def _add(self, scores: Array, leaves: LeafOfRow, factor: Input) -> None:
+        output, update = leaves.grown.output, cast("FusedLeafUpdate | None", self._rounds.take())
+        if update is not None and update.values is leaves.values:
             update.add(scores[output], factor.number)
             return
         if update is not None:
@@ -223,7 +223,7 @@ class Leaves:
         n = scores.shape[1]
         self._kernel("add_leaves")(
             self._blocks(n), (THREADS,),
-            values=found.values, factor=factor.number, leaf_of_row=found.leaf_of_row, n=n, scores=scores[output],
+            values=leaves.values, factor=factor.number, leaf_of_row=leaves.leaf_of_row, n=n, scores=scores[output],
         )  # fmt: skip
 
     def shrink(self, sums: Array, bias: Array, scale: float, out: Array) -> None:

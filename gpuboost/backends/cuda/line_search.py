@@ -51,35 +51,35 @@ class LineSearch:
 
     @recorded_verb()
     def along(
-        self, found: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool, ring: TreeRing
+        self, leaves: LeafOfRow, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool, ring: TreeRing
     ) -> None:
         """See the verb."""
-        way = Way(found.leaf_of_row, found.values, found.grown.output)
+        way = Way(leaves.leaf_of_row, leaves.values, leaves.grown.output)
         if loss.leaf_quantile is not None:
             length, stride = self._pinball(way, loss.leaf_quantile, scores, data), 0
         else:
             length, stride = self._newton(way, loss, scores, data, per_leaf), LENGTH * per_leaf
-        grown, capacity = found.grown, found.values.shape[0]
+        grown, capacity = leaves.grown, leaves.values.shape[0]
         self._lengths("go_along")(
             self._blocks(capacity), (THREADS,),
-            state=grown.state, nodes=grown.nodes, length=length, stride=stride, values=found.values,
+            state=grown.state, nodes=grown.nodes, length=length, stride=stride, values=leaves.values,
         )  # fmt: skip
-        self._leaves.keep(found, ring)
+        self._leaves.keep(leaves, ring)
 
     def length(self, loss: Loss, scores: Array, output: int, along: NDArray[np.float64], data: TrainingSet) -> float:
         """See ``Trainer.length_along``. Every row is a leaf of its own. Waits for the result."""
         each = self._runtime.upload(np.arange(len(along), dtype=np.int32))
         way = Way(each, self._runtime.upload(along), output)
         if loss.leaf_quantile is not None:
-            found = self._pinball(way, loss.leaf_quantile, scores, data)
+            length = self._pinball(way, loss.leaf_quantile, scores, data)
         else:
-            found = self._newton(way, loss, scores, data, per_leaf=False)
-        return float(self._runtime.download(found[:1])[0])
+            length = self._newton(way, loss, scores, data, per_leaf=False)
+        return float(self._runtime.download(length[:1])[0])
 
-    def _newton(self, found: Way, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> Array:
+    def _newton(self, way: Way, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool) -> Array:
         """(.,) float64: the first leaf's length, and every ``LENGTH`` numbers the next leaf's."""
-        (k, n), groups = scores.shape, found.values.shape[0] if per_leaf else 1
-        order = self._order(found.leaf_of_row, n, groups) if per_leaf else self._no_order
+        (k, n), groups = scores.shape, way.values.shape[0] if per_leaf else 1
+        order = self._order(way.leaf_of_row, n, groups) if per_leaf else self._no_order
         stretches = n // STRETCH + 1 + (groups if per_leaf else 0)
         sums = self._room("search", 2 * stretches, np.float64)
         lengths = self._room("lengths", LENGTH * groups, np.float64)
@@ -93,23 +93,23 @@ class LineSearch:
         for step in range(MOST + 1):  # the first one looks where there is a way to go
             search(
                 (grid,), (SEARCH_THREADS,),
-                **rows, scores=scores, a=loss.parameter, n=n, k=k, output=found.output,
-                leaf_of_row=found.leaf_of_row, values=found.values, **order, grouped=per_leaf, groups=groups,
+                **rows, scores=scores, a=loss.parameter, n=n, k=k, output=way.output,
+                leaf_of_row=way.leaf_of_row, values=way.values, **order, grouped=per_leaf, groups=groups,
                 start=step == 0, tolerance=TOLERANCE, most_stretches=stretches, sums=sums, lengths=lengths, left=left,
                 arrived=arrived, room=room,
             )  # fmt: skip
         return lengths[FOUND:]
 
-    def _pinball(self, found: Way, alpha: float, scores: Array, data: TrainingSet) -> Array:
+    def _pinball(self, way: Way, alpha: float, scores: Array, data: TrainingSet) -> Array:
         """(1,) float64 the length."""
-        n, capacity = scores.shape[1], found.values.shape[0]
+        n, capacity = scores.shape[1], way.values.shape[0]
         length, quantile = self._room("length", 1, np.float64), self._room("quantile", QUANTILE, np.uint64)
         counts = self._room("digits", DIGITS, np.uint64)  # 0 before and after
         arrived = self._room("length arrived", 1, np.uint32)
         self._runtime.fill(quantile, 0)
         rows = {
-            **self._arrays.rows(data), "scores": scores[found.output], "leaf_of_row": found.leaf_of_row,
-            "values": found.values, "n": n, "quantile": quantile,
+            **self._arrays.rows(data), "scores": scores[way.output], "leaf_of_row": way.leaf_of_row,
+            "values": way.values, "n": n, "quantile": quantile,
         }  # fmt: skip
         self._lengths("find_largest")(self._blocks(n), (THREADS,), **rows)
         for shift in range(56, -1, -8):
@@ -150,8 +150,8 @@ class LineSearch:
     def _room(self, name: str, size: int, dtype: Any) -> Array:
         return self._rounds.buffer((name, size), lambda: self._runtime.zeros(max(1, size), dtype))
 
-    def _blocks(self, most: int) -> tuple[int]:
-        return (max(1, min(-(-most // THREADS), 8 * self._runtime.sm_count)),)
+    def _blocks(self, items: int) -> tuple[int]:
+        return (max(1, min(-(-items // THREADS), 8 * self._runtime.sm_count)),)
 
     def _chunks(self, chunks: int) -> tuple[int]:
         return (max(1, min(chunks, 8 * self._runtime.sm_count)),)

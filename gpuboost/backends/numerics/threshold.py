@@ -109,19 +109,19 @@ def first_guess(counts: Counts, need: float, floor: float) -> float:
     between = sum_up_to - np.where(first > 0, sum_up_to[first - 1], 0.0)
     above = counts.n - up_to
     expected = above + between / means + floor * below
-    at = int(np.flatnonzero(expected >= need).max(initial=0))
-    return float((need - above[at] - floor * below[at]) / between[at])
+    place = int(np.flatnonzero(expected >= need).max(initial=0))
+    return float((need - above[place] - floor * below[place]) / between[place])
 
 
 def score_of_rank(counts: Counts, k: float, within: Within) -> tuple[float, int, int]:
     """The score of rank k from the top, the number of rows above it, and of rows equal to it. 0 < k <= n."""
-    at, above = _rank(counts.rows, k, 0)
-    prefix = at
+    place, above = _rank(counts.rows, k, 0)
+    prefix = place
     for shift, low_bits in LEVELS:
         rows, _ = within(shift, prefix, low_bits)
-        at, above = _rank(rows, k, above)
-        prefix = prefix << (shift - low_bits) | at
-    return _score(prefix), above, int(rows[at])
+        place, above = _rank(rows, k, above)
+        prefix = prefix << (shift - low_bits) | place
+    return _score(prefix), above, int(rows[place])
 
 
 def probability_of_ties(k: float, above: int, ties: int, p: float) -> float:
@@ -133,8 +133,8 @@ def probability_of_ties(k: float, above: int, ties: int, p: float) -> float:
 def _rank(rows: Ints, k: float, above: int) -> tuple[int, int]:
     """The highest place with at least k rows at or above it, and the number of rows above it."""
     from_top = above + np.cumsum(rows[::-1])[::-1]
-    at = int(np.flatnonzero(from_top >= k).max(initial=0))
-    return at, int(from_top[at] - rows[at])
+    place = int(np.flatnonzero(from_top >= k).max(initial=0))
+    return place, int(from_top[place] - rows[place])
 
 
 def score_of_mass(counts: Counts, mass: float, within: Within) -> float:
@@ -144,15 +144,15 @@ def score_of_mass(counts: Counts, mass: float, within: Within) -> float:
     total = float(from_top[0])
     if total == 0.0:
         return 0.0
-    at = _reaching(from_top, counts.rows, mass * total)
-    missing, prefix = mass * total - float(from_top[at] - sums[at]), at
-    unit = ldexp(1.0, (at >> 3) - 150)
+    place = _reaching(from_top, counts.rows, mass * total)
+    missing, prefix = mass * total - float(from_top[place] - sums[place]), place
+    unit = ldexp(1.0, (place >> 3) - 150)
     for shift, low_bits in LEVELS:
         rows, significands = within(shift, prefix, low_bits)
         weight = np.asarray(np.cumsum(significands[::-1])[::-1] * unit, np.float64)  # whole, times a power of two
-        at = _reaching(weight, rows, missing)
-        missing -= float(weight[at] - significands[at] * unit)
-        prefix = prefix << (shift - low_bits) | at
+        place = _reaching(weight, rows, missing)
+        missing -= float(weight[place] - significands[place] * unit)
+        prefix = prefix << (shift - low_bits) | place
     return _score(prefix)
 
 

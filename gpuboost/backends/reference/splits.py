@@ -73,11 +73,20 @@ def best_split(
         return None  # all leaves below have one value
     for f in sorted(histogram):
         splits[f] = None
-        own = None if cuts is None else cuts[f]
-        if own is not None and not own.any():
+        allowed = None if cuts is None else cuts[f]
+        if allowed is not None and not allowed.any():
             continue
         splits[f] = _best_of_feature(
-            f, histogram[f], total, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h, own, within
+            f,
+            histogram[f],
+            total,
+            units,
+            limits,
+            int(n_bins[f]),
+            bool(categorical[f]),
+            rows_per_h,
+            allowed,
+            within,
         )
     return _won(splits, (totals[0], totals[1]), noise)
 
@@ -101,10 +110,10 @@ def shared_splits(
     histograms, totals: one per node, as for ``best_split``; depth: of the level, in place of sums in ``winner``.
     """
     splits: dict[int, Split | None] = {}
-    own_totals = [np.array(one, np.int64) for one in totals]
+    own_totals = [np.array(total, np.int64) for total in totals]
     for f in sorted(histograms[0]):
-        own = [histogram[f] for histogram in histograms]
-        splits[f] = _best_shared(f, own, own_totals, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h)
+        nodes = [histogram[f] for histogram in histograms]
+        splits[f] = _best_shared(f, nodes, own_totals, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h)
     best = _won(splits, (depth, 0), noise)
     if best is None:
         return None
@@ -122,7 +131,7 @@ def _won(splits: dict[int, Split | None], sums: tuple[int, int], noise: Noise | 
 
 def _best_shared(
     f: int,
-    own: list[Array],
+    of_nodes: list[Array],
     totals: list[Array],
     units: tuple[float, float],
     limits: Limits,
@@ -130,17 +139,17 @@ def _best_shared(
     categorical: bool,
     rows_per_h: float,
 ) -> Split | None:
-    level, total = np.sum(own, axis=0), np.sum(totals, axis=0)
+    level, total = np.sum(of_nodes, axis=0), np.sum(totals, axis=0)
     ridge = _ridge(level, categorical, limits)
-    gain, found = max(limits.min_split_gain, NOISE * _in_order(_score(one, units, ridge) for one in totals)), None
+    gain, best = max(limits.min_split_gain, NOISE * _in_order(_score(node, units, ridge) for node in totals)), None
     used = [c for c in range(b + 1) if _seen(level[c], limits)]
     candidates = _sets(level, used, total, b, units, limits, rows_per_h) if categorical else _cuts(level, b, limits)
     for candidate in candidates:
-        lefts = (_left(sums, candidate, b) for sums in own)
-        here = _in_order(_gain(left, one, units, limits, ridge) for left, one in zip(lefts, totals, strict=True))
+        lefts = (_left(sums, candidate, b) for sums in of_nodes)
+        here = _in_order(_gain(left, node, units, limits, ridge) for left, node in zip(lefts, totals, strict=True))
         if here > gain:
-            gain, found = here, candidate
-    return None if found is None else _settled(found, f, gain, level[b], total, b, limits)
+            gain, best = here, candidate
+    return None if best is None else _settled(best, f, gain, level[b], total, b, limits)
 
 
 def _in_order(numbers: Iterator[float]) -> float:
@@ -186,7 +195,7 @@ def _best_of_feature(
     ridge = _ridge(sums, categorical, limits)
     free = _score(total, units, ridge)
     parent = free if within is None else within.score(*_measured(total, units), ridge)
-    gain, found = max(limits.min_split_gain, NOISE * max(abs(parent), free)), None
+    gain, best = max(limits.min_split_gain, NOISE * max(abs(parent), free)), None
     for candidate in _sets(sums, used, total, b, units, limits, rows_per_h) if categorical else _cuts(sums, b, limits):
         if cuts is not None and not cuts[candidate.bin >> 5] >> np.uint32(candidate.bin & 31) & np.uint32(1):
             continue
@@ -198,8 +207,8 @@ def _best_of_feature(
         else:
             here = within.both(f, _measured(candidate.left, units), _measured(right, units), ridge) - parent
         if here > gain:
-            gain, found = here, candidate
-    return None if found is None else _settled(found, f, gain, sums[b], total, b, limits)
+            gain, best = here, candidate
+    return None if best is None else _settled(best, f, gain, sums[b], total, b, limits)
 
 
 def _cuts(sums: Array, b: int, limits: Limits) -> Iterator[_Candidate]:
@@ -277,11 +286,11 @@ def _seen(cell: Array, limits: Limits) -> bool:
     return bool(cell[0] != 0 or cell[1] != 0 or (limits.min_samples_leaf > 1 and cell[2] != 0))
 
 
-def _settled(found: _Candidate, f: int, gain: float, missing: Array, total: Array, b: int, limits: Limits) -> Split:
+def _settled(candidate: _Candidate, f: int, gain: float, missing: Array, total: Array, b: int, limits: Limits) -> Split:
     """The split with missing values sent to the heavier child if the node has none."""
-    missing_left, categories = found.missing_left, found.categories
+    missing_left, categories = candidate.missing_left, candidate.categories
     if not _seen(missing, limits):
-        missing_left = bool(found.left[1] > total[1] - found.left[1])
+        missing_left = bool(candidate.left[1] > total[1] - candidate.left[1])
         if categories is not None and missing_left:
             categories = categories | {b}
-    return Split(f, gain, found.bin, missing_left, categories)
+    return Split(f, gain, candidate.bin, missing_left, categories)

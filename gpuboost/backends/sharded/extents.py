@@ -42,12 +42,12 @@ def extent_of(gradients: Gradients, first: int) -> Extent:
 
 def scales_of(extents: Sequence[Extent], output: int) -> tuple[Scales, int]:
     """The scales at which one output's gradients become integers, and the sum of the rows' multiplicities."""
-    most, weight = max(one.most for one in extents), sum(one.weight for one in extents)
+    largest, weight = max(extent.most for extent in extents), sum(extent.weight for extent in extents)
 
     def scale(which: int, bits: int) -> float:
-        total = joined(one.totals[output][which] for one in extents)
-        top = max(one.tops[output][which] for one in extents)
-        return fixed_point_scale(top, total, most, float(weight), bits)
+        total = joined(extent.totals[output][which] for extent in extents)
+        top = max(extent.tops[output][which] for extent in extents)
+        return fixed_point_scale(top, total, largest, float(weight), bits)
 
     return (scale(0, 31), scale(1, 32)), weight
 
