@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.data.batches import joined
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
 from gpuboost.data.dataset_file import DatasetParts, StoredBins, StoredMatrix, read, write
@@ -220,6 +221,39 @@ class Dataset:
         if parts.bins is not None:
             dataset._bins["host"] = parts.bins
         return dataset
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Iterable[Any],
+        *,
+        max_bins: int = MOST_BINS,
+        categorical_features: Any = FROM_DTYPE,
+        cuts: Any = None,
+        n_jobs: int | None = None,
+    ) -> Dataset:
+        """Rows that come in pieces, such as those of a generator or a list; the Dataset of all of them at once.
+
+        As XGBoost's ``DataIter`` and LightGBM's lists of ``Sequence``, but the rows are held in memory; for data that
+        do not fit there see ``from_parquet``.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y), of (X, y, weight), or of mappings with "X" and some of "y", "weight", "group"
+            Pieces of any kind of X that ``Dataset`` takes, all of the same kind and columns. The categories of a
+            column of pandas dtype ``category`` are those of all pieces. ``group`` has query ids, one for each row;
+            the rows of a query stand together, also where a piece ends.
+        max_bins, categorical_features, cuts, n_jobs
+            As for ``Dataset``.
+
+        Raises
+        ------
+        InputError
+            If there is no piece, or a piece does not match the first one, or the rows are invalid.
+        """
+        rows = joined(batches)
+        columns = {"max_bins": max_bins, "categorical_features": categorical_features, "cuts": cuts, "n_jobs": n_jobs}
+        return cls(rows.X, rows.y, weight=rows.weight, group=rows.group, **columns)
 
     @property
     def x(self) -> Any:

@@ -115,7 +115,7 @@ def _from_other(X: Any) -> Table:
     return _from_numpy(X)
 
 
-def _as_pandas(X: Any) -> Any:
+def as_pandas(X: Any) -> Any:
     """The table as a pandas frame. Raises InputError if a package that this takes is not installed."""
     try:
         return X.to_pandas()

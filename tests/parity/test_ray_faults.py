@@ -242,6 +242,59 @@ def test_answers_that_are_slow_to_come(staleness: str, tmp_path: Path, monkeypat
     assert all_gone("Distant")
 
 
+class SameAgain(ray_engine.Builder):
+    """A worker whose answers have other bytes: it sends its first tree for every order."""
+
+    first: Any = None
+
+    def build(self, target: Target, ticket: int) -> Any:
+        if self.first is None:
+            self.first = super().build(target, ticket)
+        return self.first
+
+
+def test_a_wrong_tree_on_ray_cannot_raise_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaf values are the server's: such workers cost progress only."""
+    x = np.random.default_rng(0).normal(size=(1_000, 4))
+    y = x[:, 0] + x[:, 1] * x[:, 2]
+    monkeypatch.setattr(ray_engine, "Builder", SameAgain)
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    execution = gb.Asynchronous(2, "ray")
+    try:
+        with ray_here():
+            model = gb.GradientBoostingRegressor(n_estimators=20, max_depth=3, random_state=0, execution=execution)
+            model.fit(x, y, eval_set=[(x, y)])
+    finally:
+        ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    assert len({tree.value.size for tree in model.ensemble_.trees}) <= 2  # those of two workers, again and again
+    (curve,) = next(iter(model.evals_result_.values())).values()
+    assert np.all(np.diff(curve) <= 1e-12)
+    assert all_gone("SameAgain")
+
+
+@pytest.mark.parametrize("engine", ["workers", "shards"])
+def test_an_interrupt_of_a_fit_on_ray(engine: str) -> None:
+    """No actor is left, and the estimator is as it was."""
+    x = np.random.default_rng(0).normal(size=(1_000, 4))
+    y = x[:, 0] + x[:, 1] * x[:, 2]
+
+    def interrupt(record: Any) -> bool:
+        if record.round == 5:
+            raise KeyboardInterrupt
+        return False
+
+    model = gb.GradientBoostingRegressor(n_estimators=20, random_state=0).fit(x, y)
+    before = model.predict(x)
+    execution = gb.Asynchronous(2, "ray") if engine == "workers" else gb.DataParallel(2, "ray")
+    model.set_params(execution=execution, callbacks=[interrupt], random_state=1, max_depth=2)
+    with ray_here():
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(x, y)
+        assert all_gone("Builder")
+        assert all_gone("ShardActor")
+    assert np.array_equal(model.predict(x), before)
+
+
 DRIVER = """
 import os, sys, numpy as np, gpuboost as gb
 x = np.random.default_rng(4).normal(size=(400, 5))
