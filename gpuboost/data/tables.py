@@ -109,7 +109,7 @@ def as_table(X: Any) -> Table:
 def _from_other(X: Any) -> Table:
     """What is none of the above: convertible to a pandas frame, or to a numpy array."""
     if hasattr(X, "to_pandas"):
-        return _from_pandas(_as_pandas(X))
+        return _from_pandas(as_pandas(X))
     if hasattr(X, "collect"):  # of dask, Spark
         raise InputError(f"X: a {type(X).__name__} says how to come to its rows, and does not hold them. Collect it.")
     return _from_numpy(X)

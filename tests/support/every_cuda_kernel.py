@@ -14,6 +14,7 @@ import numpy as np
 from emulator import emulated_runtime, launch
 from support import cuda_modules
 from support.builders import random_case, sparse
+from support.linked_modules import magnitude
 
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
@@ -28,9 +29,11 @@ from gpuboost.sampling import ImportanceSampling
 from gpuboost.steps import GradientStep
 from gpuboost.types import Limits, Noise
 
+OF_PYTHON = {"row_scores", "row_draws", "row_noise"}  # kernels whose text is made for a user's function
+
 
 def launched() -> set[str]:
-    """Names of the kernels that ``run`` launches, one by one or in a graph."""
+    """Names of the kernels of CUDA C that ``run`` launches, one by one or in a graph."""
     names: set[str] = set()
     start = launch.Kernel._run
 
@@ -43,7 +46,7 @@ def launched() -> set[str]:
         run()
     finally:
         launch.Kernel._run = start  # type: ignore[method-assign]
-    return names
+    return names - OF_PYTHON
 
 
 def run() -> None:
@@ -77,8 +80,10 @@ def _verbs() -> None:
     backend.to_host(backend.node_control_variate(gradients, sample, before, 0.5).g)
     backend.to_host(backend.leaf_control_variate(gradients, sample, before, 0.5, (leaves,), (7,)).g)
     sample = backend.sample(0.5, n, key)
-    noisy = backend.noise(backend.weigh(gradients, sample), sample.rows, Noise(0.5, key))
-    runtime.download(noisy.states)
+    for scale in (None, magnitude):
+        noisy = backend.noise(backend.weigh(gradients, sample), sample.rows, Noise(0.5, key, scale))
+        runtime.download(noisy.states)
+    runtime.download(backend.draw(gradients, 0.0, ThresholdRule(rho=0.8), key, magnitude).rows)
     backend.loss_value(loss, scores, data.y, data.row_weight())
     backend.to_host(backend.losses(loss, scores, data))
     runtime.wait()

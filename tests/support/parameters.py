@@ -549,7 +549,14 @@ def _policies() -> list[Call]:
         (gb.CyclicalTemperature, {"factor": "positive", "rounds": "count"}, {"factor": 10.0, "rounds": 3}),
         (
             gb.Langevin,
-            {**chain, "schedule": "schedule", "random_from": "anything", "paper": "flag", "leaf_noise": "flag"},
+            {
+                **chain,
+                "schedule": "schedule",
+                "noise_scale": "schedule",
+                "random_from": "anything",
+                "paper": "flag",
+                "leaf_noise": "flag",
+            },
             {},
         ),
         (gb.LineSearchStep, {"per": "word"}, {}),

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, final
 
 from gpuboost.backends.cuda.codegen.fingerprint import fingerprint
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
-from gpuboost.backends.cuda.codegen.numba_cuda import ltoir
+from gpuboost.backends.cuda.codegen.numba_cuda import load, ltoir
 from gpuboost.backends.cuda.codegen.options import FLUSH, LINK, OPTIONS
 from gpuboost.errors import DeviceError
 
@@ -126,6 +126,7 @@ def _in_a_thread(functions: list[DeviceFunction], architecture: int) -> None:
             for function in functions:
                 compiled(function, architecture)
 
+    load()
     threading.Thread(target=compile_all, name="gpuboost: numba.cuda").start()
 
 

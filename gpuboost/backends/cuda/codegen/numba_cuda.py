@@ -12,6 +12,8 @@ from functools import cache
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
+from numba.core.compiler_lock import global_compiler_lock
+
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.numpy_functions import NUMPY_FUNCTIONS
 from gpuboost.backends.python_functions import registered, why_not_compiled
@@ -20,13 +22,18 @@ from gpuboost.errors import DeviceError
 _alone = threading.RLock()
 
 
+def load() -> None:
+    """Import numba.cuda: for a thread that compiles, as imports by two threads can see half a module."""
+    from numba.cuda import compiler  # noqa: F401
+
+
 def ltoir(function: DeviceFunction, architecture: int) -> bytes:
     """A function as LTO-IR for sm_<architecture>, with all functions that it calls. Needs no GPU.
 
     Raises:
         DeviceError: if numba.cuda cannot compile it; with numba's reason and the line of the source.
     """
-    with _alone, _compiling_for(architecture) as capability:
+    with _alone, global_compiler_lock, _compiling_for(architecture) as capability:
         from numba.cuda import compiler
 
         _define_numpy_functions()
