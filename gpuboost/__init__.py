@@ -6,8 +6,8 @@ neither numba nor scikit-learn.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from gpuboost import _moved, _namesake, public
@@ -17,7 +17,7 @@ __all__ = ["__version__"]
 __all__ += list(public.PUBLIC | public.MODULES)
 
 _moved.install()
-_namesake.warn_of_another_distribution(Path(__file__).parent)
+_namesake.warn_of_another_distribution(os.path.dirname(__file__))
 
 
 def __getattr__(name: str) -> Any:

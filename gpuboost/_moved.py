@@ -8,9 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader  # its import takes longer than that of all the modules here
 
 MOVED = {
     "gpuboost.api.chains": "gpuboost.model_selection.chains",
@@ -28,7 +31,7 @@ MOVED = {
 """Old name -> new name, of modules that pickles or documents of version 0.1 name."""
 
 
-class _Alias(Loader):
+class _Alias:
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(MOVED[spec.name])
         self._spec = module.__spec__
@@ -38,14 +41,14 @@ class _Alias(Loader):
         module.__spec__ = self._spec  # the import system has replaced it by the alias's; the module has run already
 
 
-class MovedModules(MetaPathFinder):
+class MovedModules:
     """Finds modules under the names that they had in earlier versions."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """A spec whose module is the one at the new name; None for every other name."""
-        return ModuleSpec(fullname, _Alias()) if fullname in MOVED else None
+        return ModuleSpec(fullname, cast("Loader", _Alias())) if fullname in MOVED else None
 
 
 def install() -> None:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.data.batches import joined
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
+from gpuboost.data.dataset_file import DatasetParts, read, write
 from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
+from gpuboost.data.stored_rows import StoredBins, StoredMatrix
 from gpuboost.data.tables import as_table
 from gpuboost.data.targets import as_numbers, check_target
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError, shown
+from gpuboost.storage import checked_path
 from gpuboost.types import Bins, Cuts, DeviceMatrix, TrainingSet
 
 MOST_THREADS = 4096
@@ -55,16 +59,16 @@ class Dataset:
         If one of them is invalid; the message names the value and its place.
     """
 
-    __slots__ = ("_bins", "columns", "cuts", "group", "max_bins", "weight", "x", "y")
+    __slots__ = ("_bins", "_x", "columns", "cuts", "group", "max_bins", "weight", "y")
 
     columns: Columns
     cuts: Cuts
-    x: Any  # (n, d) numbers, as Columns.encode gives them
     y: NDArray[Any] | None
     weight: NDArray[np.float64] | None
     group: NDArray[Any] | None
     max_bins: int
-    _bins: dict[str, Bins]
+    _bins: dict[str, Bins | StoredBins]
+    _x: Any  # (n, d) numbers, as Columns.encode gives them; or a StoredMatrix until they are used
 
     def __init__(
         self,
@@ -96,14 +100,19 @@ class Dataset:
         self._set(columns, replaced(chosen, thresholds), x, target, checked_weight, queries, max_bins)
 
     def _set(self, *values: Any) -> None:
-        names = ("columns", "cuts", "x", "y", "weight", "group", "max_bins")
+        names = ("columns", "cuts", "_x", "y", "weight", "group", "max_bins")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_bins", {})
 
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        named = ("columns", "cuts", "x", "y", "weight", "group", "max_bins")
+        return None, {name: getattr(self, name) for name in named}  # bins are made again where they are used
+
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         for name, value in state[1].items():
-            object.__setattr__(self, name, {} if name == "_bins" else value)  # bins are made again where they are used
+            object.__setattr__(self, "_x" if name == "x" else name, value)
+        object.__setattr__(self, "_bins", {})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Dataset is never written to; make a new one with another {name}")
@@ -149,10 +158,117 @@ class Dataset:
         dataset._set(parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, int(max_bins))
         return dataset
 
+    def save(self, path: str | os.PathLike[str], *, n_jobs: int | None = None) -> None:
+        """Write everything to a file, with the features binned; ``load`` maps it into memory.
+
+        LightGBM's ``Dataset.save_binary`` and XGBoost's ``DMatrix.save_binary`` are alike, but here the features
+        themselves are in the file too, so that every use of a Dataset goes on. It takes 2 bytes for each value besides
+        the 4 or 8 of the value; less if the features are sparse. Features in Parquet files stay there: the file has
+        the paths of these, and no bins; ``loaded().save(path)`` writes all. The same Dataset gives the same bytes.
+
+        Parameters
+        ----------
+        path : str or path
+            A file there is replaced when the new one is complete.
+        n_jobs : int, optional
+            Threads to bin with; None for all that there are.
+
+        Raises
+        ------
+        InputError
+            If target or queries are objects other than text and numbers.
+        OSError
+            If the file cannot be written.
+        """
+        from gpuboost import backends  # it imports kernels, which take a while
+
+        checked_path(path)
+        threads = _threads(n_jobs)
+        bins: Bins | None = None
+        if not self.in_files:
+            x = self.x.host_rows(None) if isinstance(self.x, DeviceMatrix) else self.x
+            bins = self.binned(lambda _, cuts: backends.get("cpu", threads).quantise(x, cuts))
+        parts = (self.columns, self.cuts, self.x, self.y, self.weight, self.group, self.max_bins)
+        write(path, DatasetParts(*parts, bins))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Dataset:
+        """The Dataset that ``save`` wrote, in milliseconds: the rows are mapped into memory, and read when used.
+
+        Fits give the same bytes as those of the Dataset that was saved. On GPUs features are binned again. Nothing of
+        the file is run. The file must not be changed while it is used; to replace it by ``save`` is safe.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged, is no file of a Dataset, or is of a newer gpuboost; the message names it. Damage
+            of features and bins is found at their first use, which compares their checksums.
+        OSError
+            If it cannot be read.
+        """
+        parts = read(path)
+        dataset = object.__new__(cls)
+        dataset._set(parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, parts.max_bins)
+        if parts.bins is not None:
+            dataset._bins["host"] = parts.bins
+        return dataset
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Iterable[Any],
+        *,
+        max_bins: int = MOST_BINS,
+        categorical_features: Any = FROM_DTYPE,
+        cuts: Any = None,
+        n_jobs: int | None = None,
+    ) -> Dataset:
+        """Rows that come in pieces, such as those of a generator or a list; the Dataset of all of them at once.
+
+        As XGBoost's ``DataIter`` and LightGBM's lists of ``Sequence``, but the rows are held in memory; for data that
+        do not fit there see ``from_parquet``.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y), of (X, y, weight), or of mappings with "X" and some of "y", "weight", "group"
+            Pieces of any kind of X that ``Dataset`` takes, all of the same kind and columns. The categories of a
+            column of pandas dtype ``category`` are those of all pieces. ``group`` has query ids, one for each row;
+            the rows of a query stand together, also where a piece ends.
+        max_bins, categorical_features, cuts, n_jobs
+            As for ``Dataset``.
+
+        Raises
+        ------
+        InputError
+            If there is no piece, or a piece does not match the first one, or the rows are invalid.
+        """
+        rows = joined(batches)
+        columns = {"max_bins": max_bins, "categorical_features": categorical_features, "cuts": cuts, "n_jobs": n_jobs}
+        return cls(rows.X, rows.y, weight=rows.weight, group=rows.group, **columns)
+
+    @property
+    def x(self) -> Any:
+        """(n, d) numbers: array, scipy CSR matrix or matrix on a device; ``ParquetRows`` if they are in files."""
+        if isinstance(self._x, StoredMatrix):
+            object.__setattr__(self, "_x", self._x.read())
+        return self._x
+
+    @property
+    def device(self) -> str | None:
+        """The GPU that holds the features, such as "cuda:0"; None if they are in the host's memory or in files."""
+        return self._x.device if isinstance(self._x, DeviceMatrix) else None
+
+    @property
+    def n_values(self) -> int:
+        """Number of stored values: of all entries, or of those that a sparse matrix stores."""
+        if isinstance(self._x, StoredMatrix):
+            return self._x.n_values
+        return int(self._x.nnz) if hasattr(self._x, "nnz") else self.shape[0] * self.shape[1]
+
     @property
     def in_files(self) -> bool:
         """True if the features are in Parquet files and not in memory."""
-        return isinstance(self.x, ParquetRows)
+        return isinstance(self._x, ParquetRows)
 
     def loaded(self) -> Dataset:
         """The same Dataset with all rows in memory; itself if they are there already."""
@@ -165,7 +281,7 @@ class Dataset:
     @property
     def shape(self) -> tuple[int, int]:
         """(rows, features)"""
-        return self.x.shape[0], self.x.shape[1]
+        return self._x.shape[0], self._x.shape[1]
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -174,10 +290,10 @@ class Dataset:
         categorical = int(self.columns.is_categorical.sum())
         parts = [f"{self.shape[0]:,} rows", f"{self.shape[1]:,} features"]
         parts += [f"{categorical} of them categorical"] if categorical else []
-        parts += ["on a device"] if isinstance(self.x, DeviceMatrix) else []
+        parts += ["on a device"] if self.device else []
         if self.in_files:
             parts += [f"in {len(self.x.files)} files"]
-        elif not isinstance(self.x, np.ndarray | DeviceMatrix):
+        elif self._x.sparse if isinstance(self._x, StoredMatrix) else hasattr(self._x, "nnz"):
             parts += ["sparse"]
         held = [name for name in ("y", "weight", "group") if getattr(self, name) is not None]
         parts += [f"with {', '.join(held)}"] if held else []
@@ -185,9 +301,13 @@ class Dataset:
 
     def binned(self, quantise: Callable[[Any, Cuts], Bins], where: str = "host") -> Bins:
         """The bins of all rows, made at the first call; ``where`` tells apart the memories they may lie in."""
-        if where not in self._bins:
-            self._bins[where] = quantise(self.x[:] if self.in_files else self.x, self.cuts)
-        return self._bins[where]
+        bins = self._bins.get(where)
+        if bins is None:
+            bins = quantise(self.x[:] if self.in_files else self.x, self.cuts)
+        elif isinstance(bins, StoredBins):
+            bins = bins.read()
+        self._bins[where] = bins
+        return bins
 
     def training_set(
         self,

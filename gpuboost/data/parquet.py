@@ -120,7 +120,7 @@ def read_parquet(
     check_max_bins(max_bins)
     files = files_of(paths)
     special = {role: name for role, name in (("target", target), ("weight", weight), ("group", group)) if name}
-    counts, names = _shape(files)
+    counts, names = row_counts(files)
     for role, name in special.items():
         if name not in names:
             raise InputError(f"{role}: the files have no column {name!r}; they have {', '.join(names[:8])} ...")
@@ -170,7 +170,7 @@ def files_of(paths: FilePaths) -> tuple[str, ...]:
     return tuple(files)
 
 
-def _shape(files: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], list[str]]:
+def row_counts(files: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], list[str]]:
     """Rows of each row group of each file, and the names of the columns, which all files must share."""
     from pyarrow import ArrowInvalid
     from pyarrow.parquet import ParquetFile

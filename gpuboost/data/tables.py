@@ -83,13 +83,13 @@ def as_table(X: Any) -> Table:
     if pandas is not None and isinstance(X, pandas.DataFrame):
         return _from_pandas(X)
     if hasattr(X, "to_pandas"):  # Arrow, polars
-        return _from_pandas(_as_pandas(X))
+        return _from_pandas(as_pandas(X))
     if hasattr(X, "collect"):  # of polars, dask, Spark
         raise InputError(f"X: a {type(X).__name__} says how to come to its rows, and does not hold them. Collect it.")
     return _from_numpy(X)
 
 
-def _as_pandas(X: Any) -> Any:
+def as_pandas(X: Any) -> Any:
     """The table as a pandas frame. Raises InputError if a package that this takes is not installed."""
     try:
         return X.to_pandas()

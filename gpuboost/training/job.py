@@ -58,10 +58,15 @@ _LEAST_SHARE = 0.01  # rows; any larger share is rounded up to one
 class Features:
     """Training rows as numbers, with their columns (encoding) and cuts."""
 
-    x: Any  # (n, d)
+    rows: Any  # (n, d) numbers, or the Dataset that has them
     columns: Columns
     cuts: Cuts
     dataset: Dataset | None  # of these rows, holds their bins once made; None if the cuts are those of another model
+
+    @property
+    def x(self) -> Any:
+        """(n, d), read from the file of a Dataset if they have not been used yet."""
+        return self.rows.x if isinstance(self.rows, Dataset) else self.rows
 
 
 def job(
@@ -225,7 +230,7 @@ def features(
             categorical_features=params["categorical_features"],
             n_jobs=threads,
         )
-    return Features(dataset.x, dataset.columns, dataset.cuts, dataset)
+    return Features(dataset, dataset.columns, dataset.cuts, dataset)
 
 
 def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
@@ -282,7 +287,7 @@ def split(
 
     x, y, metadata = part(learn)
     return (
-        replace(found, x=x, dataset=None),
+        replace(found, rows=x, dataset=None),
         replace(target, y=y, rows=metadata),
         (RawEvalSet("validation_0", *part(watch)),),
         learn,
@@ -291,7 +296,9 @@ def split(
 
 def size_of(x: Table | Dataset) -> tuple[int, str | None]:
     """The number of stored values, and the GPU that holds them; None if they are in the host's memory."""
-    matrix = x.x if isinstance(x, Dataset) else x.matrix
+    if isinstance(x, Dataset):
+        return x.n_values, x.device
+    matrix = x.matrix
     if isinstance(matrix, DeviceMatrix):
         return matrix.shape[0] * matrix.shape[1], matrix.device
     return int(matrix.nnz) if hasattr(matrix, "nnz") else x.shape[0] * x.shape[1], None

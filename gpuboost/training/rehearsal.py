@@ -31,8 +31,8 @@ def try_base_learner(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRo
         As ``fit`` would as it begins: the numbers of families and features, of labels and weights, do not match, or the
         learner cannot take the data.
     """
-    matrix = rows.x.x if isinstance(rows.x, Dataset) else rows.x.matrix
-    if recipe.base_learner is None or isinstance(matrix, DeviceMatrix):
+    on_device = rows.x.device is not None if isinstance(rows.x, Dataset) else isinstance(rows.x.matrix, DeviceMatrix)
+    if recipe.base_learner is None or on_device:
         return
     threads = parameters.threads(params["n_jobs"])
     found = preparation.features(params, rows.x, target.rows.weight, None, threads)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,8 +22,13 @@ TESTS = Path(__file__).resolve().parents[1]
 KERNELS = TESTS.parent / "kernels"
 
 TILED = "part of the kernels that ``tiling`` makes when a ranking is fitted, which every ranking of the cases calls"
-MADE_LATER = dict.fromkeys(("gradients/ranking._close_tile", "gradients/ranking._of_leaders"), TILED)
+MADE_LATER = dict.fromkeys((f"gradients/ranking.{name}" for name in ("_close_tile", "_of_leaders", "of_list")), TILED)
 """CPU kernels that no kernel of a module names -> why."""
+
+
+needs_gcc = pytest.mark.skipif(
+    shutil.which("gcc") is None or not sys.platform.startswith("linux"), reason="needs gcc and Linux"
+)
 
 
 def _folder() -> Path:
@@ -31,7 +39,7 @@ def _folder() -> Path:
 
 @pytest.mark.slow
 def test_every_cpu_kernel_keeps_within_its_arrays(tally: Tally) -> None:
-    """Kernels that take plain addresses (kernels/common/vector.py) are not seen; parity tests hold them to others."""
+    """Indices of arrays; plain addresses are checked by the test below."""
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(_folder()), "PYTHONPATH": str(TESTS)}
     command = [sys.executable, "-m", "support.every_kernel"]
     done = subprocess.run(
@@ -39,9 +47,9 @@ def test_every_cpu_kernel_keeps_within_its_arrays(tally: Tally) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
-    tally.add("cases", found["cases"])
+    tally.add("cases", len(found["cases"]))
     tally.add("kernels reached", len(found["reached"]))
-    print("\n".join(found["reached"]))
+    print("\n".join(["cases:", *found["cases"], "kernels:", *found["reached"]]))
     assert not found["failed"], "\n".join(found["failed"])
     assert set(found["missing"]) <= set(MADE_LATER), "\n".join(found["missing"])
 
@@ -62,6 +70,53 @@ raise SystemExit(1)
 """
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1"}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+def with_addresses() -> set[str]:
+    """The CPU kernels that compute with addresses of arrays, as numba's bounds check cannot see."""
+    names = set()
+    for path in KERNELS.glob("*/*.py"):
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        for node in (node for function in functions for node in ast.walk(function)):
+            if isinstance(node, ast.Attribute) and node.attr == "ctypes":
+                inside = [f for f in functions if f.lineno <= node.lineno <= (f.end_lineno or 0)]
+                names.add(f"{path.parent.name}/{path.stem}.{inside[-1].name}")  # the innermost comes last
+    return names
+
+
+def _guarded(*arguments: str, timeout: float = 1800) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    command = [sys.executable, "-m", "support.guarded_memory", *arguments]
+    return subprocess.run(
+        command, cwd=TESTS, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+@needs_gcc
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["after", "before"])
+def test_kernels_with_plain_addresses_keep_within_their_arrays(side: str, tally: Tally) -> None:
+    """A page that traps touches every array of NumPy; the kernels are those in use, not twins of them."""
+    done = _guarded(side)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    addressed = with_addresses()
+    tally.add("cases", len(found["cases"]))
+    tally.add("kernels with plain addresses", len(addressed))
+    tally.add("arrays guarded", int(done.stderr.split()[-3]))
+    print("\n".join(sorted(addressed)))
+    assert not found["failed"], "\n".join(found["failed"])
+    assert addressed
+    assert addressed - set(MADE_LATER) <= set(found["reached"]), sorted(addressed - set(found["reached"]))
+
+
+@needs_gcc
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["after", "before"])
+def test_the_guard_sees_a_planted_fault(side: str) -> None:
+    done = _guarded(side, "planted", timeout=300)
+    assert done.stdout == "within\n"
+    assert done.returncode == -signal.SIGSEGV
 
 
 def cuda_kernels() -> set[str]:

@@ -67,6 +67,7 @@ def _writers(model: Any, place: Path, source: Path) -> dict[str, Callable[[], ob
     log = gb.Log(tuple(_line(i) for i in range(400)))
     return {
         "save_model": lambda: model.save_model(place),
+        "Dataset.save": lambda: gb.Dataset(X, Y).save(place),
         "Checkpoint": lambda: gb.GradientBoostingRegressor(**FEW, callbacks=[checkpoint]).fit(X, Y),
         "Log.save": lambda: log.save(place),
         "export.to_xgboost": lambda: gb.export.to_xgboost(model, place),

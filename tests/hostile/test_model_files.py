@@ -26,7 +26,7 @@ def test_mutants_of_models(seed: int, corpus: Corpus, tally: Tally, tmp_path: Pa
 
 @pytest.mark.slow
 def test_many_mutants_of_models(corpus: Corpus, tally: Tally, tmp_path: Path) -> None:
-    _models(corpus, tally, tmp_path, seed=2, each=many(150))
+    _models(corpus, tally, tmp_path, seed=2, each=many(200))
 
 
 def _models(corpus: Corpus, tally: Tally, folder: Path, seed: int, each: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -239,3 +240,116 @@ def test_answers_that_are_slow_to_come(staleness: str, tmp_path: Path, monkeypat
     (curve,) = next(iter(model.evals_result_.values())).values()
     assert np.all(np.diff(curve) <= 0.0)
     assert all_gone("Distant")
+
+
+class SameAgain(ray_engine.Builder):
+    """A worker whose answers have other bytes: it sends its first tree for every order."""
+
+    first: Any = None
+
+    def build(self, target: Target, ticket: int) -> Any:
+        if self.first is None:
+            self.first = super().build(target, ticket)
+        return self.first
+
+
+def test_a_wrong_tree_on_ray_cannot_raise_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaf values are the server's: such workers cost progress only."""
+    x = np.random.default_rng(0).normal(size=(1_000, 4))
+    y = x[:, 0] + x[:, 1] * x[:, 2]
+    monkeypatch.setattr(ray_engine, "Builder", SameAgain)
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    execution = gb.Asynchronous(2, "ray")
+    try:
+        with ray_here():
+            model = gb.GradientBoostingRegressor(n_estimators=20, max_depth=3, random_state=0, execution=execution)
+            model.fit(x, y, eval_set=[(x, y)])
+    finally:
+        ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    assert len({tree.value.size for tree in model.ensemble_.trees}) <= 2  # those of two workers, again and again
+    (curve,) = next(iter(model.evals_result_.values())).values()
+    assert np.all(np.diff(curve) <= 1e-12)
+    assert all_gone("SameAgain")
+
+
+@pytest.mark.parametrize("engine", ["workers", "shards"])
+def test_an_interrupt_of_a_fit_on_ray(engine: str) -> None:
+    """No actor is left, and the estimator is as it was."""
+    x = np.random.default_rng(0).normal(size=(1_000, 4))
+    y = x[:, 0] + x[:, 1] * x[:, 2]
+
+    def interrupt(record: Any) -> bool:
+        if record.round == 5:
+            raise KeyboardInterrupt
+        return False
+
+    model = gb.GradientBoostingRegressor(n_estimators=20, random_state=0).fit(x, y)
+    before = model.predict(x)
+    execution = gb.Asynchronous(2, "ray") if engine == "workers" else gb.DataParallel(2, "ray")
+    model.set_params(execution=execution, callbacks=[interrupt], random_state=1, max_depth=2)
+    with ray_here():
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(x, y)
+        assert all_gone("Builder")
+        assert all_gone("ShardActor")
+    assert np.array_equal(model.predict(x), before)
+
+
+DRIVER = """
+import os, sys, numpy as np, gpuboost as gb
+x = np.random.default_rng(4).normal(size=(400, 5))
+def told(record):
+    if record.round == 4: print("ready", flush=True)
+execution = gb.DataParallel(2, "ray") if sys.argv[2] == "shards" else gb.Asynchronous(1, "ray")
+gb.GradientBoostingRegressor(n_estimators=10**6, max_depth=3, random_state=0, n_jobs=1, execution=execution,
+                             callbacks=[gb.callbacks.Checkpoint(sys.argv[1], every=1), told]).fit(x, x[:, 0])
+"""
+
+
+def actors_of(pid: int) -> set[int]:
+    """The actors of the Ray that a process has started."""
+    parents: dict[int, int] = {}
+    named = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
+            except OSError:  # it has ended meanwhile
+                continue
+            parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
+            named |= {int(folder.name)} if command.startswith((b"ray::Builder", b"ray::ShardActor")) else set()
+    family = {pid}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family & named
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("engine", ["workers", "shards"])
+def test_a_driver_that_is_killed_is_resumed_on_ray_to_the_same_bytes(engine: str, tmp_path: Path) -> None:
+    """Its actors end with it, and another driver goes on from the checkpoint."""
+    place = tmp_path / "run.json"
+    with subprocess.Popen([sys.executable, "-c", DRIVER, str(place), engine], stdout=subprocess.PIPE) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"ready\n"
+        left = actors_of(driver.pid)
+        os.kill(driver.pid, signal.SIGKILL)
+    assert left
+    until = time.perf_counter() + IN_TIME
+    while any(map(running, left)) and time.perf_counter() < until:
+        time.sleep(0.1)
+    assert not any(map(running, left))
+    x = np.random.default_rng(4).normal(size=(400, 5))
+    done = gb.load_model(place).n_iter_
+    assert done >= 5
+    few = {"n_estimators": done + 4, "max_depth": 3, "random_state": 0, "n_jobs": 1}
+    execution = gb.DataParallel(2, "ray") if engine == "shards" else gb.Asynchronous(1, "ray")
+    resumed = gb.GradientBoostingRegressor(**few, execution=execution).fit(x, x[:, 0], resume_from=place)
+    expected = gb.GradientBoostingRegressor(**few).fit(x, x[:, 0])
+    assert resumed.predict(x).tobytes() == expected.predict(x).tobytes()

@@ -30,19 +30,19 @@ from gpuboost.types import Limits, Noise
 
 
 def launched() -> set[str]:
-    """Names of the kernels that ``run`` launches."""
+    """Names of the kernels that ``run`` launches, one by one or in a graph."""
     names: set[str] = set()
-    call = launch.Kernel.__call__
+    start = launch.Kernel._run
 
-    def noted(kernel: Any, *arguments: Any, **more: Any) -> None:
+    def noted(kernel: Any, *arguments: Any) -> None:
         names.add(kernel.name)
-        call(kernel, *arguments, **more)
+        start(kernel, *arguments)
 
-    launch.Kernel.__call__ = noted  # type: ignore[method-assign]
+    launch.Kernel._run = noted  # type: ignore[method-assign]
     try:
         run()
     finally:
-        launch.Kernel.__call__ = call  # type: ignore[method-assign]
+        launch.Kernel._run = start  # type: ignore[method-assign]
     return names
 
 

@@ -1,6 +1,7 @@
 """Small fits that between them call every compiled kernel of the CPU.
 
-``python -m support.every_kernel`` runs them and prints, as JSON, the kernels that were called and those that were not.
+``python -m support.every_kernel`` runs them and prints, as JSON, their names, the kernels that were called and those
+that were not.
 With NUMBA_BOUNDSCHECK=1 and a cache folder of its own, every access to an array is checked on the way.
 """
 
@@ -310,9 +311,9 @@ def _divided_losses() -> Iterator[tuple[str, Callable[[], object]]]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    done, failed = 0, []
+    done, failed = [], []
     for name, run in cases():
-        done += 1
+        done.append(name)
         try:
             run()
         except Exception as error:  # reported, and the next case is run

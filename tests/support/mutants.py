@@ -73,7 +73,13 @@ def mutants(text: str, number: int, rng: np.random.Generator) -> Iterator[tuple[
     """``number`` changed texts, with the seed's description of each."""
     for i in range(number):
         kind = _BYTES[i % len(_BYTES)] if rng.random() < 0.35 else None
-        yield (kind.__name__, kind(text.encode(), rng)) if kind else _valued(text, rng)
+        yield (kind.__name__, kind(text.encode(), rng)) if kind else change_value(json.loads(text), rng)
+
+
+def change_bytes(content: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
+    """One change of the bytes, with its description."""
+    kind = _BYTES[rng.integers(len(_BYTES))]
+    return kind.__name__, kind(content, rng)
 
 
 def resealed(content: bytes) -> bytes:
@@ -89,8 +95,8 @@ def resealed(content: bytes) -> bytes:
     return sealed(unsealed, files.CHECKSUM).encode() if files.CHECKSUM + UNSEALED in unsealed else content
 
 
-def _valued(text: str, rng: np.random.Generator) -> tuple[str, bytes]:
-    document = json.loads(text)
+def change_value(document: Any, rng: np.random.Generator) -> tuple[str, bytes]:
+    """One or two changes of the values of a JSON document, which is written to, with their description."""
     names = []
     for _ in range(1 + int(rng.random() < 0.2)):
         change = _VALUES[rng.integers(len(_VALUES))]

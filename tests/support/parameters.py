@@ -426,6 +426,14 @@ def _functions() -> list[Call]:
     aliases = {"data": ("X",), "sample_weight": ("weight",), "estimator": ("model",)}
     return [
         Call("Dataset", gb.Dataset, dataset, rows, {"weight": ("sample_weight",)}, _no_text_of_weights),
+        Call("Dataset.load", gb.Dataset.load, {"path": "path"}, skip=_path_of_no_file),
+        Call("Dataset.save", gb.Dataset(**rows).save, {"path": "path", "n_jobs": "threads"}, {"path": "data.gbd"}),
+        Call(
+            "Dataset.from_batches",
+            gb.Dataset.from_batches,
+            {"batches": "anything"},
+            {"batches": [(data["x"], data["y"])]},
+        ),
         Call("cv", gb.cv, cross, {"model": model, "data": data["x"], "y": data["y"]}, aliases, _no_text_of_weights),
         Call("estimate_memory", gb.estimate_memory, memory, {"n_rows": 100, "n_features": 4}, aliases, _endless),
         Call("chains", gb.chains, chains, {"model": noisy, **rows, "n_chains": 2}, aliases, _no_text_of_weights),

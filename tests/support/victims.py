@@ -6,8 +6,10 @@ the faults as JSON. A child repeats one kind of work until the signal comes at a
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -26,9 +28,12 @@ from gpuboost.benchmarks.harness import results
 from gpuboost.benchmarks.harness.cases import suites
 from gpuboost.cli import main as command_line
 
-KINDS = ("fit", "save", "checkpoint", "predict", "result")
+KINDS = ("fit", "save", "checkpoint", "predict", "result", "dataset")
 RUNS = 5_000
 INTERRUPTED = 130
+PATIENCE = 60.0
+"""Seconds that a child may take to begin, and to end."""
+
 SAME, WRONG = 0, 9
 """Exit status of a child whose estimator is as it was, and of one where something is not."""
 
@@ -52,6 +57,9 @@ class Stage:
         np.savetxt(folder / "rows.csv", self.x, delimiter=",", header="a,b,c,d,e", comments="", fmt="%.17g")
         self._predict()
         self.csv = self.place.read_bytes()
+        self.data = gb.Dataset(self.x, self.y)
+        self.data.save(self.place)
+        self.rows = self.place.read_bytes()
         self.place.unlink()
 
     def _bytes(self, model: Any) -> bytes:
@@ -71,6 +79,8 @@ class Stage:
             return lambda: self.models[next(turns) % 2].save_model(self.place)
         if kind == "predict":
             return self._predict
+        if kind == "dataset":
+            return lambda: self.data.save(self.place)
         if kind == "result":
             return self._result
         if kind == "checkpoint":
@@ -97,6 +107,7 @@ class Stage:
         whole = {
             "save": found in self.whole,
             "predict": found == self.csv,
+            "dataset": found == self.rows,
             "result": kind == "result" and len(json.loads(found)["runs"]) == RUNS,
         }
         return "" if whole.get(kind, True) else f"{len(found)} bytes, not those of a whole file"
@@ -119,13 +130,13 @@ class Stage:
 
 def _child(stage: Stage, kind: str, ready: int) -> None:
     """Work until the signal; never returns."""
-    status = WRONG
+    status, parent = WRONG, os.getppid()
     try:
         work = stage.work(kind)
         work()
         try:
             os.write(ready, b".")
-            while True:
+            while os.getppid() == parent:  # one whose parent was ended goes with it
                 work()
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -138,7 +149,7 @@ def _child(stage: Stage, kind: str, ready: int) -> None:
         os._exit(status)
 
 
-def _once(stage: Stage, kind: str, number: int, rng: np.random.Generator) -> tuple[int, str]:
+def _once(stage: Stage, kind: str, number: int, rng: np.random.Generator, counts: Counter[str]) -> tuple[int, str]:
     """The exit status of one child, negative for a signal, and what is wrong."""
     stage.clear()
     reading, writing = os.pipe()
@@ -146,28 +157,39 @@ def _once(stage: Stage, kind: str, number: int, rng: np.random.Generator) -> tup
     if child == 0:
         _child(stage, kind, writing)
     os.close(writing)
-    os.read(reading, 1)
+    began, _, _ = select.select([reading], [], [], PATIENCE)
     os.close(reading)
+    if not began:
+        os.kill(child, signal.SIGABRT)  # its stacks are printed
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "it did not begin"
     time.sleep(float(rng.random()) * 0.05)
     os.kill(child, number)
-    status = _end_of(child)
+    status = _end_of(child, number, counts)
     return os.waitstatus_to_exitcode(status), stage.judge(kind)
 
 
-def _end_of(child: int) -> int:
-    """The status of a child, which is killed where it goes on for a minute."""
-    until = time.monotonic() + 60.0
-    while time.monotonic() < until:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return status
-        time.sleep(0.002)
-    os.kill(child, signal.SIGABRT)
+def _end_of(child: int, number: int, counts: Counter[str]) -> int:
+    """The status of a child, which gets a second signal after half a minute, and is killed after a minute.
+
+    NumPy and pandas ignore exceptions where they look whether something has an attribute, and so an interrupt that
+    comes at that time.
+    """
+    for signal_after in (number, signal.SIGABRT):
+        until = time.monotonic() + PATIENCE / 2
+        while time.monotonic() < until:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return status
+            time.sleep(0.002)
+        os.kill(child, signal_after)
+        counts["second signals"] += int(signal_after == number)
     return os.waitpid(child, 0)[1]
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for its background jobs
     names, total, seed, folder = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     stage, rng = Stage(folder), np.random.default_rng(seed)
     counts: Counter[str] = Counter()
@@ -175,13 +197,15 @@ def main() -> None:
     for turn in range(total):
         kind, name = KINDS[turn % len(KINDS)], names[turn // len(KINDS) % len(names)]
         number = getattr(signal, name)
-        status, wrong = _once(stage, kind, number, rng)
+        status, wrong = _once(stage, kind, number, rng, counts)
         counts[f"{name} in {kind}"] += 1
         expected = -signal.SIGKILL if number == signal.SIGKILL else SAME
         if status != expected and not (kind == "predict" and status == SAME):
             faults.append(f"turn {turn}, {kind}: status {status}")
         if wrong:
             faults.append(f"turn {turn}, {kind}: {wrong}")
+    if counts["second signals"] > 1 + total // 50:
+        faults.append(f"{counts['second signals']} interrupts were lost")
     json.dump({"counts": counts, "faults": faults}, sys.stdout)
 
 
