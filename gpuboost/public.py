@@ -77,6 +77,7 @@ PUBLIC = POLICIES | {
 MODULES = {
     "callbacks": "gpuboost.watch.callbacks",
     "export": "gpuboost.export",
+    "integrations": "gpuboost.integrations",
     "learners": "gpuboost.learners",
     "losses": "gpuboost.losses",
     "metrics": "gpuboost.metrics",
