@@ -123,6 +123,7 @@ TREE_FAMILIES = {
 """The families that are trees."""
 
 EXPORTS = {
+    "to_c": "gpuboost.export.c_source",
     "to_onnx": "gpuboost.export.onnx",
     "to_shap_dict": "gpuboost.export.shap",
     "to_table": "gpuboost.export.table",

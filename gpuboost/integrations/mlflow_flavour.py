@@ -94,7 +94,7 @@ def _this_module() -> Any:
 
 
 class _Predictor:
-    """What ``mlflow.pyfunc.load_model`` wraps: ``predict``, with probabilities if ``params`` asks for them."""
+    """Object that ``mlflow.pyfunc.load_model`` wraps: ``predict``, with probabilities if ``params`` asks for them."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
