@@ -102,6 +102,7 @@ def tracked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     mlflow.set_tracking_uri(before)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_mlflow_keeps_models_as_json(classifier_data: Any, tracked: Any, tmp_path: Path) -> None:
     x, y = classifier_data
@@ -118,6 +119,7 @@ def test_mlflow_keeps_models_as_json(classifier_data: Any, tracked: Any, tmp_pat
     np.testing.assert_array_equal(wrapped._model_impl.predict(x, params=chosen), model.predict_proba(x))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_mlflow_logs_fits_by_itself(classifier_data: Any, tracked: Any) -> None:
     x, y = classifier_data
