@@ -1,5 +1,6 @@
 # Written by tests/support/stubs.py from gpuboost/public.py.
 from gpuboost import export as export
+from gpuboost import integrations as integrations
 from gpuboost import learners as learners
 from gpuboost import losses as losses
 from gpuboost import metrics as metrics
@@ -14,7 +15,9 @@ from gpuboost.api import dumps as dumps
 from gpuboost.api import load_model as load_model
 from gpuboost.api import loads as loads
 from gpuboost.api import warm_up as warm_up
+from gpuboost.api.loading import to_dict as to_dict
 from gpuboost.api.memory import estimate_memory as estimate_memory
+from gpuboost.api.sums import sum_models as sum_models
 from gpuboost.backends.devices import devices as devices
 from gpuboost.composition import presets as presets
 from gpuboost.data.dataset import Dataset as Dataset

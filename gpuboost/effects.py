@@ -17,6 +17,9 @@ from gpuboost.types import Cuts, Ensemble, Nodes, Tree
 
 Floats = NDArray[np.float64]
 
+LINE = "linear"
+"""The family whose second coefficient is a slope."""
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
@@ -65,6 +68,27 @@ def effects(model: Any) -> list[Effect]:
     return [
         Effect(key[1], key[0], values[key], tuple(coefficients.get(key, ())), key in missing) for key in sorted(values)
     ]
+
+
+def slopes(ensemble: Ensemble) -> Floats:
+    """(d,) slopes of the lines in each column, (k, d) for k > 1 scores.
+
+    Raises:
+        InputError: if the model holds anything but lines.
+    """
+    smooth, rest = collapsed(ensemble)
+    others = [type(component).__name__ for component, _ in rest] + ["a tree" for _ in ensemble.trees]
+    others += [term.space.family for term in smooth if term.space.family != LINE]
+    if others or not smooth:
+        seen = others[0] if others else "nothing"
+        raise InputError(
+            f"coef_: it is of models of straight lines, and this one holds {seen}. Use gb.learners.Linear."
+        )
+    found = np.zeros((ensemble.n_outputs, ensemble.cuts.n_columns))
+    for term in smooth:
+        column = int(ensemble.cuts.columns[term.space.grid.features[0]])
+        found[term.output, column] += ensemble.scale * term.coefficients[1]  # after the constant: see Linear.space
+    return found[0] if len(found) == 1 else found
 
 
 def _by_bin(term: SmoothTerm, cuts: Cuts) -> Floats:

@@ -68,6 +68,8 @@ PUBLIC = POLICIES | {
     "loads": "gpuboost.api",
     "smart_first_order": "gpuboost.sampling.presets",
     "smart_second_order": "gpuboost.sampling.presets",
+    "sum_models": "gpuboost.api.sums",
+    "to_dict": "gpuboost.api.loading",
     "warm_up": "gpuboost.api",
 }
 """Name -> module that defines it, of what ``gpuboost`` exports."""
@@ -75,6 +77,7 @@ PUBLIC = POLICIES | {
 MODULES = {
     "callbacks": "gpuboost.watch.callbacks",
     "export": "gpuboost.export",
+    "integrations": "gpuboost.integrations",
     "learners": "gpuboost.learners",
     "losses": "gpuboost.losses",
     "metrics": "gpuboost.metrics",
@@ -120,6 +123,7 @@ TREE_FAMILIES = {
 """The families that are trees."""
 
 EXPORTS = {
+    "to_c": "gpuboost.export.c_source",
     "to_onnx": "gpuboost.export.onnx",
     "to_shap_dict": "gpuboost.export.shap",
     "to_table": "gpuboost.export.table",

@@ -167,9 +167,9 @@ class Recipe:
 
     def start(self, data: TrainingSet) -> Ensemble:
         """The model before its first tree."""
-        if self.start_at == OPTIMUM:
+        if self.start_at == OPTIMUM and data.offset is None:
             return Ensemble(self.langevin.start(self.loss, data), data.cuts)
-        return Ensemble(start_value(self.start_at, self.loss, data.y, data.row_weight()), data.cuts)
+        return Ensemble(start_value(self.start_at, self.loss, data.y, data.row_weight(), data.offset), data.cuts)
 
     def sampler(self, backend: Backend, data: TrainingSet, ensemble: Ensemble, shrink: float) -> Sampler:
         """The sampler of a fit, with the rounds of a continued ensemble that control variates need."""

@@ -130,6 +130,7 @@ class TrainingSet:
     multiplicity: Array | None = None  # (n,) int32, 1 to 4096
     query_start: Array | None = None  # (queries + 1,) int64: where the rows of each query begin, and n; for ranking
     x: Any = None  # (n, d) the unbinned numbers, for base learners that do not use bins; None otherwise
+    offset: NDArray[np.float64] | None = None  # (k, n) in the host's memory, added to the scores; None: all are 0
 
     @property
     def n_rows(self) -> int:

@@ -24,6 +24,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost import losses
+from gpuboost.api.answers import beside, offset_of, rounds_of
 from gpuboost.api.html import summary
 from gpuboost.api.peer_names import PEER_NAMES, unknown_parameter
 from gpuboost.api.policies import fields_of, replaced
@@ -35,8 +36,10 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.tables import as_table
+from gpuboost.data.frames import collected
+from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import refuse_complex
+from gpuboost.effects import slopes
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
 from gpuboost.losses.base import facts_of
@@ -62,6 +65,7 @@ from gpuboost.watch.early_stopping import stops_early
 import_module("gpuboost.backends.cpu.backend")  # see the docstring
 
 FITTED = (
+    "_offsets",
     "_record",
     "best_iteration_",
     "best_score_",
@@ -82,6 +86,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
     """Abstract: ``GradientBoostingRegressor``, ``...Classifier`` and ``...Ranker`` are final."""
 
     _record: FitRecord
+    _offsets: bool
     ensemble_: Ensemble
     columns_: Columns
     loss_: Loss
@@ -139,26 +144,34 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         eval_set: Any = None,
         init_model: Any = None,
         *,
+        init_score: Any = None,
         resume_from: Any = None,
     ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table, or a ``gb.Dataset``
-            NaN is missing; entries that a sparse matrix does not store are 0. A Dataset provides its bins, and its
-            target and weights if it holds them. An array on a GPU (CuPy, torch, DLPack, ``__cuda_array_interface__``)
-            is read in place; predictions for such an array are CuPy arrays on the same GPU.
+        X : (n, d) array, list of rows, pandas frame, scipy sparse matrix, frame, or a ``gb.Dataset``
+            Frames of pandas, polars, pyarrow, modin and DuckDB are read by narwhals. NaN and null are missing; entries
+            that a sparse matrix does not store are 0. A Dataset provides its bins, and its target and weights if it
+            holds them. An array on a GPU (CuPy, torch, DLPack, ``__cuda_array_interface__``) is read in place;
+            predictions for such an array are CuPy arrays on the same GPU.
         y : (n,) numbers, or labels of any kind for a classifier
         sample_weight : (n,) not negative, optional
             A row of weight 3 is three equal rows, to the last bit; a row of weight 0 is ignored. Where rows are drawn
             (``sampling``, ``langevin``, ``validation_fraction``) this holds in law only, and ``min_samples_leaf`` and
             ``gb.WeightTrimming`` look at rows and not at their weight.
         eval_set : (X, y), (X, y, weight), a ``gb.Dataset``, a list of these, or a mapping from names to them, optional
-            Evaluated by ``eval_metric`` after each round, see ``evals_result_``. Entries of a list are named
-            ``validation_0``, ``validation_1`` ... Early stopping uses the last one.
+            Also (X, y, weight, init_score). Evaluated by ``eval_metric`` after each round, see
+            ``evals_result_``. Entries of a list are named ``validation_0``, ``validation_1`` ... Early
+            stopping uses the last one.
         init_model : fitted estimator of the same kind, or path of a saved one, optional
             A model to continue with ``n_estimators`` more rounds, in its own bins.
+        init_score : (n,) or (n, K) numbers, or one number, optional
+            Offsets: the score of a row is that of the model plus this, on the scale of the scores (LightGBM:
+            ``init_score``; XGBoost: ``base_margin``; CatBoost: ``baseline``). For losses with a logarithmic link
+            (Poisson, Gamma, Tweedie) the logarithm of the exposure; K columns for K scores. Predictions need them too.
+            The start of the model is the best constant beside them, or ``start``.
         resume_from : path of a checkpoint, optional
             Continue an interrupted fit: with the same data and parameters the model is byte-identical to that of an
             uninterrupted fit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
@@ -177,14 +190,22 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         DeviceError
             If the device is not available.
         """
-        return self._fit(X, y, sample_weight, eval_set, init_model, resume_from)
+        return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, init_score=init_score)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, eval_set: Any, init_model: Any, resume_from: Any, group: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        eval_set: Any,
+        init_model: Any,
+        resume_from: Any,
+        group: Any = None,
+        init_score: Any = None,
     ) -> Self:
         started = time.perf_counter()
         fresh = self._unfitted()
-        rows = fresh._rows(X, y, sample_weight, group)
+        rows = fresh._rows(X, y, sample_weight, group, init_score)
         target = fresh._target(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), target)
         start = start if resume_from is None else checkpoint(resume_from, init_model, target)
@@ -247,19 +268,20 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             fresh.__dict__.pop(name, None)
         return fresh
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, group: Any = None) -> LabelledRows:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, group: Any = None, init_score: Any = None) -> LabelledRows:
         """The training rows, checked; notes number and names of the features."""
         if isinstance(X, Dataset):
-            rows = labelled_dataset(X, y, sample_weight, group)
+            rows = labelled_dataset(X, y, sample_weight, group, on_host(init_score))
             self.n_features_in_ = X.columns.n_features
             if X.columns.names is not None:
                 self.feature_names_in_ = np.array(X.columns.names, dtype=object)
             return rows
-        X, y, sample_weight = as_device_array(X, self.device), on_host(y), on_host(sample_weight)
+        X, y, sample_weight = collected(as_device_array(X, self.device)), on_host(y), on_host(sample_weight)
         table = as_table(X)
         refuse_complex(y)
-        validate_data(self, X, y, skip_check_array=True)
-        return labelled(table, y, sample_weight, table.shape[0], group)
+        if not isinstance(X, Table):
+            validate_data(self, X, y, skip_check_array=True)
+        return labelled(table, y, sample_weight, table.shape[0], group, on_host(init_score))
 
     @property
     def guarantee_(self) -> Guarantee:
@@ -274,6 +296,10 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
     def _fit_record(self) -> FitRecord:
         record: FitRecord = vars(self).get("_record", FitRecord())  # pickles of older versions lack it
         return record
+
+    def _has_offsets(self) -> bool:
+        """True if the model was fitted with ``init_score``."""
+        return bool(vars(self).get("_offsets", False))
 
     # model files
 
@@ -300,6 +326,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             best_iteration=self.best_iteration_,
             best_score=self.best_score_,
             record=self._fit_record(),
+            offsets=self._has_offsets(),
         )
 
     def _restore(self, saved: files.Saved) -> None:
@@ -310,6 +337,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         self.best_iteration_ = saved.best_iteration
         self.best_score_ = saved.best_score
         self._record = saved.record
+        self._offsets = saved.offsets
         self.evals_result_ = {}
         self.n_iter_ = saved.ensemble.n_rounds
         self.n_features_in_ = saved.columns.n_features
@@ -320,15 +348,18 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
 
     # prediction
 
-    def apply(self, X: Any) -> NDArray[np.int32]:
-        """(n, trees) int32: node number of each row's leaf in each tree."""
+    def apply(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.int32]:
+        """(n, trees) int32: node number of each row's leaf in each tree; ``n_rounds`` as for ``predict``."""
         self._needs_trees("apply")
+        part = rounds_of(self.ensemble_, n_rounds)
         x, machine = self._asked(X)
-        leaves: NDArray[np.int32] = to_caller_device(machine, x, machine.leaves(self.ensemble_, x))
+        leaves: NDArray[np.int32] = to_caller_device(machine, x, machine.leaves(part, x))
         return leaves
 
-    def predict_contributions(self, X: Any) -> NDArray[np.float64]:
+    def predict_contributions(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.float64]:
         """Contributions of the features to the score of each row: exact (path-dependent) Shapley values.
+
+        Offsets (``init_score``) are no part of them. ``n_rounds`` as for ``predict``.
 
         Returns
         -------
@@ -341,20 +372,32 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             If X does not fit the model, the model is not of trees, or the paths in a tree have 2**25 splits together.
         """
         self._needs_trees("predict_contributions")
+        part = rounds_of(self.ensemble_, n_rounds)
         x, machine = self._asked(X)
         values: NDArray[np.float64] = to_caller_device(
-            machine, x, machine.contributions(self.ensemble_, x), lambda v: v[:, 0] if v.shape[1] == 1 else v
+            machine, x, machine.contributions(part, x), lambda v: v[:, 0] if v.shape[1] == 1 else v
         )
         return values
 
-    def _answer(self, X: Any, finish: Callable[[Array], Any]) -> Any:
+    def _answer(self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None) -> Any:
         """``finish`` of the (k, n) float64 scores."""
-        x, machine = self._asked(X)
-        return to_caller_device(machine, x, machine.predict(self.ensemble_, x), finish)
+        x, machine, part, finish = self._asked_part(X, finish, init_score, n_rounds)
+        return to_caller_device(machine, x, machine.predict(part, x), finish)
 
-    def _staged_answers(self, X: Any, finish: Callable[[Array], Any]) -> Iterator[Any]:
+    def _staged_answers(
+        self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None
+    ) -> Iterator[Any]:
+        x, machine, part, finish = self._asked_part(X, finish, init_score, n_rounds)
+        return (to_caller_device(machine, x, scores, finish) for scores in machine.staged_predict(part, x))
+
+    def _asked_part(
+        self, X: Any, finish: Callable[[Array], Any], init_score: Any, n_rounds: Any
+    ) -> tuple[Any, Backend, Ensemble, Callable[[Array], Any]]:
+        """The rows as numbers, the backend, the rounds to predict by, and ``finish`` beside the offsets."""
         x, machine = self._asked(X)
-        return (to_caller_device(machine, x, scores, finish) for scores in machine.staged_predict(self.ensemble_, x))
+        part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
+        offset = offset_of(X, init_score, x.shape[0], part.n_outputs, fitted_with=has_offsets)
+        return x, machine, part, beside(offset, finish)
 
     def _asked(self, X: Any) -> tuple[Any, Backend]:
         """The rows as numbers, and the backend that predicts."""
@@ -372,8 +415,10 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         """(n, d), or a scipy matrix of them."""
         if isinstance(X, Dataset):
             return numbers(X, self.columns_)
+        X = collected(X)
         table = as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        if not isinstance(X, Table):  # its columns are checked when they are encoded
+            validate_data(self, X, reset=False, skip_check_array=True)
         return self.columns_.encode(table)
 
     def _needs_trees(self, name: str) -> None:
@@ -392,6 +437,20 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         """Log of the workers and the gradients of their trees: ``fit_report_.log``. A loaded model has none."""
         check_is_fitted(self)
         return self.fit_report_.log if "fit_report_" in vars(self) else None
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """(d,) slopes of the score in each column, or (K, d) for K scores, of a model of straight lines.
+
+        For ``base_learner=gb.learners.Linear()`` (XGBoost: ``coef_`` of ``gblinear``). Slopes are in units of the
+        column, and what ``predict`` evaluates is the line at the median of the value's bin. Other models have no such
+        attribute.
+        """
+        check_is_fitted(self)
+        try:
+            return slopes(self.ensemble_)
+        except InputError as error:  # so that hasattr says False
+            raise AttributeError(str(error)) from error
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -130,43 +130,57 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def _target(self, rows: LabelledRows) -> TrainingTarget:
         return classification(self.loss, self.class_weight, rows)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
         """(n,) float64 scores for two classes, positive if the second is more probable; (n, K) for K > 2 classes."""
-        answer: NDArray[np.float64] = self._answer(X, _decision)
+        answer: NDArray[np.float64] = self._answer(X, _decision, init_score=init_score, n_rounds=n_rounds)
         return answer
 
-    def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
+    def staged_decision_function(
+        self, X: Any, *, init_score: Any = None, n_rounds: Any = None
+    ) -> Iterator[NDArray[np.float64]]:
         """``decision_function`` after each round."""
-        return self._staged_answers(X, _decision)
+        return self._staged_answers(X, _decision, init_score=init_score, n_rounds=n_rounds)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
         """(n, K) float64 probabilities in the order of ``classes_``. Raises InputError if a custom loss has no link."""
-        answer: NDArray[np.float64] = self._answer(X, self._probabilities)
+        answer: NDArray[np.float64] = self._answer(X, self._probabilities, init_score=init_score, n_rounds=n_rounds)
         return answer
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
         """(n, K) float64 logarithms of ``predict_proba``; -inf where a probability is 0."""
-        answer: NDArray[np.float64] = self._answer(X, self._log_probabilities)
+        answer: NDArray[np.float64] = self._answer(X, self._log_probabilities, init_score=init_score, n_rounds=n_rounds)
         return answer
 
-    def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
+    def staged_predict_proba(
+        self, X: Any, *, init_score: Any = None, n_rounds: Any = None
+    ) -> Iterator[NDArray[np.float64]]:
         """``predict_proba`` after each round."""
-        return self._staged_answers(X, self._probabilities)
+        return self._staged_answers(X, self._probabilities, init_score=init_score, n_rounds=n_rounds)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """(n,) the class of highest probability; the first one on a tie."""
-        answer: NDArray[Any] = self._answer(X, self._labels)
+    def predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[Any]:
+        """(n,) the class of highest probability; the first one on a tie.
+
+        Parameters
+        ----------
+        init_score : (n,) or (n, K) numbers, or one number, optional
+            Offsets that are added to the scores, as in ``fit``. None: those of the Dataset, if X is one, or 0.
+        n_rounds : int or (int, int), optional
+            The first rounds only, or those from ``begin`` to ``end`` - 1 of a pair (begin, end) (XGBoost:
+            ``iteration_range``; LightGBM: ``start_iteration``, ``num_iteration``); the bias is part of each. None: all.
+        """
+        answer: NDArray[Any] = self._answer(X, self._labels, init_score=init_score, n_rounds=n_rounds)
         return answer
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, init_score: Any = None) -> float:
         """Accuracy: the share of the rows, by weight, whose class is predicted."""
         from sklearn.metrics import accuracy_score  # slow to import
 
-        return float(accuracy_score(on_host(y), on_host(self.predict(X)), sample_weight=on_host(sample_weight)))
+        predicted = on_host(self.predict(X, init_score=init_score))
+        return float(accuracy_score(on_host(y), predicted, sample_weight=on_host(sample_weight)))
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+    def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[Any]]:
         """``predict`` after each round."""
-        return self._staged_answers(X, self._labels)
+        return self._staged_answers(X, self._labels, init_score=init_score, n_rounds=n_rounds)
 
     def _probabilities(self, scores: Array) -> NDArray[np.float64]:
         if self.loss_.task == "any" and getattr(self.loss_, "link", None) is None:

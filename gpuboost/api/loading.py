@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import warnings
 from contextlib import suppress
@@ -61,6 +62,20 @@ def dumps(model: Any) -> str:
     check_is_fitted(model)
     saved: files.Saved = cast(Any, model)._saved()
     return files.text(saved)
+
+
+def to_dict(model: Any) -> dict[str, Any]:
+    """The content of the model file of a fitted estimator as a dictionary of JSON values: see docs/model_file.md.
+
+    LightGBM: ``dump_model``. ``gb.loads(json.dumps(...))`` makes an estimator of it again.
+
+    Raises
+    ------
+    TypeError, InputError
+        As ``gb.dumps``.
+    """
+    content: dict[str, Any] = json.loads(dumps(model))
+    return content
 
 
 def loads(

@@ -155,6 +155,7 @@ class GradientBoostingRanker(GradientBoosting):
         init_model: Any = None,
         group: Any = None,
         *,
+        init_score: Any = None,
         resume_from: Any = None,
     ) -> Self:
         """Fit the model to queries.
@@ -170,13 +171,17 @@ class GradientBoostingRanker(GradientBoosting):
             A query of weight 3 is three equal queries; one of weight 0 is ignored. All rows of a query have the same
             weight.
         eval_set : (X, y, group), (X, y, group, weight), a ``gb.Dataset``, a list of these, or a mapping, optional
-            Evaluated by ``eval_metric`` after each round, see ``evals_result_``. Entries of a list are named
-            ``validation_0``, ``validation_1`` ... Early stopping uses the last one.
+            Also (X, y, group, weight, init_score). Evaluated by ``eval_metric`` after each round, see
+            ``evals_result_``. Entries of a list are named ``validation_0``, ``validation_1`` ... Early
+            stopping uses the last one.
         init_model : fitted ranker, or path of a saved one, optional
             A model to continue with ``n_estimators`` more rounds, in its own bins.
         group : (n,) query ids or (queries,) sizes
             The id of each row's query, with equal ids adjacent; or the sizes of the queries in the order of the rows.
             An array with one entry per row holds ids.
+        init_score : (n,) numbers, or one number, optional
+            Offsets: the score of a document is that of the model plus this (LightGBM: ``init_score``; XGBoost:
+            ``base_margin``).
         resume_from : path of a checkpoint, optional
             Continue an interrupted fit: with the same data and parameters the model is byte-identical to that of an
             uninterrupted fit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
@@ -195,20 +200,29 @@ class GradientBoostingRanker(GradientBoosting):
         DeviceError
             If the device is not available.
         """
-        return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group)
+        return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group, init_score)
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> Verdict:
         """The verdict of theory on this composition and these data, before any work; as for the other estimators."""
         return self._check(X, y, sample_weight, group)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """(n,) float64 scores; within a query, documents of higher scores rank first."""
-        answer: NDArray[np.float64] = self._answer(X, _values)
+    def predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
+        """(n,) float64 scores; within a query, documents of higher scores rank first.
+
+        Parameters
+        ----------
+        init_score : (n,) or (n, K) numbers, or one number, optional
+            Offsets that are added to the scores, as in ``fit``. None: those of the Dataset, if X is one, or 0.
+        n_rounds : int or (int, int), optional
+            The first rounds only, or those from ``begin`` to ``end`` - 1 of a pair (begin, end) (XGBoost:
+            ``iteration_range``; LightGBM: ``start_iteration``, ``num_iteration``); the bias is part of each. None: all.
+        """
+        answer: NDArray[np.float64] = self._answer(X, _values, init_score=init_score, n_rounds=n_rounds)
         return answer
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
+    def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[np.float64]]:
         """``predict`` after each round."""
-        return self._staged_answers(X, _values)
+        return self._staged_answers(X, _values, init_score=init_score, n_rounds=n_rounds)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> float:
         """The first metric of ``eval_metric``; if it is None, NDCG at the first place of ``eval_at``.

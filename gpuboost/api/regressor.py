@@ -110,7 +110,9 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def _target(self, rows: LabelledRows) -> TrainingTarget:
         return regression(self.loss, rows)
 
-    def predict(self, X: Any, output: str = "mean") -> NDArray[np.float64]:
+    def predict(
+        self, X: Any, output: str = "mean", *, init_score: Any = None, n_rounds: Any = None
+    ) -> NDArray[np.float64]:
         """Predictions of the quantity that the loss estimates: means, medians, quantiles ...
 
         Parameters
@@ -118,6 +120,12 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         output : "mean", "std" or "all"
             For the loss ``gaussian_nll``, which estimates a spread too (CatBoost: RMSEWithUncertainty): the mean, the
             standard deviation of the target, or both. Other losses have "mean" only, whatever they estimate.
+
+        init_score : (n,) or (n, K) numbers, or one number, optional
+            Offsets that are added to the scores, as in ``fit``. None: those of the Dataset, if X is one, or 0.
+        n_rounds : int or (int, int), optional
+            The first rounds only, or those from ``begin`` to ``end`` - 1 of a pair (begin, end) (XGBoost:
+            ``iteration_range``; LightGBM: ``start_iteration``, ``num_iteration``); the bias is part of each. None: all.
 
         Returns
         -------
@@ -129,7 +137,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
             If the loss has no such output.
         """
         if output == "mean":
-            answer: NDArray[np.float64] = self._answer(X, self._values)
+            answer: NDArray[np.float64] = self._answer(X, self._values, init_score=init_score, n_rounds=n_rounds)
             return answer
         check_is_fitted(self)
         if output not in ("std", "all"):
@@ -139,18 +147,19 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
                 f"output: {output!r} needs a loss that estimates a spread; this model was trained with "
                 f"{self.loss_.name!r}. Train with loss='gaussian_nll'."
             )
-        both: NDArray[np.float64] = self._answer(X, self._mean_and_spread)
+        both: NDArray[np.float64] = self._answer(X, self._mean_and_spread, init_score=init_score, n_rounds=n_rounds)
         return both if output == "all" else both[:, 1]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, init_score: Any = None) -> float:
         """R2 of the predictions: 1 for exact ones, 0 for those of the mean."""
         from sklearn.metrics import r2_score  # slow to import
 
-        return float(r2_score(on_host(y), on_host(self.predict(X)), sample_weight=on_host(sample_weight)))
+        predicted = on_host(self.predict(X, init_score=init_score))
+        return float(r2_score(on_host(y), predicted, sample_weight=on_host(sample_weight)))
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
+    def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[np.float64]]:
         """``predict`` after each round."""
-        return self._staged_answers(X, self._values)
+        return self._staged_answers(X, self._values, init_score=init_score, n_rounds=n_rounds)
 
     def _mean_and_spread(self, scores: Array) -> NDArray[np.float64]:
         assert isinstance(self.loss_, BaseLoss)

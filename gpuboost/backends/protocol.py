@@ -69,7 +69,7 @@ class Trainer(Protocol):
 
     # the target, once a round
     def start(self, data: TrainingSet, bias: Array) -> Array:
-        """(k, n) float64 scores, all equal to the bias."""
+        """(k, n) float64 scores, all equal to the bias (k,); or a copy of it if it is (k, n), a number for each row."""
         ...
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:

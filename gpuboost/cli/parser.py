@@ -11,6 +11,9 @@ from typing import Any
 from gpuboost._version import __version__
 from gpuboost.public import LOSSES
 
+FORMATS = ("csv", "tsv", "parquet", "libsvm", "letor")
+"""Kinds of tables. LETOR is LIBSVM with queries and indices that start at 1."""
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line. The chosen command is in ``command``."""
@@ -36,15 +39,24 @@ def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--eval", metavar="FRACTION|FILE", help=held_out)
     command.add_argument("--categorical", type=_names, metavar="A,B", help="columns to read as categories")
     command.add_argument("--weight", metavar="COLUMN", help="column of row weights")
+    _add_offset(command)
+    text = "folds of a cross-validation, in place of --eval; with --model, a model of all rows is saved"
+    command.add_argument("--cv", type=int, metavar="FOLDS", help=text)
     command.add_argument("--group", metavar="COLUMN", help="column of query ids, to rank; LIBSVM files say qid:")
     command.add_argument("--quiet", action="store_true", help="no progress, no table")
     _add_parameters(command.add_argument_group("the model"))
     _add_langevin(command.add_argument_group("Langevin boosting"))
 
 
+def _add_offset(command: argparse.ArgumentParser) -> None:
+    text = "column of offsets, added to the scores; for counts the logarithm of the exposure"
+    command.add_argument("--offset", metavar="COLUMN", help=text)
+
+
 def _add_separator(command: argparse.ArgumentParser) -> None:
     text = "character between the fields of a text file, or tab; a comma by default, a tab in .tsv"
     command.add_argument("--sep", type=_separator, metavar="CHARACTER", help=text)
+    command.add_argument("--format", choices=FORMATS, help="of the table, whatever the name of the file ends in")
 
 
 def _add_parameters(group: Any) -> None:
@@ -101,6 +113,7 @@ def _predict(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", metavar="DATA", help="table with the columns that the model was trained on")
     command.add_argument("--model", metavar="FILE", required=True, help="a model saved by train")
     command.add_argument("--output", metavar="FILE", help="CSV to write; standard output by default")
+    _add_offset(command)
     _add_separator(command)
     command.add_argument("--proba", action="store_true", help="the probability of each class, one column each")
     command.add_argument(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from typing import Any, TextIO
 
-from gpuboost.cli.tables import check_place, read
+from gpuboost.cli.tables import check_place, names_of, read, selected
 from gpuboost.errors import InputError
 from gpuboost.storage import writing
 
@@ -19,25 +19,20 @@ def run(options: argparse.Namespace) -> int:
     import gpuboost
 
     model: Any = gpuboost.load_model(options.model)
-    if options.proba and not hasattr(model, "classes_"):
-        kind = "ranking" if isinstance(model, gpuboost.GradientBoostingRanker) else "regression"
-        raise InputError(f"--proba: {options.model} is a {kind} model, it has no classes; leave --proba out.")
-    if options.proba and options.uncertainty:
-        raise InputError("--uncertainty: has the mean probability of each class already; leave --proba out.")
-    if options.output and options.output.lower().endswith(".parquet"):
-        raise InputError(f"--output: predictions are written as CSV; got {options.output}. Let its name end in .csv.")
-    if options.output:
-        check_place("--output", options.output, options.data, options.model)
-    x = _columns(model, read(options.data, n_features=model.n_features_in_, separator=options.sep).x, options.data)
+    _check(options, model)
+    form = {"kind": options.format, "one_based": _counts_from_one(model)}
+    rows = read(options.data, n_features=model.n_features_in_, separator=options.sep, offset=options.offset, **form)
+    x = _columns(model, rows.x, options.data)
+    offset = {} if rows.offset is None else {"init_score": rows.offset}
     lines: Iterable[Sequence[Any]]
     if options.uncertainty:
         header, lines = _uncertainty(model, x)
     elif options.proba:
         header = [f"p({label})" for label in model.classes_]
-        lines = model.predict_proba(x).tolist()
+        lines = model.predict_proba(x, **offset).tolist()
     else:
         header = ["prediction"]
-        lines = ([value] for value in model.predict(x).tolist())
+        lines = ([value] for value in model.predict(x, **offset).tolist())
     if not options.output:
         _write(sys.stdout, header, lines)
         return 0
@@ -46,6 +41,27 @@ def run(options: argparse.Namespace) -> int:
         _write(out, header, lines)
         out.detach()  # flushes, and leaves the file open
     return 0
+
+
+def _check(options: argparse.Namespace, model: Any) -> None:
+    """Refuse options that the model cannot follow, before any work."""
+    if options.proba and not hasattr(model, "classes_"):
+        kind = "ranking" if hasattr(model, "eval_at") else "regression"
+        raise InputError(f"--proba: {options.model} is a {kind} model, it has no classes; leave --proba out.")
+    if options.offset and options.uncertainty:
+        raise InputError("--offset: models trained with --langevin have no offsets; leave it out.")
+    if options.proba and options.uncertainty:
+        raise InputError("--uncertainty: has the mean probability of each class already; leave --proba out.")
+    if options.output and options.output.lower().endswith(".parquet"):
+        raise InputError(f"--output: predictions are written as CSV; got {options.output}. Let its name end in .csv.")
+    if options.output:
+        check_place("--output", options.output, options.data, options.model)
+
+
+def _counts_from_one(model: Any) -> bool:
+    """True if the model was trained on a LETOR file, whose columns are named by their indices."""
+    names = getattr(model, "feature_names_in_", None)
+    return names is not None and list(names) == [str(i + 1) for i in range(len(names))]
 
 
 def _uncertainty(model: Any, x: Any) -> tuple[list[str], list[list[float]]]:
@@ -62,13 +78,13 @@ def _uncertainty(model: Any, x: Any) -> tuple[list[str], list[list[float]]]:
 
 def _columns(model: Any, x: Any, path: str) -> Any:
     """The model's own columns of a table that may hold others, such as the target."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None or not hasattr(x, "columns"):
+    names, there = getattr(model, "feature_names_in_", None), names_of(x)
+    if names is None or there is None:
         return x
-    lacking = [name for name in names if name not in x.columns]
+    lacking = [name for name in names if name not in there]
     if lacking:
         raise InputError(f"{path}: lacks {len(lacking)} of the model's columns: {', '.join(map(str, lacking[:5]))}.")
-    return x[list(names)]
+    return selected(x, list(names))
 
 
 def _write(out: TextIO, header: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:

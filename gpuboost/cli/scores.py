@@ -13,17 +13,18 @@ Scores = dict[str, float]
 PLACES = (1, 5, 10)
 
 
-def scores(model: Any, x: Any, y: Any, weight: Any = None, group: Any = None) -> Scores:
+def scores(model: Any, x: Any, y: Any, weight: Any = None, group: Any = None, **offset: Any) -> Scores:
     """Log loss, accuracy and (two classes) AUC of a fitted classifier; RMSE, MAE and R2 of a regressor.
 
-    With a group, (n,) query ids: NDCG, MAP and MRR of the order that the predictions give.
+    With a group, (n,) query ids: NDCG, MAP and MRR of the order that the predictions give. offset: ``init_score``.
     """
     if group is not None:
-        return _of_ranker(model, x, y, weight, group)
-    return _of_classifier(model, x, y, weight) if hasattr(model, "classes_") else _of_regressor(model, x, y, weight)
+        return _of_ranker(model, x, y, weight, group, **offset)
+    judge = _of_classifier if hasattr(model, "classes_") else _of_regressor
+    return judge(model, x, y, weight, **offset)
 
 
-def _of_ranker(model: Any, x: Any, y: Any, weight: Any, group: Any) -> Scores:
+def _of_ranker(model: Any, x: Any, y: Any, weight: Any, group: Any, **offset: Any) -> Scores:
     from gpuboost import metrics
     from gpuboost.data.queries import query_start
     from gpuboost.losses.ranking import MOST_LABEL, LambdaMART
@@ -31,16 +32,16 @@ def _of_ranker(model: Any, x: Any, y: Any, weight: Any, group: Any) -> Scores:
     asked = [metrics.mean_average_precision(), metrics.mean_reciprocal_rank()]
     if np.max(y) <= MOST_LABEL:
         asked = [*(metrics.ndcg(k) for k in PLACES), *asked]
-    scores, start = np.asarray(model.predict(x), dtype=np.float64)[None], query_start(np.asarray(group))
+    scores, start = np.asarray(model.predict(x, **offset), dtype=np.float64)[None], query_start(np.asarray(group))
     labels, weights = np.asarray(y, dtype=np.float64), None if weight is None else np.asarray(weight, dtype=np.float64)
     return {metric.name.upper(): metric(labels, scores, weights, LambdaMART(), start) for metric in asked}
 
 
-def _of_classifier(model: Any, x: Any, y: Any, weight: Any) -> Scores:
+def _of_classifier(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Scores:
     from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
     classes = np.asarray(model.classes_)
-    p = np.asarray(model.predict_proba(x), dtype=np.float64)
+    p = np.asarray(model.predict_proba(x, **offset), dtype=np.float64)
     values = {
         "log loss": log_loss(y, p, labels=classes, sample_weight=weight),
         "accuracy": accuracy_score(y, classes[p.argmax(axis=1)], sample_weight=weight),
@@ -50,10 +51,10 @@ def _of_classifier(model: Any, x: Any, y: Any, weight: Any) -> Scores:
     return {name: float(value) for name, value in values.items()}
 
 
-def _of_regressor(model: Any, x: Any, y: Any, weight: Any) -> Scores:
+def _of_regressor(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Scores:
     from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
-    p = model.predict(x)
+    p = model.predict(x, **offset)
     return {
         "RMSE": float(np.sqrt(mean_squared_error(y, p, sample_weight=weight))),
         "MAE": float(mean_absolute_error(y, p, sample_weight=weight)),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.data.tables import Table, as_table
 from gpuboost.errors import InputError
 from gpuboost.losses.registry import CLASSES
 from gpuboost.storage import same_file
@@ -19,12 +20,13 @@ MOST_CLASSES = 20
 
 @dataclass(frozen=True)
 class InputTable:
-    """x: a pandas frame, an array or a CSR matrix of n rows; y: (n,); weight: (n,) or None; group: (n,) query ids."""
+    """x: a pandas frame, a ``Table`` or a CSR matrix of n rows; y: (n,); weight: (n,) or None; group: (n,) or None."""
 
     x: Any
     y: Any
     weight: Any = None
     group: Any = None
+    offset: Any = None  # (n,) numbers added to the scores, or None
 
     @property
     def n_rows(self) -> int:
@@ -32,9 +34,12 @@ class InputTable:
 
     def taken(self, rows: Any) -> InputTable:
         """Some of the rows, by number."""
-        x = self.x.iloc[rows] if hasattr(self.x, "iloc") else self.x[rows]
-        weight, group = (None if values is None else values[rows] for values in (self.weight, self.group))
-        return InputTable(x, self.y[rows], weight, group)
+        if isinstance(self.x, Table):
+            x: Any = self.x.rows(rows)
+        else:
+            x = self.x.iloc[rows] if hasattr(self.x, "iloc") else self.x[rows]
+        others = (None if values is None else values[rows] for values in (self.weight, self.group, self.offset))
+        return InputTable(x, self.y[rows], *others)
 
 
 def read(
@@ -45,16 +50,43 @@ def read(
     n_features: int | None = None,
     group: str | None = None,
     separator: str | None = None,
+    offset: str | None = None,
+    **form: Any,
 ) -> InputTable:
-    """The rows of a file. InputError if it cannot be read or lacks a column."""
+    """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind`` and ``one_based``."""
     from gpuboost.data.files import read_table
 
     try:
         columns: dict[str, Any] = {"weight": weight, "group": group, "categorical": categorical}
-        x, y, w, queries = read_table(path, target, n_features=n_features, separator=separator, **columns)
+        x, y, w, queries = read_table(path, target, n_features=n_features, separator=separator, **columns, **form)
     except ModuleNotFoundError as error:
         raise InputError(f"{path}: reading it needs {error.name}; pip install {error.name}.") from None
-    return InputTable(x, y, w, queries)
+    x, offsets = (x, None) if offset is None else _without(x, offset, path)
+    return InputTable(x, y, w, queries, offsets)
+
+
+def _without(x: Any, offset: str, path: str) -> tuple[Any, Any]:
+    """The table without the column of offsets, and the (n,) float64 column. InputError if there is no such numbers."""
+    names = names_of(x)
+    if names is None:
+        raise InputError(f"--offset: {path} is a LIBSVM file, which has no column names; leave it out.")
+    if offset not in names:
+        raise InputError(f"--offset: {path} has no column {offset!r} beside target and weights.")
+    values = as_table(selected(x, [offset])).column(0)
+    if not values.is_numeric:
+        raise InputError(f"--offset: column {offset!r} of {path} must hold numbers, and holds others.")
+    return selected(x, [name for name in names if name != offset]), values.values.astype(np.float64)
+
+
+def names_of(x: Any) -> list[str] | None:
+    """Names of the columns of a frame or ``Table``; None for a matrix."""
+    names = x.names if isinstance(x, Table) else getattr(x, "columns", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def selected(x: Any, names: list[str]) -> Any:
+    """Some columns of a frame or ``Table``."""
+    return x.select(names) if isinstance(x, Table) else x[names]
 
 
 def check_place(option: str, path: str, *read: str | None) -> None:

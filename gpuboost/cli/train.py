@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuboost.cli.console import new_console
 from gpuboost.cli.scores import baseline, scores, table
-from gpuboost.cli.tables import InputTable, check_place, read, split, task_of
+from gpuboost.cli.tables import InputTable, check_place, names_of, read, split, task_of
 from gpuboost.errors import InputError
 
 KINDS = {
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
     parameters = {name: value for name, value in vars(options).items() if name in PARAMETERS}
     parameters |= _langevin(options)
-    options.eval = options.eval or (None if options.model else HELD_OUT)
+    options.eval = options.eval or (None if options.model or options.cv else HELD_OUT)
     _check(options, parameters)
     rows = _read(options.data, options)
     task = task_of(options.task, parameters.get("loss"), rows)
@@ -72,11 +72,14 @@ def run(options: argparse.Namespace) -> int:
     train, held_out = _held_out(rows, options, parameters.get("random_state") or 0, task)
     if ":" in parameters.get("loss", ""):
         parameters["loss"] = _with_parameter(parameters["loss"])
-    model: Any = getattr(gpuboost, KINDS[task])(verbose=0 if options.quiet else EVERY, **parameters)
+    model: Any = getattr(gpuboost, KINDS[task])(verbose=0 if options.quiet or options.cv else EVERY, **parameters)
     start = time.perf_counter()
     queries = {"group": train.group} if task == "rank" else {}
+    if options.cv:
+        return _cross_validate(options, model, train, queries)
     watched = None if held_out is None else {"held out": _eval_set(held_out, task)}
-    model.fit(train.x, train.y, sample_weight=train.weight, eval_set=watched, **queries)
+    weights = {"sample_weight": train.weight, "init_score": train.offset}
+    model.fit(train.x, train.y, eval_set=watched, **weights, **queries)
     seconds = time.perf_counter() - start
     if options.model:
         model.save_model(options.model)
@@ -85,10 +88,37 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: str, options: argparse.Namespace, n_features: int | None = None) -> InputTable:
-    rows = read(path, options.target, options.weight, options.categorical, n_features, options.group, options.sep)
+def _cross_validate(options: argparse.Namespace, model: Any, rows: InputTable, queries: dict[str, Any]) -> int:
+    """Print the mean scores of the folds; save a model of all rows, with the best number of rounds, if asked for."""
+    import gpuboost
+
+    rounds = model.early_stopping_rounds
+    model.set_params(early_stopping_rounds=None)
+    given = {"sample_weight": rows.weight, "init_score": rows.offset, "folds": options.cv, "refit": bool(options.model)}
+    seed = {} if model.random_state is None else {"random_state": model.random_state}
+    result: Any = gpuboost.cv(model, rows.x, rows.y, early_stopping_rounds=rounds, **given, **seed, **queries)
+    if options.model:
+        result.model.save_model(options.model)
+    if not options.quiet:
+        console = new_console()
+        best = result.best_iteration_
+        console.print(f"{options.cv} folds, the best round is {best + 1}", highlight=False)
+        means = {name: curve[best] for name, curve in result.mean.items()}
+        spreads = {name: curve[best] for name, curve in result.std.items()}
+        console.print(table(f"{rows.n_rows:,} rows", {"mean": means, "deviation": spreads}))
+        if options.model:
+            console.print(f"saved to {options.model}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _read(
+    path: str, options: argparse.Namespace, n_features: int | None = None, one_based: bool | None = None
+) -> InputTable:
+    columns = options.target, options.weight, options.categorical
+    form = {"kind": options.format, "one_based": one_based}
+    rows = read(path, *columns, n_features, options.group, options.sep, options.offset, **form)
     if rows.y is None:
-        names = [str(name) for name in rows.x.columns]
+        names = names_of(rows.x) or []
         shown = ", ".join(names[:10]) + (" ..." if len(names) > 10 else "")
         raise InputError(f"--target: names the column to learn; none is given, and {path} has {shown}. Add --target.")
     return rows
@@ -96,13 +126,15 @@ def _read(path: str, options: argparse.Namespace, n_features: int | None = None)
 
 def _eval_set(rows: InputTable, task: str) -> tuple[Any, ...]:
     if task == "rank":
-        return rows.x, rows.y, rows.group, rows.weight
-    return rows.x, rows.y, rows.weight
+        return rows.x, rows.y, rows.group, rows.weight, rows.offset
+    return rows.x, rows.y, rows.weight, rows.offset
 
 
 def _check(options: argparse.Namespace, parameters: dict[str, Any]) -> None:
     """Raise errors before any work that would otherwise occur at its end."""
-    if "early_stopping_rounds" in parameters and not options.eval:
+    if options.cv and options.eval:
+        raise InputError("--cv: every row is held out once, so --eval has nothing to add; leave one of them out.")
+    if "early_stopping_rounds" in parameters and not (options.eval or options.cv):
         raise InputError("--early-stopping-rounds: needs rows to watch; add --eval 0.2, or --eval FILE.")
     if options.quiet and not options.model:
         raise InputError("--quiet: nothing would be left of this training; add --model FILE, or leave --quiet out.")
@@ -164,7 +196,7 @@ def _held_out(
     try:
         share = float(options.eval)
     except ValueError:
-        return rows, _read(options.eval, options, rows.x.shape[1])
+        return rows, _read(options.eval, options, rows.x.shape[1], names_of(rows.x) is not None)
     if not 0.0 < share < 1.0:
         raise InputError(f"--eval: a share of the rows is between 0 and 1; got {options.eval}.")
     return split(rows, share, seed, task=task)
@@ -187,7 +219,8 @@ def _report(
     if held_out is not None:
         simple = baseline(train.y, train.weight, classify=hasattr(model, "classes_"))
         judged = held_out.x, held_out.y, held_out.weight, held_out.group if hasattr(model, "eval_at") else None
-        columns = {"gpuboost": scores(model, *judged), "baseline": scores(simple, *judged)}
+        offset = {} if held_out.offset is None else {"init_score": held_out.offset}
+        columns = {"gpuboost": scores(model, *judged, **offset), "baseline": scores(simple, *judged)}
         console.print(table(f"{held_out.n_rows:,} held-out rows", columns))
     if options.model:
         console.print(f"saved to {options.model}", highlight=False, soft_wrap=True)

@@ -14,6 +14,7 @@ from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
 from gpuboost.data.dataset_file import DatasetParts, read, write
 from gpuboost.data.given_cuts import check_cuts, replaced
+from gpuboost.data.offsets import check_offset
 from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
@@ -41,6 +42,8 @@ class Dataset:
         A row of weight 3 counts as three rows, one of weight 0 as none.
     group : (n,) query ids or (queries,) sizes, optional
         For ranking. The rows of a query stand together. ``weight`` may then be (queries,).
+    init_score : (n,) or (n, K) numbers, or one number, optional
+        Offsets that are added to the scores of the rows, in ``fit`` and ``predict``.
     max_bins : int, 2 to 255
         Most bins of a feature, not counting the one for missing values.
     categorical_features : "from_dtype", None, mask, indices or names
@@ -59,13 +62,14 @@ class Dataset:
         If one of them is invalid; the message names the value and its place.
     """
 
-    __slots__ = ("_bins", "_x", "columns", "cuts", "group", "max_bins", "weight", "y")
+    __slots__ = ("_bins", "_x", "columns", "cuts", "group", "init_score", "max_bins", "weight", "y")
 
     columns: Columns
     cuts: Cuts
     y: NDArray[Any] | None
     weight: NDArray[np.float64] | None
     group: NDArray[Any] | None
+    init_score: NDArray[np.float64] | None  # (n,) or (n, K)
     max_bins: int
     _bins: dict[str, Bins | StoredBins]
     _x: Any  # (n, d) numbers, as Columns.encode gives them; or a StoredMatrix until they are used
@@ -77,6 +81,7 @@ class Dataset:
         *,
         weight: Any = None,
         group: Any = None,
+        init_score: Any = None,
         max_bins: int = MOST_BINS,
         categorical_features: Any = FROM_DTYPE,
         cuts: Any = None,
@@ -90,6 +95,7 @@ class Dataset:
         target = None if y is None else check_target(y, n)
         queries = check_group(group, n)
         checked_weight = check_weight(weight_of_rows(weight, queries), n, "weight")
+        offset = check_offset(init_score, n)
         columns = Columns.learn(table, categorical_features)
         thresholds = check_cuts(cuts, columns, max_bins)
         x = columns.encode(table)
@@ -97,20 +103,23 @@ class Dataset:
             chosen = Cuts(tuple(thresholds[f] for f in range(len(thresholds))), (None,) * len(thresholds))
         else:
             chosen = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
-        self._set(columns, replaced(chosen, thresholds), x, target, checked_weight, queries, max_bins)
+        self._set(columns, replaced(chosen, thresholds), x, target, checked_weight, queries, max_bins, offset=offset)
 
-    def _set(self, *values: Any) -> None:
+    def _set(self, *values: Any, offset: NDArray[np.float64] | None = None) -> None:
+        """Set the fields; offset: (k, n)."""
         names = ("columns", "cuts", "_x", "y", "weight", "group", "max_bins")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
+        rows = offset[0] if offset is not None and len(offset) == 1 else offset
+        object.__setattr__(self, "init_score", rows if rows is None else rows.T)
         object.__setattr__(self, "_bins", {})
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        named = ("columns", "cuts", "x", "y", "weight", "group", "max_bins")
+        named = ("columns", "cuts", "x", "y", "weight", "group", "init_score", "max_bins")
         return None, {name: getattr(self, name) for name in named}  # bins are made again where they are used
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        for name, value in state[1].items():
+        for name, value in ({"init_score": None} | state[1]).items():  # older pickles have no offsets
             object.__setattr__(self, "_x" if name == "x" else name, value)
         object.__setattr__(self, "_bins", {})
 
@@ -188,7 +197,7 @@ class Dataset:
         if not self.in_files:
             x = self.x.host_rows(None) if isinstance(self.x, DeviceMatrix) else self.x
             bins = self.binned(lambda _, cuts: backends.get("cpu", threads).quantise(x, cuts))
-        parts = (self.columns, self.cuts, self.x, self.y, self.weight, self.group, self.max_bins)
+        parts = (self.columns, self.cuts, self.x, self.y, self.weight, self.group, self.init_score, self.max_bins)
         write(path, DatasetParts(*parts, bins))
 
     @classmethod
@@ -208,7 +217,8 @@ class Dataset:
         """
         parts = read(path)
         dataset = object.__new__(cls)
-        dataset._set(parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, parts.max_bins)
+        rows = parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, parts.max_bins
+        dataset._set(*rows, offset=check_offset(parts.init_score, parts.x.shape[0]))
         if parts.bins is not None:
             dataset._bins["host"] = parts.bins
         return dataset
@@ -275,7 +285,8 @@ class Dataset:
         if not self.in_files:
             return self
         dataset = object.__new__(Dataset)
-        dataset._set(self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins)
+        parts = self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins
+        dataset._set(*parts, offset=check_offset(self.init_score, len(self)))
         return dataset
 
     @property
@@ -295,7 +306,7 @@ class Dataset:
             parts += [f"in {len(self.x.files)} files"]
         elif self._x.sparse if isinstance(self._x, StoredMatrix) else hasattr(self._x, "nnz"):
             parts += ["sparse"]
-        held = [name for name in ("y", "weight", "group") if getattr(self, name) is not None]
+        held = [name for name in ("y", "weight", "group", "init_score") if getattr(self, name) is not None]
         parts += [f"with {', '.join(held)}"] if held else []
         return f"Dataset({', '.join(parts)}, max_bins={self.max_bins})"
 
@@ -341,7 +352,8 @@ class Dataset:
         """Some of the rows, with the cuts of all."""
         part = object.__new__(Dataset)
         y, weight, group = (None if held is None else held[rows] for held in (self.y, self.weight, self.group))
-        part._set(self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins)
+        offset = None if self.init_score is None else check_offset(self.init_score[rows], len(rows))
+        part._set(self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins, offset=offset)
         return part
 
 

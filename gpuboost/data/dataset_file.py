@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
 from gpuboost.data.cuts import check_max_bins
+from gpuboost.data.offsets import check_offset
 from gpuboost.data.parquet import ParquetRows, row_counts
 from gpuboost.data.queries import check_group
 from gpuboost.data.stored_rows import SPARSE_BINS, StoredBins, StoredMatrix, named_errors
@@ -43,6 +44,7 @@ class DatasetParts:
     y: NDArray[Any] | None
     weight: NDArray[np.float64] | None
     group: NDArray[Any] | None
+    init_score: NDArray[np.float64] | None
     max_bins: int
     bins: Bins | StoredBins | None
 
@@ -69,6 +71,8 @@ def write(path: str | os.PathLike[str], parts: DatasetParts) -> None:
     arrays = _arrays_of_cuts(parts.cuts)
     if parts.weight is not None:
         arrays["weight"] = parts.weight
+    if parts.init_score is not None:
+        arrays["init_score"] = parts.init_score
     for name, values in (("y", parts.y), ("group", parts.group)):
         if values is not None:
             arrays[name], levels = _plain(values, name)
@@ -102,6 +106,7 @@ def read(path: str | os.PathLike[str]) -> DatasetParts:
             raise InputError(f"columns: there are {columns.n_features}, and features of {d}.")
         cuts = _cuts(file, columns, about["max_bins"])
         weight = file.array("weight", "f8", (n,)).read() if "weight" in file.arrays else None
+        init_score = _init_score(file, n)
         y, group = (_labels(file, name, n) for name in ("y", "group"))
         x, bins = _features(file, columns, cuts, (n, d))
         check_weight(weight, n, "weight")
@@ -109,7 +114,17 @@ def read(path: str | os.PathLike[str]) -> DatasetParts:
             check_target(y, n)
         if group is not None:
             check_group(group, n)
-        return DatasetParts(columns, cuts, x, y, weight, group, about["max_bins"], bins)
+        return DatasetParts(columns, cuts, x, y, weight, group, init_score, about["max_bins"], bins)
+
+
+def _init_score(file: ArrayFile, n: int) -> NDArray[np.float64] | None:
+    """(n,) or (n, K) offsets of scores, or None."""
+    if "init_score" not in file.arrays:
+        return None
+    shape = file.arrays["init_score"].shape
+    values: NDArray[np.float64] = file.array("init_score", "f8", (n, *shape[1:])).read()
+    check_offset(values, n)
+    return values
 
 
 def _shape(about: dict[str, Any]) -> tuple[int, int]:

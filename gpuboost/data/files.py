@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -17,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import MOST_FEATURES
+from gpuboost.data.tables import Table
+from gpuboost.data.text_table import read_columns, table_of
 from gpuboost.errors import InputError
 
 Read: TypeAlias = tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None, NDArray[Any] | None]
@@ -25,6 +28,7 @@ _COMPRESSED = (".gz", ".xz", ".bz2")
 _SEPARATOR = {".csv": ",", ".tsv": "\t"}
 _MOST_DIGITS = 1000  # of an index; Python reads up to 4,300
 _LIBSVM = (".libsvm", ".svm", ".txt")
+_ENDINGS = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "libsvm": ".libsvm", "letor": ".libsvm"}
 _KNOWN = ".csv, .tsv, .parquet, .libsvm, .svm or .txt (LIBSVM); text also as .gz, .xz or .bz2"
 
 
@@ -37,12 +41,16 @@ def read_table(
     categorical: Sequence[str] | None = None,
     n_features: int | None = None,
     separator: str | None = None,
+    kind: str | None = None,
+    one_based: bool | None = False,
 ) -> Read:
     """(X, y, weight, group); the last three are None where the file or the call names none.
 
-    CSV, TSV, Parquet: X is a pandas frame of the columns that are not named otherwise; text, and what ``categorical``
-    names, has dtype ``category``. LIBSVM: X is a CSR matrix whose column i holds the values of index i, so that two
-    files of one data set agree; the label stands in the file, ``target`` is not used, and ``qid:`` gives the group.
+    CSV, TSV, Parquet: X is a pandas frame (of CSV and TSV a ``Table``, if pandas is not installed) of the columns that
+    are not named otherwise; text, and what ``categorical`` names, has dtype ``category``. LIBSVM: X is a CSR matrix
+    whose column i holds the values of index i, so that two files of one data set agree; the label stands in the file,
+    ``target`` is not used, and ``qid:`` gives the group. LETOR, which is LIBSVM with ``qid:`` and indices from 1: X is
+    a ``Table`` of a CSR matrix, whose columns are named "1", "2", ...
 
     Parameters
     ----------
@@ -53,6 +61,8 @@ def read_table(
     n_features : columns that a LIBSVM file is to have, if it does not show them all
     separator : one character between the fields of a text file, as in pandas' ``sep``; None for a comma, or a tab in
         .tsv. A file of another ending but .parquet is then read as text, too
+    kind : "csv", "tsv", "parquet", "libsvm" or "letor", whatever the ending says; None for that of the ending
+    one_based : True if the indices of a LIBSVM file start at 1; None: if it has ``qid:`` and no index 0
 
     Raises
     ------
@@ -68,10 +78,12 @@ def read_table(
     if separator is not None:
         _check_separator(separator, path, ending)
         return _divide(_read_text(path, separator), path, target, weight, group, categorical or ())
+    ending = ending if kind is None else _ENDINGS[kind]
     if ending in _LIBSVM:
         if weight or group or categorical:
             raise InputError(f"{path}: a LIBSVM file has no column names; leave weight, group and categorical out.")
-        return _read_libsvm(path, n_features)
+        letor = {"libsvm": False, "letor": True}.get(kind or "", one_based)
+        return _read_libsvm(path, n_features, letor)
     if ending in _SEPARATOR:
         frame = _read_text(path, _SEPARATOR[ending])
     elif ending == ".parquet":
@@ -92,18 +104,12 @@ def _divide(
     frame: Any, path: Path, target: str | None, weight: str | None, group: str | None, categorical: Sequence[str]
 ) -> Read:
     """Features apart from the rest."""
-    names = [str(name) for name in frame.columns]
     roles = {"target": target, "weight": weight, "group": group}
-    for role, name in [*roles.items(), *(("categorical", name) for name in categorical)]:
-        if name is not None and name not in names:
-            close = get_close_matches(name, names)
-            hint = f"close to it: {', '.join(close)}" if close else f"it has {', '.join(names[:10])}"
-            hint += " ..." if not close and len(names) > 10 else ""
-            if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
-                hint += (
-                    f": fields seem to be separated by {marks[0]!r}, and are expected to be by commas, or tabs in .tsv"
-                )
-            raise InputError(f"{role}: {path} has no column {name!r}; {hint}.")
+    _check_roles(
+        [str(name) for name in (frame if isinstance(frame, dict) else frame.columns)], path, roles, categorical
+    )
+    if isinstance(frame, dict):
+        return _divide_columns(frame, path, roles, categorical)
     y, weights, groups = (None if name is None else _plain(frame[name]) for name in roles.values())
     features = frame.drop(columns=[name for name in roles.values() if name is not None])
     if features.shape[1] == 0:
@@ -116,6 +122,36 @@ def _divide(
         except ValueError as error:
             raise InputError(f"weight: column {weight!r} of {path} must hold numbers; {error}.") from None
     return features.astype(kinds), y, weights, groups
+
+
+def _check_roles(names: Sequence[str], path: Path, roles: dict[str, str | None], categorical: Sequence[str]) -> None:
+    """Raise InputError for a name that is no column."""
+    for role, name in [*roles.items(), *(("categorical", name) for name in categorical)]:
+        if name is not None and name not in names:
+            close = get_close_matches(name, names)
+            hint = f"close to it: {', '.join(close)}" if close else f"it has {', '.join(names[:10])}"
+            hint += " ..." if not close and len(names) > 10 else ""
+            if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
+                hint += (
+                    f": fields seem to be separated by {marks[0]!r}, and are expected to be by commas, or tabs in .tsv"
+                )
+            raise InputError(f"{role}: {path} has no column {name!r}; {hint}.")
+
+
+def _divide_columns(
+    columns: dict[str, NDArray[Any]], path: Path, roles: dict[str, str | None], categorical: Sequence[str]
+) -> Read:
+    """``_divide`` without pandas."""
+    y, weights, groups = (None if name is None else columns[name] for name in roles.values())
+    features = {name: values for name, values in columns.items() if name not in roles.values()}
+    if not features:
+        raise InputError(f"{path}: no feature is left beside {', '.join(name for name in roles.values() if name)}.")
+    if weights is not None:
+        try:
+            weights = weights.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"weight: column {roles['weight']!r} of {path} must hold numbers; {error}.") from None
+    return table_of(features, categorical), y, weights, groups
 
 
 def _plain(series: Any) -> NDArray[Any]:
@@ -132,6 +168,9 @@ def _plain(series: Any) -> NDArray[Any]:
 
 
 def _read_text(path: Path, separator: str) -> Any:
+    if find_spec("pandas") is None:  # the standard library does it, slower
+        with _opened(path) as stream:
+            return read_columns(stream, separator, str(path))
     import pandas as pd
 
     try:
@@ -190,7 +229,7 @@ def _read_parquet(path: Path) -> Any:
         raise InputError(f"{path}: cannot be read as Parquet; {error}.") from None
 
 
-def _read_libsvm(path: Path, n_features: int | None) -> Read:
+def _read_libsvm(path: Path, n_features: int | None, one_based: bool | None) -> Read:
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -210,11 +249,27 @@ def _read_libsvm(path: Path, n_features: int | None) -> Read:
         _refuse_far_index(path)
     if 0 < len(queries) < len(y):
         raise InputError(f"{path}: {len(queries)} of {len(y)} lines have a qid; give it to all or to none.")
+    shift = bool(len(queries) and not x[:, 0].nnz) if one_based is None else one_based
+    x = _of_width(_from_one(x, path) if shift else x, n_features, path, 0 if shift else 1)
+    features = Table(x.shape, tuple(str(i + 1) for i in range(x.shape[1])), matrix=x) if shift else x
+    return features, y, None, queries if len(queries) else None
+
+
+def _of_width(x: Any, n_features: int | None, path: Path, from_zero: int) -> Any:
+    """The matrix with so many columns. Raises InputError if it has more; from_zero: 1 if indices start at 0."""
     if n_features is not None:
         if x.shape[1] > n_features:
-            raise InputError(f"{path}: the highest index must be below {n_features} features; got {x.shape[1] - 1}.")
+            bound = f"below {n_features} features" if from_zero else f"at most {n_features}"
+            raise InputError(f"{path}: the highest index must be {bound}; got {x.shape[1] - from_zero}.")
         x.resize(x.shape[0], n_features)
-    return x, y, None, queries if len(queries) else None
+    return x
+
+
+def _from_one(x: Any, path: Path) -> Any:
+    """The matrix without column 0, as indices start at 1. Raises InputError if that column holds values."""
+    if x.shape[1] < 2 or x[:, 0].nnz:
+        raise InputError(f"{path}: indices of LETOR files start at 1; index 0 holds a value, or there is no other.")
+    return x[:, 1:].tocsr()
 
 
 def _refuse_far_index(path: Path) -> None:

@@ -29,19 +29,31 @@ class RowMetadata:
     real_weight: Floats | None  # (m,) positive; None if the weights are whole numbers or all 1
     multiplicity: NDArray[np.int32] | None  # (m,) weights that are whole numbers; None if there is none, or all are 1
     query_start: NDArray[np.int64] | None  # (queries + 1,) where each query starts, and m
+    offset: Floats | None = None  # (k, n) of all n rows, added to their scores; None: all are 0
 
     @classmethod
-    def of(cls, n_rows: int, weight: Floats | None = None, group: NDArray[Any] | None = None) -> RowMetadata:
-        """The record of checked weights and queries, each (n,)."""
+    def of(
+        cls,
+        n_rows: int,
+        weight: Floats | None = None,
+        group: NDArray[Any] | None = None,
+        offset: Floats | None = None,
+    ) -> RowMetadata:
+        """The record of checked weights and queries, each (n,), and offsets (k, n)."""
         kept = kept_rows(weight)
         some = slice(None) if kept is None else kept
         real_weight, multiplicity = split_weights(None if weight is None else weight[some])
         start = None if group is None else query_start(group[some])
-        return cls(n_rows, weight, group, kept, real_weight, multiplicity, start)
+        return cls(n_rows, weight, group, kept, real_weight, multiplicity, start, offset)
 
     @property
     def n_kept(self) -> int:
         return self.n_rows if self.kept is None else len(self.kept)
+
+    @property
+    def kept_offset(self) -> Floats | None:
+        """(k, m) offsets of the kept rows."""
+        return self.offset if self.offset is None or self.kept is None else self.offset[:, self.kept]
 
     def select(self, values: Any) -> Any:
         """The kept rows of an array whose first axis is of all rows; the array itself if every row is kept."""
@@ -49,4 +61,12 @@ class RowMetadata:
 
     def training_set(self, bins: Bins, cuts: Cuts, y: Array) -> TrainingSet:
         """The kept rows as the loop learns from them. bins: of the kept rows; y: (n,), of all rows."""
-        return TrainingSet(bins, cuts, self.select(y), self.real_weight, self.multiplicity, self.query_start)
+        return TrainingSet(
+            bins,
+            cuts,
+            self.select(y),
+            self.real_weight,
+            self.multiplicity,
+            self.query_start,
+            offset=self.kept_offset,
+        )

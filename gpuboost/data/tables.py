@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.data.frames import eager_frame, matrix_of, needs_package, values_of
 from gpuboost.data.sparse import check_sparse
 from gpuboost.errors import InputError
 from gpuboost.types import DeviceMatrix
@@ -59,13 +61,29 @@ class Table:
             return Column(self.matrix.host_column(f))
         return self.columns[f] if self.matrix is None else Column(self.matrix[:, f])
 
+    def rows(self, numbers: NDArray[Any]) -> Table:
+        """Some of the rows, by number."""
+        shape = len(numbers), self.shape[1]
+        if self.matrix is not None:
+            return Table(shape, self.names, matrix=self.matrix[numbers])
+        return Table(shape, self.names, columns=tuple(Column(c.values[numbers], c.levels) for c in self.columns))
+
+    def select(self, names: Sequence[str]) -> Table:
+        """The columns of these names, in their order."""
+        places = [(self.names or ()).index(name) for name in names]
+        shape = self.shape[0], len(places)
+        if self.matrix is not None:
+            return Table(shape, tuple(names), matrix=self.matrix[:, places])
+        return Table(shape, tuple(names), columns=tuple(self.columns[f] for f in places))
+
     def label(self, f: int) -> str:
         """The name of column f in error messages."""
         return f"column {f}" if self.names is None else f"column {self.names[f]!r}"
 
 
 def as_table(X: Any) -> Table:
-    """Recognise X: a Table, numpy array, list of rows, pandas frame, scipy sparse matrix, Arrow or polars table.
+    """Recognise X: a Table, numpy array, list of rows, pandas frame, scipy sparse matrix, or a frame of
+    polars, pyarrow, modin or DuckDB (by narwhals). Lazy frames of polars and DuckDB are collected.
 
     Raises
     ------
@@ -82,9 +100,17 @@ def as_table(X: Any) -> Table:
         return _from_sparse(X)
     if pandas is not None and isinstance(X, pandas.DataFrame):
         return _from_pandas(X)
-    if hasattr(X, "to_pandas"):  # Arrow, polars
+    frame = eager_frame(X)
+    if frame is not None:
+        return _from_frame(frame)
+    return _from_other(X)
+
+
+def _from_other(X: Any) -> Table:
+    """Any other X, as a pandas frame or a numpy array."""
+    if hasattr(X, "to_pandas"):
         return _from_pandas(as_pandas(X))
-    if hasattr(X, "collect"):  # of polars, dask, Spark
+    if hasattr(X, "collect"):  # of dask, Spark
         raise InputError(f"X: a {type(X).__name__} says how to come to its rows, and does not hold them. Collect it.")
     return _from_numpy(X)
 
@@ -94,10 +120,7 @@ def as_pandas(X: Any) -> Any:
     try:
         return X.to_pandas()
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"X: reading a {type(X).__module__.partition('.')[0]} {type(X).__name__} needs the package "
-            f"{error.name}; pip install {error.name}, or pass X.to_numpy()."
-        ) from error
+        raise needs_package(X, error.name) from error
 
 
 def refuse_infinite(x: Any, table: Table) -> None:
@@ -219,6 +242,22 @@ def _from_pandas(frame: Any) -> Table:
     if all(str(kind).startswith("Sparse") and kind.fill_value == 0 for kind in kinds):
         return Table(shape, names, matrix=_from_sparse(frame.sparse.to_coo()).matrix)
     return Table(shape, names, columns=tuple(_pandas_column(frame.iloc[:, f]) for f in range(shape[1])))
+
+
+def _from_frame(frame: Any) -> Table:
+    """A frame of narwhals."""
+    _check_shape(frame.shape)
+    _refuse_doubles(list(frame.columns))
+    matrix = matrix_of(frame)
+    if matrix is not None:
+        return Table(matrix.shape, tuple(frame.columns), matrix=matrix)
+    columns = []
+    for name in frame.columns:
+        values, levels = values_of(frame.get_column(name))
+        if levels is None:
+            _check_real(values.dtype, f"X, column {name!r}")
+        columns.append(Column(values, levels))
+    return Table(frame.shape, tuple(frame.columns), columns=tuple(columns))
 
 
 def _refuse_doubles(labels: list[Any]) -> None:

@@ -82,6 +82,7 @@ def plain(model: Any) -> PlainModel:
             "model: other libraries read trees; this model was made of other base learners. Those of gb.learners that "
             "add up are written by gb.export.to_table."
         )
+    _refuse_offsets(model)
     names, classes = getattr(model, "feature_names_in_", None), getattr(model, "classes_", None)
     loss, columns = getattr(model, "loss_", None), getattr(model, "columns_", None)
     link, by = ("identity", 1.0) if loss is None else _link(loss, is_classifier=classes is not None)
@@ -104,6 +105,15 @@ def plain(model: Any) -> PlainModel:
         classes=classes,
         categories=None if columns is None else [list(values or ()) for values in columns.categories],
     )
+
+
+def _refuse_offsets(model: Any) -> None:
+    """Raise InputError if the estimator was fitted with offsets, which a reader would leave out in silence."""
+    if vars(model).get("_offsets", False) if hasattr(model, "__dict__") else False:
+        raise InputError(
+            "model: it was fitted with init_score, and readers of this format predict without. Export "
+            "model.ensemble_, whose predictions are scores, and add the offsets and apply the link function there."
+        )
 
 
 def float32_below(values: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from numpy import float64
+from numpy import float64, zeros
 from numpy.typing import NDArray
 
 from gpuboost.losses.protocol import Derivatives, Loss, RowDerivatives, RowValue, Value, undefined
@@ -123,6 +123,13 @@ class BaseLoss:
     def log_loss(self) -> Loss | None:
         """The loss whose mean, at the same scores, is the log loss of the predicted classes; None if there is none."""
         return None
+
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Floats:
+        """(k,) constant that minimises the loss if it is added to the (k, n) offsets; 0 if there is no formula for it.
+
+        y, weight: (n,) float64.
+        """
+        return zeros(self.n_outputs)
 
     def inverse_link(self, scores: Array) -> Array:
         """(k, n) scores to (n,) predictions: here the first scores themselves."""

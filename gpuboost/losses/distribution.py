@@ -55,6 +55,11 @@ class GaussianNLL(BaseLoss):
         variance = weighted_mean(np.square(y - mean), weight)
         return np.concatenate([location(mean, y), constant(0.5 * log(max(variance, _LEAST_VARIANCE)))])
 
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        start = self.start(np.asarray(y) - offset[0], weight)
+        start[1:] -= weighted_mean(offset[1], weight)
+        return start
+
     def noise(self, members: Array, predictions: Array, temperature: float) -> NDArray[np.float64]:
         return np.asarray(np.stack([self.variance(scores) for scores in members]).mean(axis=0))
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from gpuboost.elementary import bounded, expit, expit_array, log1pexp
 from gpuboost.losses.averages import constant, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
-from gpuboost.losses.binary import log_odds
+from gpuboost.losses.binary import log_odds, log_odds_beside
 from gpuboost.losses.target import zero_or_one
 from gpuboost.types import Array
 
@@ -52,6 +52,9 @@ class LogitBoost(BaseLoss):
 
     def start(self, y: Array, weight: Array) -> Array:
         return constant(0.5 * log_odds(weighted_mean(y, weight)))
+
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        return constant(0.5 * log_odds_beside(y, weight, 2.0 * offset[0]))
 
     def inverse_link(self, scores: Array) -> Array:
         return expit_array(2.0 * scores[0])

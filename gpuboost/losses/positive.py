@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from gpuboost.elementary import bounded, exp, exp_array, log
 from gpuboost.errors import InputError, RecipeError
-from gpuboost.losses.averages import near, weighted_mean
+from gpuboost.losses.averages import constant, near, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import LARGEST_POSITIVE, finite, number, require
 from gpuboost.types import Array
+
+_BOUND = 40.0  # of scores, as in ``bounded``
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,9 @@ class Poisson(BaseLoss):
 
     def start(self, y: Array, weight: Array) -> Array:
         return _log_mean(y, weight)
+
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        return _log_ratio(y, weight, offset[0], 1.0)
 
     def inverse_link(self, scores: Array) -> Array:
         return _means(scores)
@@ -86,6 +91,9 @@ class Gamma(BaseLoss):
 
     def start(self, y: Array, weight: Array) -> Array:
         return _log_mean(y, weight)
+
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        return _log_ratio(y, weight, offset[0], 2.0)
 
     def inverse_link(self, scores: Array) -> Array:
         return _means(scores)
@@ -141,6 +149,9 @@ class Tweedie(BaseLoss):
     def start(self, y: Array, weight: Array) -> Array:
         return _log_mean(y, weight)
 
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        return _log_ratio(y, weight, offset[0], self.power)
+
     def inverse_link(self, scores: Array) -> Array:
         return _means(scores)
 
@@ -155,6 +166,13 @@ def _not_negative(y: Array, loss: str) -> None:
 def _log_mean(y: Array, weight: Array) -> Array:
     mean = weighted_mean(y, weight)
     return near(bounded(log(mean)), float(np.max(y) - np.min(y)) / mean)
+
+
+def _log_ratio(y: Array, weight: Array, offset: Array, power: float) -> Array:
+    """Start value beside offsets o: log of sum w y e^((1 - p) o) over sum w e^((2 - p) o)."""
+    o = np.clip(offset, -_BOUND, _BOUND)
+    falling, rising = np.asarray(y) * exp_array((1.0 - power) * o), exp_array((2.0 - power) * o)
+    return constant(bounded(log(weighted_mean(falling, weight)) - log(weighted_mean(rising, weight))))
 
 
 def _means(scores: Array) -> Array:

@@ -46,6 +46,9 @@ class SquaredError(BaseLoss):
     def start(self, y: Array, weight: Array) -> Array:
         return location(weighted_mean(y, weight), y)
 
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        return self.start(np.asarray(y) - offset[0], weight)
+
 
 @dataclass(frozen=True, slots=True)
 class Huber(BaseLoss):
@@ -95,6 +98,9 @@ class Huber(BaseLoss):
     def start(self, y: Array, weight: Array) -> Array:
         return location(lower_quantile(y, weight, 0.5), y)
 
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        return self.start(np.asarray(y) - offset[0], weight)
+
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteError(BaseLoss):
@@ -124,6 +130,9 @@ class AbsoluteError(BaseLoss):
 
     def start(self, y: Array, weight: Array) -> Array:
         return location(lower_quantile(y, weight, 0.5), y)
+
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        return self.start(np.asarray(y) - offset[0], weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +181,6 @@ class Quantile(BaseLoss):
 
     def start(self, y: Array, weight: Array) -> Array:
         return location(lower_quantile(y, weight, self.alpha), y)
+
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        return self.start(np.asarray(y) - offset[0], weight)

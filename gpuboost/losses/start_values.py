@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gpuboost.arguments import is_real
 from gpuboost.errors import RecipeError, shown
 from gpuboost.losses.averages import constant, weighted_mean
+from gpuboost.losses.base import BaseLoss
 from gpuboost.losses.binary import log_odds
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.types import Array
@@ -40,12 +41,22 @@ def start_rule(value: Any, loss: Loss) -> StartRule:
     return value
 
 
-def start_value(rule: StartRule, loss: Loss, y: Array, weight: Array) -> NDArray[np.float64]:
-    """(k,) float64 F_0 of the rule, on the scale of the scores. y, weight: (n,); there are rows of both classes."""
+def start_value(
+    rule: StartRule, loss: Loss, y: Array, weight: Array, offset: Array | None = None
+) -> NDArray[np.float64]:
+    """(k,) float64 F_0 of the rule, on the scale of the scores. y, weight: (n,); there are rows of both classes.
+
+    offset: (k, n), added to F_0 of each row. The optimum beside offsets is 0 if the loss has no formula for it; the
+    other rules do not look at offsets.
+    """
     if isinstance(rule, float):
         return np.full(loss.n_outputs, rule + 0.0)  # no negative zero
     if rule == MEAN:
         return constant(weighted_mean(y, weight))
     if rule == HALF_LOG_ODDS:
         return constant(0.5 * log_odds(weighted_mean(y, weight)))
-    return np.asarray(loss.start(y, weight), np.float64)
+    if offset is None:
+        return np.asarray(loss.start(y, weight), np.float64)
+    if is_list_loss(loss) or not isinstance(loss, BaseLoss):
+        return np.zeros(loss.n_outputs)
+    return np.asarray(loss.start_beside(y, weight, offset), np.float64)

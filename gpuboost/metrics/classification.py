@@ -22,9 +22,14 @@ from gpuboost.types import Array
 def average_precision(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Area under the precision-recall curve, as the sum of precision times the increase of recall."""
     zero_or_one(y, "average_precision")
-    positive, negative = steps_of_threshold(y > 0.5, scores[0], weight)
-    if not positive[-1] > 0.0:
+    if not (y > 0.5).any():
         raise InputError("eval_metric: average_precision needs rows of class 1; all hold 0.0. Use logloss.")
+    return area_under_precision_recall(y > 0.5, scores[0], weight)
+
+
+def area_under_precision_recall(ones: Array, score: Array, weight: Array | None) -> float:
+    """Sum of precision times the increase of recall, threshold by threshold. ones (n,) bool, some true; score (n,)."""
+    positive, negative = steps_of_threshold(ones, score, weight)
     higher, higher_negative = positive[-1] - positive, negative[-1] - negative  # scored above each threshold
     higher, higher_negative = np.append(positive[-1], higher), np.append(negative[-1], higher_negative)
     gained, both = higher[:-1] - higher[1:], higher[:-1] + higher_negative[:-1]

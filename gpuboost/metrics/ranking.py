@@ -6,7 +6,9 @@ placed by their scores, equal ones in the order of rows. Sums run from the first
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +19,8 @@ from gpuboost.losses.averages import exact_sum, weighted_mean
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.losses.ranking import MOST_LABEL, LambdaMART
 from gpuboost.losses.target import require
+from gpuboost.metrics.classification import area_under_precision_recall
+from gpuboost.metrics.formulas import area_under_roc
 from gpuboost.types import Array
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -95,6 +99,37 @@ def recall(
     return _mean_over_queries(of, y, scores[0], weight, query_start, k, empty)
 
 
+def auc(
+    y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array, *, k: int | None, empty: float | None
+) -> float:
+    """Area under the ROC curve of each query, documents of label 1 or more against the others."""
+
+    def of(relevant: Array, f: Array) -> float:
+        return area_under_roc(relevant, f, None)
+
+    return _mean_of_lists(of, y, scores[0], weight, query_start, empty)
+
+
+def average_precision_of_classes(
+    y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array, *, k: int | None, empty: float | None
+) -> float:
+    """Area under the precision-recall curve of each query, equal scores taken together."""
+
+    def of(relevant: Array, f: Array) -> float:
+        return area_under_precision_recall(relevant, f, None) if relevant.sum() > 0 else math.nan
+
+    return _mean_of_lists(of, y, scores[0], weight, query_start, empty)
+
+
+def _mean_of_lists(
+    of: Callable[[Array, Array], float], y: Array, f: Array, weight: Array | None, query_start: Array,
+    empty: float | None,
+) -> float:  # fmt: skip
+    """Weighted mean over queries of a value that is nan where a query has none."""
+    values = np.array([of(y[a:b] > 0.0, f[a:b]) if b > a else math.nan for a, b in pairwise(query_start.tolist())])
+    return _weighted_mean_of_values(values, None if weight is None else weight[query_start[:-1]], empty)
+
+
 def _relevant(labels: Floats, width: int) -> Floats:
     count: Floats = (labels[:, :width] > 0.0).sum(axis=1).astype(np.float64)
     return count
@@ -126,7 +161,10 @@ def _mean_over_queries(
     empty: value of a list without relevant documents; None leaves it out.
     """
     values = values_by_query(of, y, f, query_start, k)
-    weight = None if weight is None else weight[query_start[:-1]]
+    return _weighted_mean_of_values(values, None if weight is None else weight[query_start[:-1]], empty)
+
+
+def _weighted_mean_of_values(values: Floats, weight: Array | None, empty: float | None) -> float:
     nothing = np.isnan(values)
     if empty is None:
         values, weight = values[~nothing], None if weight is None else weight[~nothing]

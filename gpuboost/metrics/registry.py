@@ -116,7 +116,9 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
 
     Names: see ``NAMES``; those of rankings with the number of places, and the value of a query without relevant
     documents (default 1), as in "ndcg@10", "map@5:0" and "mrr:skip". "quantile", "huber" and "tweedie_deviance"
-    take their parameter from the loss, or from the name, as in "quantile:0.9".
+    take their parameter from the loss, or from the name, as in "quantile:0.9". With a loss of rankings, "auc" and
+    "average_precision" are means over the queries that have relevant documents (label 1 or more), and others for
+    "auc", as XGBoost's "auc" and "aucpr".
 
     A function is called with the result of ``predict`` or ``predict_proba`` (for two classes, the probability of class
     1); weights, or None, are passed by the name ``sample_weight`` if it has such an argument, as the third argument if
@@ -198,6 +200,12 @@ _WITH_PARAMETER: dict[str, tuple[Callable[..., float], Callable[[float], Loss]]]
     "tweedie_deviance": (measures.tweedie_deviance, Tweedie),
 }
 
+_IN_QUERIES: dict[str, Function] = {
+    "auc": query_measures.auc,
+    "average_precision": query_measures.average_precision_of_classes,
+}
+"""Metrics of two classes that are means over queries, if the loss is one of rankings."""
+
 RANKINGS: dict[str, Callable[..., Metric]] = {
     "ndcg": ndcg,
     "map": mean_average_precision,
@@ -263,6 +271,8 @@ def _named(text: str, loss: Loss) -> Metric:
         close = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, NAMES, n=1)
         hint = f"Did you mean {close[0]!r}? " if close else ""
         raise InputError(f"eval_metric: unknown name {text!r}. {hint}Names: {', '.join(NAMES)}.")
+    if name in _IN_QUERIES and loss.task == "ranking" and not colon:
+        return Metric(name, True, partial(_IN_QUERIES[name], k=None, empty=None), by_query=True)
     _must_fit(name, loss)
     if name == _TOP_K:
         return _top_k_accuracy(text, places)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,12 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.data.queries import query_start
 from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError, shown
-from gpuboost.training.callbacks import metrics_of
+from gpuboost.model_selection.in_step import SET, TRAIN, best_round, curves, fit_in_step
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import labelled
 from gpuboost.watch.early_stopping import EarlyStopping
 
-SET = "validation"
+Rows: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class CvResult:
     best_iteration_: int  # the round with the best mean of the first metric, 0 for the first
     models: tuple[GradientBoosting, ...]  # one per fold
     model: GradientBoosting | None  # fitted to all rows for the best number of rounds, if asked for
+    train_mean: dict[str, list[float]] = field(default_factory=dict)  # of the training rows, if asked for
+    train_std: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:
@@ -56,25 +58,34 @@ def cv(
     folds: Any = 5,
     sample_weight: Any = None,
     group: Any = None,
+    init_score: Any = None,
     refit: bool = False,
     random_state: int = 0,
+    early_stopping_rounds: int | None = None,
+    train_curve: bool = False,
 ) -> CvResult:
     """Fit a clone of the model to each fold's training rows and judge it on the others.
 
     Parameters
     ----------
     model : estimator
-        Not changed. With early stopping each fold stops by its own held-out rows, and the curves end with the
-        shortest.
-    data, y, sample_weight, group
-        A ``gb.Dataset``, or X, target, weights and queries. They are binned once: the cuts are those of all rows,
-        which tells a fold nothing about the targets it is judged by.
+        Not changed. With early stopping of its own, each fold stops by its own held-out rows, and the curves end with
+        the shortest.
+    data, y, sample_weight, group, init_score
+        A ``gb.Dataset``, or X, target, weights, queries and offsets. They are binned once: the cuts are those of all
+        rows, which tells a fold nothing about the targets it is judged by.
     folds : int, splitter of scikit-learn, or iterable of (training rows, held-out rows)
         An int shuffles; classes are spread evenly. Rows of one query stay together, and are not shuffled.
     refit : bool
         Also fit to all rows, for the best number of rounds.
     random_state : int
         Seed of the shuffling.
+    early_stopping_rounds : int, optional
+        Stop all folds after so many rounds in a row in which the mean over the folds was no new best (the argument of
+        ``xgboost.cv``; ``lightgbm.cv`` does so too). The models have the rounds up to the best one. An
+        ``EarlyStopping`` among the model's callbacks may name the metric and ``min_delta``.
+    train_curve : bool
+        Judge the training rows too, see ``train_mean`` (LightGBM: ``eval_train_metric``).
 
     Raises
     ------
@@ -91,25 +102,35 @@ def cv(
     seed: Any = random_state
     if seed is not None and not isinstance(seed, np.random.RandomState):
         integer("random_state", seed, 0, 2**32 - 1)
-    rows = dataset_of(model, data, y, sample_weight, group)
+    rows = dataset_of(model, data, y, sample_weight, group, init_score)
     classify = bool(is_classifier(model))
-    answers: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
-    fitted: list[GradientBoosting] = []
-    for learn, judge in _splits(folds, rows, classify, random_state):
-        held_out = rows.take(judge)
-        fold_model = clone(model).fit(rows.take(learn), eval_set={SET: held_out})
-        answers.append((judge, fold_model.predict_proba(held_out) if classify else fold_model.predict(held_out)))
-        fitted.append(fold_model)
-    mean, std = _curves(fitted)
-    best = _best(model, fitted[0], mean)
+    splits = _splits(folds, rows, classify, random_state)
+
+    def watched(learn: Rows, judge: Rows) -> dict[str, Dataset]:
+        return {TRAIN: rows.take(learn), SET: rows.take(judge)} if train_curve else {SET: rows.take(judge)}
+
+    if early_stopping_rounds is None:
+        fitted = [clone(model).fit(rows.take(learn), eval_set=watched(learn, judge)) for learn, judge in splits]
+    else:
+        training, judged = [rows.take(learn) for learn, _ in splits], [watched(*split) for split in splits]
+        fitted = fit_in_step(model, training, judged, early_stopping_rounds)
+    answers = [
+        (judge, fold_model.predict_proba(rows.take(judge)) if classify else fold_model.predict(rows.take(judge)))
+        for (_, judge), fold_model in zip(splits, fitted, strict=True)
+    ]
+    mean, std = curves(fitted)
+    best = best_round(model, fitted[0], mean)
     final = _refitted(model, rows, best + 1) if refit else None
-    return CvResult(*_out_of_fold(len(rows), answers), mean, std, best, tuple(fitted), final)
+    on_training = curves(fitted, TRAIN) if train_curve else ({}, {})
+    return CvResult(*_out_of_fold(len(rows), answers), mean, std, best, tuple(fitted), final, *on_training)
 
 
-def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = None, group: Any = None) -> Dataset:
-    """A Dataset as it is, or one of X, target, weights and queries that is cut as the model asks."""
+def dataset_of(
+    model: GradientBoosting, data: Any, y: Any, sample_weight: Any = None, group: Any = None, init_score: Any = None
+) -> Dataset:
+    """A Dataset as it is, or one of X, target, weights, queries and offsets that is cut as the model asks."""
     if isinstance(data, Dataset):
-        if y is not None or sample_weight is not None or group is not None or data.y is None:
+        if data.y is None or any(given is not None for given in (y, sample_weight, group, init_score)):
             raise InputError(
                 "data: a Dataset brings target, weights and queries itself; make it with Dataset(X, y, weight=, "
                 "group=)."
@@ -124,6 +145,7 @@ def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = 
         found.y,
         weight=found.metadata.weight,
         group=found.metadata.group,
+        init_score=init_score,
         max_bins=model.max_bins,
         categorical_features=model.categorical_features,
         n_jobs=model.n_jobs,
@@ -176,27 +198,6 @@ def _splitter(folds: Any, rows: Dataset, classify: bool, random_state: int) -> A
 
 def _is_splitter(folds: Any) -> bool:
     return hasattr(folds, "split") and not isinstance(folds, (str, bytes, type))
-
-
-def _curves(fitted: list[GradientBoosting]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Mean and standard deviation over the folds, up to the round that all of them reached."""
-    mean: dict[str, list[float]] = {}
-    std: dict[str, list[float]] = {}
-    for metric in fitted[0].evals_result_[SET]:
-        curves = [fold_model.evals_result_[SET][metric] for fold_model in fitted]
-        shortest = min(map(len, curves))
-        values = np.array([curve[:shortest] for curve in curves])
-        mean[metric], std[metric] = values.mean(axis=0).tolist(), values.std(axis=0).tolist()
-    return mean, std
-
-
-def _best(model: GradientBoosting, fitted: GradientBoosting, mean: dict[str, list[float]]) -> int:
-    """The round with the best mean of the first metric; the first one of a tie."""
-    first = metrics_of(model.eval_metric, fitted.loss_, getattr(model, "eval_at", None))[0]
-    values = np.array(mean[first.name])
-    if np.isnan(values).all():
-        raise InputError(f"eval_metric: the mean of {first.name} is nan in every round; choose another one.")
-    return int(np.nanargmax(values) if first.higher_is_better else np.nanargmin(values))
 
 
 def _out_of_fold(

@@ -16,7 +16,8 @@ class RunningScores:
     """F at some rows: ``values = bias + scale * sums``.
 
     Trees are added to ``sums``. As long as a model is never shrunk, the sums start at its bias and are the values
-    themselves; otherwise they start at 0 and ``refresh`` computes the values: shrinking touches one number.
+    themselves; otherwise they start at 0 and ``refresh`` computes the values: shrinking touches one number. Offsets are
+    part of the start; models that shrink have none.
     """
 
     sums: Array  # (k, n) float64
@@ -26,7 +27,8 @@ class RunningScores:
     def of(cls, backend: Backend, data: TrainingSet, ensemble: Ensemble, shrink: float) -> RunningScores:
         """The scores of an ensemble to which trees will be added. shrink: the model's share that a round leaves."""
         if shrink == 1.0 and ensemble.scale == 1.0:
-            values = sums = backend.start(data, ensemble.bias)
+            begin = ensemble.bias if data.offset is None else ensemble.bias[:, None] + data.offset
+            values = sums = backend.start(data, begin)
         else:
             sums = backend.start(data, np.zeros(ensemble.n_outputs))
             values = backend.start(data, ensemble.bias)

@@ -143,9 +143,13 @@ class CheckpointRecorder:
         return replace(self.state, evals=self.history.by_round[: len(log.applied)], log=log)
 
 
-def fingerprint(n_features: int, y: NDArray[Any], weight: NDArray[Any] | None) -> tuple[int, int, int]:
-    """``CheckpointState.data``: rows, features, and a checksum of target and weights."""
+def fingerprint(
+    n_features: int, y: NDArray[Any], weight: NDArray[Any] | None, offset: NDArray[Any] | None = None
+) -> tuple[int, int, int]:
+    """``CheckpointState.data``: rows, features, and a checksum of target, weights and offsets."""
     checksum = crc32(np.ascontiguousarray(y, np.float64).data)
     if weight is not None:
         checksum = crc32(np.ascontiguousarray(weight, np.float64).data, checksum)
+    if offset is not None:
+        checksum = crc32(np.ascontiguousarray(offset, np.float64).data, checksum)
     return len(y), n_features, checksum

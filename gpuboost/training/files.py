@@ -45,7 +45,7 @@ POLICIES |= {family.__name__: family for family in FAMILIES}
 
 CLASSIFIER, REGRESSOR, RANKER = "GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker"
 
-MAY_LACK = {"run", "guarantee", "chain"}
+MAY_LACK = {"run", "guarantee", "chain", "offsets"}
 """Entries of ``extra`` that not every file has."""
 
 PLAIN = (str, int, float, bool, type(None))
@@ -64,6 +64,7 @@ class Saved:
     best_score: float | None = None
     run: dict[str, Any] | None = None  # of a checkpoint: its state, see ``training.checkpoint``
     record: FitRecord = field(default_factory=FitRecord)
+    offsets: bool = False  # True: fitted with offsets (``init_score``)
 
 
 def write(saved: Saved, path: str | os.PathLike[str]) -> None:
@@ -86,6 +87,8 @@ def text(saved: Saved) -> str:
         "best_iteration": saved.best_iteration,
         "best_score": None if score is None or not math.isfinite(score) else score,
     } | fit_record.to_json(saved.record)
+    if saved.offsets:
+        extra["offsets"] = True
     if saved.run is not None:
         extra["run"] = {**saved.run, "checksum": UNSEALED}
     params = written(saved.params)
@@ -141,6 +144,7 @@ def _read(content: bytes) -> Saved:
         best_score=_optional("best_score", extra["best_score"], float),
         run=_run(extra.get("run"), content),
         record=fit_record.from_json(extra, record.ensemble.n_rounds),
+        offsets=_flag("offsets", extra.get("offsets", False)),
     )
     _check_parts(saved, extra["estimator"])
     return saved
@@ -299,6 +303,12 @@ def _classes_from_json(value: Any) -> NDArray[Any]:
     if read != values or list(map(type, read)) != list(map(type, values)):  # truncated, rounded or of another type
         raise wrong
     return classes
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"model file: extra.{name}: true or false was expected; found {value!r}.")
+    return value
 
 
 def _optional(name: str, value: Any, kind: type) -> Any:

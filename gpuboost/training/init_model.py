@@ -28,6 +28,7 @@ class Start:
     params: Mapping[str, Any] = field(default_factory=dict)
     run: CheckpointState | None = None  # state of an interrupted fit, if it is to be resumed
     record: FitRecord = field(default_factory=FitRecord)
+    offsets: bool = False  # True: fitted with offsets
 
 
 def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
@@ -51,7 +52,7 @@ def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
     record = saved.record
     if saved.best_iteration is not None:  # picked by its score, so it is no state of a chain
         record = replace(record, chain=None)
-    return Start(saved.columns, saved.ensemble, saved.params, record=record)
+    return Start(saved.columns, saved.ensemble, saved.params, record=record, offsets=saved.offsets)
 
 
 def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:

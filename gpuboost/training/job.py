@@ -40,6 +40,7 @@ from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start
 from gpuboost.training.memory import check_room
 from gpuboost.training.monotone import monotone_constraints_for
+from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 from gpuboost.training.rows import LabelledRows, bin_rows, eval_sets, labelled, numbers, with_values
 from gpuboost.training.sharding import GPUS, shards_choice, shared_out
@@ -84,6 +85,7 @@ def job(
     InputError, RecipeError, DeviceError
         If data, parameters or device cannot be used; raised before any work is done.
     """
+    target = with_offsets(target, start)
     values, place = size_of(rows.x)
     choice, threads = machine(params, values, place), parameters.threads(params["n_jobs"])
     run = _run(params, rows, target, start)
@@ -91,6 +93,7 @@ def job(
     known = None if start is None else start.columns
     held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
     recipe = run.remaining(parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held))
+    refuse_shrunk_offsets(recipe, target.rows, start)
     check_custom_loss(recipe, target.y)
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
@@ -116,7 +119,9 @@ def job(
         raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
     eval_rows = tuple(watched_set.x.shape[0] for watched_set in sets)
     choice = settled(choice, params["device"] == "auto" and place is None, recipe, found, target, eval_rows)
-    model = Saved(dict(params), resume or Ensemble(np.empty(0), found.cuts), target.loss, found.columns, target.classes)
+    empty = resume or Ensemble(np.empty(0), found.cuts)
+    with_offset = target.rows.offset is not None
+    model = Saved(dict(params), empty, target.loss, found.columns, target.classes, offsets=with_offset)
     made = Job(
         recipe=recipe,
         training_set=training_set(found, target, with_x=recipe.base_learner is not None),
@@ -137,7 +142,7 @@ def job(
 
 def _run(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None) -> CheckpointState:
     """The initial state of the fit: its seed, its data, and the rounds that were done before."""
-    data = fingerprint(rows.x.shape[1], target.y, target.rows.weight)
+    data = fingerprint(rows.x.shape[1], target.y, target.rows.weight, target.rows.offset)
     if start is None or start.run is None:
         return CheckpointState(seed_of(params["random_state"]), 0 if start is None else start.ensemble.n_rounds, data)
     start.run.check(written(start.params), written(params), params["random_state"], data)
@@ -283,7 +288,9 @@ def split(
     def part(rows: NDArray[np.intp]) -> tuple[Any, NDArray[np.float64], RowMetadata]:
         n = len(rows)
         part_weight = None if weight is None else check_weight(weight[rows], n, "validation_fraction")
-        return found.x[rows], target.y[rows], RowMetadata.of(n, part_weight, None if group is None else group[rows])
+        offset = None if target.rows.offset is None else np.ascontiguousarray(target.rows.offset[:, rows])
+        metadata = RowMetadata.of(n, part_weight, None if group is None else group[rows], offset)
+        return found.x[rows], target.y[rows], metadata
 
     x, y, metadata = part(learn)
     return (
@@ -345,20 +352,22 @@ def watched(given: Any, columns: Columns, target: TrainingTarget, device: str) -
 
     by_query = target.rows.group is not None
 
-    def one(x: Any, y: Any, weight: Any, group: Any) -> tuple[Any, ...]:
+    def one(x: Any, y: Any, weight: Any, group: Any, offset: Any) -> tuple[Any, ...]:
         if isinstance(x, Dataset):
             y = x.y if y is None else y
             weight = x.weight if weight is None else weight
             group = x.group if group is None else group
+            offset = x.init_score
         else:
             x = as_table(as_device_array(x, device))
         if y is None:
             raise InputError("y: a target is needed to be judged by.")
-        rows = labelled(x, on_host(y), on_host(weight), x.shape[0], group if by_query else None)
+        rows = labelled(x, on_host(y), on_host(weight), x.shape[0], group if by_query else None, on_host(offset))
         values, encoded = numbers(x, columns), target.encode(rows.y)
+        metadata = offsets_of_watched(rows.metadata, target)
         if by_query:
-            checked_queries(rows.metadata)
-        return values, encoded, rows.metadata
+            checked_queries(metadata)
+        return values, encoded, metadata
 
     return tuple(
         RawEvalSet(name, *_named(f"eval_set: {name}", partial(one, *parts)))

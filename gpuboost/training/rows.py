@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.offsets import check_offset
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import check_target, target_array
@@ -30,8 +31,8 @@ class LabelledRows:
     metadata: RowMetadata
 
 
-def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> LabelledRows:
-    """The rows, with target, weights and queries checked.
+def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset: Any = None) -> LabelledRows:
+    """The rows, with target, weights, queries and offsets checked.
 
     Raises
     ------
@@ -42,12 +43,17 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None) -> Lab
     target = check_target(column_or_1d(given, warn=True), n_rows)
     queries = check_group(group, n_rows)
     checked_weight = check_weight(weight_of_rows(weight, queries), n_rows)
-    return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries))
+    return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries, check_offset(offset, n_rows)))
 
 
-def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> LabelledRows:
-    """The rows of a Dataset. A target, weights or queries that it does not hold may be passed."""
-    held_and_given = (("y", data.y, y), ("sample_weight", data.weight, weight), ("group", data.group, group))
+def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None, offset: Any = None) -> LabelledRows:
+    """The rows of a Dataset. A target, weights, queries or offsets that it does not hold may be passed."""
+    held_and_given = (
+        ("y", data.y, y),
+        ("sample_weight", data.weight, weight),
+        ("group", data.group, group),
+        ("init_score", data.init_score, offset),
+    )
     for name, held, passed in held_and_given:
         if held is not None and passed is not None:
             raise InputError(f"{name}: the Dataset holds one already; pass it there or here, not both.")
@@ -55,10 +61,12 @@ def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None) -> L
     if target is None:
         raise InputError("y: a Dataset to fit needs a target; make it with Dataset(X, y).")
     group = data.group if group is None else group
+    offset = check_offset(data.init_score if offset is None else offset, len(data))
     if data.weight is not None:
         checked_target, queries = check_target(target, len(data)), check_group(group, len(data))
-        return LabelledRows(data, checked_target, RowMetadata.of(len(data), data.weight, queries))
-    return labelled(data, target, weight, len(data), group)
+        return LabelledRows(data, checked_target, RowMetadata.of(len(data), data.weight, queries, offset))
+    rows = labelled(data, target, weight, len(data), group)
+    return replace(rows, metadata=replace(rows.metadata, offset=offset))
 
 
 def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> Any:
@@ -96,11 +104,12 @@ def weight_of(data: TrainingSet) -> Array | None:
     return None if data.weight is None and data.multiplicity is None else data.row_weight()
 
 
-def eval_sets(given: Any, *, by_query: bool = False) -> Iterator[tuple[str, Any, Any, Any, Any]]:
-    """(name, X, y, weight, group) of each eval set.
+def eval_sets(given: Any, *, by_query: bool = False) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
+    """(name, X, y, weight, group, offset) of each eval set.
 
-    given: None, one set, a list of sets, or a mapping from names to sets; a set is (X, y), (X, y, weight) or a Dataset.
-    by_query: a set is (X, y, group), (X, y, group, weight) or a Dataset.
+    given: None, one set, a list of sets, or a mapping from names to sets; a set is (X, y), (X, y, weight),
+    (X, y, weight, init_score) or a Dataset. by_query: a set is (X, y, group), (X, y, group, weight),
+    (X, y, group, weight, init_score) or a Dataset.
 
     Raises
     ------
@@ -122,11 +131,12 @@ def eval_sets(given: Any, *, by_query: bool = False) -> Iterator[tuple[str, Any,
     _check_names(given)
     for name, eval_set in given.items():
         if isinstance(eval_set, Dataset):
-            yield name, eval_set, None, None, None
-        elif isinstance(eval_set, tuple) and len(eval_set) in (least, least + 1):
+            yield name, eval_set, None, None, None, None
+        elif isinstance(eval_set, tuple) and least <= len(eval_set) <= least + 2:
             x, y, *rest = eval_set
             group = rest.pop(0) if by_query else None
-            yield name, x, y, rest[0] if rest else None, group
+            weight, offset, *_ = *rest, None, None
+            yield name, x, y, weight, group, offset
         else:
             seen = f"a tuple of {len(eval_set)}" if isinstance(eval_set, tuple) else type(eval_set).__name__
             raise InputError(f"eval_set: {name} must be {forms}; got {seen}.")

@@ -75,7 +75,8 @@ def shared_out(
         times = None if multiplicity is None else multiplicity[a:b]
         data = ShardData(x[a:b], y[a:b], own_weight, times, inside)
         sources.append(data if files is None else partial(_read, files, data))
-    return backend.place(sources, cuts, y, weight, multiplicity, lists, np.diff([0, *ends]).tolist())
+    placed = backend.place(sources, cuts, y, weight, multiplicity, lists, np.diff([0, *ends]).tolist())
+    return placed if rows.offset is None else replace(placed, offset=rows.kept_offset)
 
 
 def _read(files: ParquetRows, numbered: ShardData) -> ShardData:

@@ -132,7 +132,7 @@ def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> Training
     metadata = _without_queries(rows.metadata)
     if class_weight is not None:
         weight = _weighted(metadata.weight, class_weight, classes, codes)
-        metadata = RowMetadata.of(metadata.n_rows, weight)
+        metadata = RowMetadata.of(metadata.n_rows, weight, offset=metadata.offset)
     return TrainingTarget(loss_object, codes.astype(np.float64), metadata, classes, encode)
 
 

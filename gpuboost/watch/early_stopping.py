@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from gpuboost.arguments import is_integer, is_real
@@ -11,30 +12,43 @@ from gpuboost.watch.record import Plan, Round
 
 
 class EarlyStopping:
-    """Stops after ``rounds`` rounds in a row without a new best of the first metric of the last eval set.
+    """Stops after ``rounds`` rounds in a row without a new best of one metric of one eval set.
 
-    A value is a new best if it is better than the best so far by more than ``min_delta`` (smaller, or greater for
+    The arguments are those of XGBoost's ``EarlyStopping``, ``metric_name`` and ``data_name`` being ``metric`` and
+    ``data`` here: names of one of ``eval_metric`` and of one of ``eval_set``; None for the first metric and the last
+    set. A value is a new best if it is better than the best so far by more than ``min_delta`` (smaller, or greater for
     metrics such as ``auc`` that grow with quality). The fitted model keeps the trees up to the best round.
 
     Raises
     ------
     RecipeError
-        If ``rounds`` or ``min_delta`` is out of range, or the fit has no eval set.
+        If an argument is out of its range, or the fit has no eval set or none of these names.
     InputError
         If the metric is not a number.
     """
 
-    def __init__(self, rounds: int, min_delta: float = 0.0) -> None:
+    def __init__(
+        self, rounds: int, min_delta: float = 0.0, *, metric: str | None = None, data: str | None = None
+    ) -> None:
         if not is_integer(rounds, 1):
             raise RecipeError(f"rounds: early stopping needs at least 1 round of patience; got {rounds!r}.")
         if not is_real(min_delta, 0.0):
             raise RecipeError(f"min_delta: must be a finite number, 0 or more; got {min_delta!r}.")
         self.rounds = rounds
+        for name, value in (("metric", metric), ("data", data)):
+            if value is not None and not isinstance(value, str):
+                raise RecipeError(f"{name}: must be a name or None; got {value!r}.")
         self.min_delta = min_delta
+        self.metric, self.data = metric, data
         self._forget()
 
     def __repr__(self) -> str:
-        return f"EarlyStopping(rounds={self.rounds}, min_delta={self.min_delta})"
+        chosen = {"metric": self.metric, "data": self.data}
+        more = "".join(f", {name}={value!r}" for name, value in chosen.items() if value is not None)
+        return f"EarlyStopping(rounds={self.rounds}, min_delta={self.min_delta}{more})"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({"metric": None, "data": None} | state)  # older pickles lack them
 
     def _forget(self) -> None:
         self.best_score: float | None = None
@@ -48,8 +62,10 @@ class EarlyStopping:
                 "Pass eval_set=(X, y) to fit, or set validation_fraction=0.1."
             )
         self._forget()
-        self._set = plan.eval_sets[-1]
-        self._metric, self._greater_is_better = next(iter(plan.metrics.items()))
+        first = next(iter(plan.metrics))
+        self._set = _among("data", self.data, plan.eval_sets, plan.eval_sets[-1])
+        self._metric = _among("metric", self.metric, plan.metrics, first)
+        self._greater_is_better = plan.metrics[self._metric]
 
     def __call__(self, record: Round) -> bool:
         value = record.evals[self._set][self._metric]
@@ -72,6 +88,15 @@ class EarlyStopping:
 
     def end(self) -> None:
         """Do nothing: no resource is held."""
+
+
+def _among(argument: str, name: str | None, names: Iterable[str], default: str) -> str:
+    """The name, or the default for None. Raises RecipeError if the fit has none of this name."""
+    if name is None:
+        return default
+    if name not in names:
+        raise RecipeError(f"{argument}: early stopping by {name!r}, of which the fit has none; it has {[*names]}.")
+    return name
 
 
 def stops_early(callbacks: Any) -> bool:

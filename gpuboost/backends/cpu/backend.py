@@ -123,7 +123,8 @@ class Cpu:
     # the target, once a round
 
     def start(self, data: TrainingSet, bias: Array) -> Array:
-        return np.repeat(np.asarray(bias, np.float64)[:, None], data.n_rows, axis=1)
+        begin = np.array(bias, np.float64, order="C")
+        return begin if begin.ndim == 2 else np.repeat(begin[:, None], data.n_rows, axis=1)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_list_loss(loss):

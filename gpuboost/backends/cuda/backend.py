@@ -129,7 +129,8 @@ class Cuda:
     # the target, once a round
 
     def start(self, data: TrainingSet, bias: Array) -> Array:
-        return self._predictor.start(self._runtime.upload(np.asarray(bias, np.float64)), data.n_rows)
+        begin = self._runtime.upload(np.ascontiguousarray(bias, np.float64))
+        return begin if np.ndim(bias) == 2 else self._predictor.start(begin, data.n_rows)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_list_loss(loss):

@@ -56,7 +56,12 @@ class Machine(ABC):
     def start(self, data: TrainingSet, bias: Array) -> Array:
         if not is_distributed(data):
             return self._local.start(data, bias)
-        (number,) = self._calls.keep(1, self._shard.begin, np.asarray(bias, np.float64))
+        begin = np.asarray(bias, np.float64)
+        if begin.ndim == 2:  # each shard gets the numbers of its rows
+            parts = np.split(begin, np.cumsum(self._sizes)[:-1], axis=1)
+            (number,), _ = self._driver.ask_each_and_keep(1, self._shard.begin, [(part,) for part in parts])
+            return self._array(number, begin.shape)
+        (number,) = self._calls.keep(1, self._shard.begin, begin)
         return self._array(number, (len(bias), data.n_rows))
 
     # the model

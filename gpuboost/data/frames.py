@@ -1,0 +1,105 @@
+"""Frames of other libraries than pandas, read through narwhals: polars, pyarrow, modin, DuckDB and their like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.errors import InputError
+
+LAZY = ("polars", "duckdb")
+"""Libraries whose lazy frames are collected; those of others may be larger than the memory of this machine."""
+
+MARKS = ("__dataframe__", "__arrow_c_stream__", "__narwhals_dataframe__", "collect", "to_pandas", "fetch_arrow_table")
+"""Attributes of frames, one of which each has."""
+
+
+def eager_frame(X: Any) -> Any | None:
+    """X as a narwhals ``DataFrame``; None if it is no frame that narwhals knows. Lazy frames are collected.
+
+    Raises
+    ------
+    InputError
+        If it is a lazy frame of a cluster, or reading it takes a package that is not installed.
+    """
+    if isinstance(X, (np.ndarray, list, tuple)) or not any(hasattr(X, mark) for mark in MARKS):
+        return None
+    import narwhals as nw  # no frame, no import
+
+    frame: Any = nw.from_native(X, pass_through=True)
+    try:
+        if isinstance(frame, nw.LazyFrame):
+            if type(X).__module__.partition(".")[0].lstrip("_") not in (*LAZY, "narwhals"):
+                raise InputError(
+                    f"X: a {type(X).__name__} says how to come to its rows, and does not hold them. Collect it."
+                )
+            return frame.collect()
+        if isinstance(frame, nw.DataFrame):
+            return frame
+        if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array__"):  # no series
+            return nw.from_arrow(X, backend="pyarrow")
+    except ModuleNotFoundError as error:
+        raise needs_package(X, error.name) from error
+    return None
+
+
+def needs_package(X: Any, package: str | None) -> InputError:
+    """The error of a frame that cannot be read without a package."""
+    return InputError(
+        f"X: reading a {type(X).__module__.partition('.')[0]} {type(X).__name__} needs the package {package}; pip "
+        f"install {package}, or pass X.to_numpy()."
+    )
+
+
+def collected(X: Any) -> Any:
+    """X; a lazy frame, or a stream of Arrow batches, as a frame of its library or of pyarrow that has names."""
+    if hasattr(X, "shape") and not (hasattr(X, "collect") or hasattr(X, "fetch_arrow_table")):
+        return X
+    frame = eager_frame(X)
+    return X if frame is None else frame.to_native()
+
+
+def matrix_of(frame: Any) -> NDArray[Any] | None:
+    """(n, d) float32 or float64 if all columns of a narwhals frame are of one of the two; else None."""
+    import narwhals as nw
+
+    kinds = set(frame.schema.values())
+    if kinds not in ({nw.Float32()}, {nw.Float64()}):
+        return None
+    dtype = np.float32 if kinds == {nw.Float32()} else np.float64
+    return np.asarray(frame.to_numpy(), dtype)
+
+
+def values_of(series: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
+    """Values of a narwhals series: numbers with NaN for null, or objects with None; and the levels of a categorical.
+
+    With levels, the values are positions among them, and -1 is missing. Dates have a dtype of kind "M" or "m".
+    """
+    import narwhals as nw
+
+    kind = series.dtype
+    if isinstance(kind, (nw.Categorical, nw.Enum)):
+        return _coded(series.cast(nw.String).to_list())
+    if kind.is_temporal():
+        return np.empty(0, "timedelta64[us]" if isinstance(kind, nw.Duration) else "datetime64[us]"), None
+    if isinstance(kind, nw.Decimal):
+        series = series.cast(nw.Float64)
+    elif not (kind.is_numeric() or isinstance(kind, nw.Boolean)):
+        return _objects(series.to_list()), None
+    elif series.null_count() > 0:
+        series = series.cast(nw.Float32 if isinstance(kind, nw.Float32) else nw.Float64)
+    return np.asarray(series.to_numpy()), None
+
+
+def _coded(values: list[Any]) -> tuple[NDArray[Any], tuple[Any, ...]]:
+    places: dict[Any, int] = {}
+    codes = np.array([-1 if value is None else places.setdefault(value, len(places)) for value in values], np.int64)
+    return codes, tuple(places)
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

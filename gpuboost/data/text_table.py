@@ -1,0 +1,92 @@
+"""CSV and TSV read by the standard library, for installations without pandas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import lzma
+from collections.abc import Sequence
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.data.tables import Column, Table
+from gpuboost.errors import InputError
+
+MISSING = frozenset(
+    ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA")
+) | {"NULL", "NaN", "None", "n/a", "nan", "null"}
+"""Texts that stand for no value, as in pandas."""
+
+_BOOLEANS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
+
+
+def read_columns(stream: IO[bytes], separator: str, name: str) -> dict[str, NDArray[Any]]:
+    """Column name -> (n,) float64, int64 or bool, or objects: texts, with None for a missing one.
+
+    Raises
+    ------
+    InputError
+        If the text is empty, a line has another number of fields than the first, or two columns share a name.
+    """
+    try:
+        with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+            header, rows = _fields(csv.reader(text, delimiter=separator), name)
+    except (OSError, EOFError, lzma.LZMAError, UnicodeError, csv.Error) as error:
+        raise InputError(f"{name}: cannot be read; {error}.") from None
+    if not rows:
+        raise InputError(f"{name}: the file has column names but no rows.")
+    if len(set(header)) < len(header):
+        twice = next(title for title in header if header.count(title) > 1)
+        raise InputError(f"{name}: every column needs a name of its own; {header.count(twice)} are called {twice!r}.")
+    return {title: _typed(list(fields)) for title, fields in zip(header, zip(*rows, strict=True), strict=True)}
+
+
+def _fields(reader: Any, name: str) -> tuple[list[str], list[list[str]]]:
+    """The names in the first line, and the fields of the others."""
+    header: list[str] | None = next(reader, None)
+    if header is None:
+        raise InputError(f"{name}: the file is empty; its first line must hold the column names.")
+    rows = []
+    for fields in reader:
+        if fields and len(fields) != len(header):
+            raise InputError(
+                f"{name}: cannot be read; every line must have as many fields as the first, {len(header)}; line "
+                f"{reader.line_num} has {len(fields)}."
+            )
+        if fields:
+            rows.append(fields)
+    return header, rows
+
+
+def _typed(fields: list[str]) -> NDArray[Any]:
+    """The fields of a column as the first of int64, float64 and bool that holds all of them, or as objects."""
+    missing = [field in MISSING for field in fields]
+    if not any(missing):
+        if all(field in _BOOLEANS for field in fields):
+            return np.array([_BOOLEANS[field] for field in fields])
+        try:
+            return np.array([int(field) for field in fields], np.int64)
+        except (ValueError, OverflowError):
+            pass
+    try:
+        return np.array([np.nan if lacks else float(f) for f, lacks in zip(fields, missing, strict=True)])
+    except ValueError:
+        return np.array([None if lacks else field for field, lacks in zip(fields, missing, strict=True)], dtype=object)
+
+
+def table_of(columns: dict[str, NDArray[Any]], categorical: Sequence[str]) -> Table:
+    """The table of these columns; text, and what ``categorical`` names, is categorical."""
+    parts = [_column(values, name in categorical) for name, values in columns.items()]
+    return Table((len(next(iter(columns.values()))), len(parts)), tuple(columns), columns=tuple(parts))
+
+
+def _column(values: NDArray[Any], categorical: bool) -> Column:
+    if not categorical and values.dtype != object:
+        return Column(values)
+    is_missing = np.isnan(values) if values.dtype.kind == "f" else np.array([value is None for value in values])
+    listed = [None if lacks else value for value, lacks in zip(values.tolist(), is_missing, strict=True)]
+    places: dict[Any, int] = {}
+    codes = [-1 if value is None else places.setdefault(value, len(places)) for value in listed]
+    return Column(np.array(codes, np.int64), tuple(places))

@@ -1,0 +1,138 @@
+"""Folds that are fitted in step: all stop where the mean of their curves is best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from gpuboost.api.base import GradientBoosting
+from gpuboost.data.dataset import Dataset
+from gpuboost.errors import InputError
+from gpuboost.training.callbacks import metrics_of
+from gpuboost.training.parameters import integer
+from gpuboost.watch.early_stopping import EarlyStopping
+
+SET, TRAIN = "validation", "train"
+"""Names of the eval sets: held-out rows, and training rows if they are judged too."""
+
+_FIRST = 50  # rounds of the first part of a fit in step, at least
+
+Curves = dict[str, list[float]]
+
+
+def fit_in_step(
+    model: GradientBoosting, training: Sequence[Dataset], watched: Sequence[dict[str, Dataset]], patience: int
+) -> list[GradientBoosting]:
+    """Clones fitted to the training rows of each fold, with the rounds up to the best mean of the held-out metric.
+
+    Each part of the fits continues the part before, and is as long as all before it, so at most half of the rounds are
+    made for nothing.
+
+    Raises
+    ------
+    RecipeError, InputError
+        If the patience is no number of rounds, or the metric no number.
+    """
+    integer("early_stopping_rounds", patience, 1)
+    rule = stopping_rule(model, patience)
+    common = {"early_stopping_rounds": None, "callbacks": _others(model), "random_state": _seed(model)}
+    fitted: list[GradientBoosting] = []
+    histories: list[dict[str, Curves]] = [{name: {} for name in sets} for sets in watched]
+    done = 0
+    while done < model.n_estimators:
+        rounds = min(max(done, 2 * rule.rounds, _FIRST), model.n_estimators - done)
+        part = clone(model).set_params(n_estimators=rounds, **common)
+        before: list[Any] = [*fitted] or [None] * len(training)
+        fitted = [
+            clone(part).fit(rows, eval_set=sets, init_model=earlier)
+            for rows, sets, earlier in zip(training, watched, before, strict=True)
+        ]
+        for history, fold_model in zip(histories, fitted, strict=True):
+            _extend(history, fold_model.evals_result_)
+        done += rounds
+        best, stop = _best_so_far(rule, model, fitted[0], _mean(histories))
+        if stop:
+            break
+    for history, fold_model in zip(histories, fitted, strict=True):
+        fold_model.evals_result_ = history
+        fold_model.set_params(**model.get_params(deep=False))
+    return [fold_model[: best + 1] for fold_model in fitted]
+
+
+def stopping_rule(model: GradientBoosting, patience: int) -> EarlyStopping:
+    """The rule of the model's callbacks with this patience, or a new one."""
+    own = [callback for callback in model.callbacks if isinstance(callback, EarlyStopping)]
+    if not own:
+        return EarlyStopping(patience)
+    return EarlyStopping(patience, own[0].min_delta, metric=own[0].metric)
+
+
+def _best_so_far(rule: EarlyStopping, model: GradientBoosting, fitted: Any, mean: Curves) -> tuple[int, bool]:
+    """The best round of the mean curve, 0 for the first, and whether the rule has stopped."""
+    metrics = {metric.name: metric.higher_is_better for metric in _metrics(model, fitted)}
+    name = next(iter(metrics)) if rule.metric is None else rule.metric
+    if name not in metrics:
+        raise InputError(f"metric: early stopping by {name!r}, of which the fit has none; it has {[*metrics]}.")
+    best, worst_in_a_row, sign = 0, 0, 1.0 if metrics[name] else -1.0
+    for round_, value in enumerate(mean[name]):
+        if np.isnan(value):
+            raise InputError(f"eval_metric: the mean of {name} is nan in round {round_}; choose another one.")
+        if round_ and sign * (value - mean[name][best]) <= rule.min_delta:
+            worst_in_a_row += 1
+        elif round_:
+            best, worst_in_a_row = round_, 0
+        if worst_in_a_row >= rule.rounds:
+            return best, True
+    return best, False
+
+
+def curves(fitted: Sequence[GradientBoosting], data: str = SET) -> tuple[Curves, Curves]:
+    """Mean and standard deviation over the folds, up to the round that all of them reached."""
+    mean: Curves = {}
+    std: Curves = {}
+    for metric in fitted[0].evals_result_[data]:
+        each = [fold_model.evals_result_[data][metric] for fold_model in fitted]
+        shortest = min(map(len, each))
+        values = np.array([curve[:shortest] for curve in each])
+        mean[metric], std[metric] = values.mean(axis=0).tolist(), values.std(axis=0).tolist()
+    return mean, std
+
+
+def best_round(model: GradientBoosting, fitted: GradientBoosting, mean: Curves) -> int:
+    """The round with the best mean of the metric that stops, or the first metric; the first round of a tie."""
+    metrics = {metric.name: metric for metric in _metrics(model, fitted)}
+    chosen = metrics.get(stopping_rule(model, 1).metric or "", next(iter(metrics.values())))
+    values = np.array(mean[chosen.name])
+    if np.isnan(values).all():
+        raise InputError(f"eval_metric: the mean of {chosen.name} is nan in every round; choose another one.")
+    return int(np.nanargmax(values) if chosen.higher_is_better else np.nanargmin(values))
+
+
+def _metrics(model: GradientBoosting, fitted: GradientBoosting) -> Any:
+    return metrics_of(model.eval_metric, fitted.loss_, getattr(model, "eval_at", None))
+
+
+def _mean(histories: Sequence[dict[str, Curves]]) -> Curves:
+    first = histories[0][SET]
+    return {metric: np.mean([history[SET][metric] for history in histories], axis=0).tolist() for metric in first}
+
+
+def _extend(history: dict[str, Curves], more: dict[str, Curves]) -> None:
+    for name, of_metrics in more.items():
+        for metric, values in of_metrics.items():
+            history[name].setdefault(metric, []).extend(values)
+
+
+def _others(model: GradientBoosting) -> tuple[Any, ...]:
+    return tuple(callback for callback in model.callbacks if not isinstance(callback, EarlyStopping))
+
+
+def _seed(model: GradientBoosting) -> Any:
+    """The seed of all parts of the fits: that of the model, or one that is drawn."""
+    state = model.random_state
+    whole = isinstance(state, (int, np.integer)) and not isinstance(state, bool)
+    return state if whole else int(check_random_state(None).randint(2**31 - 1))

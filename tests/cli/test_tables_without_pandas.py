@@ -1,0 +1,110 @@
+"""CSV without pandas, LETOR's indices, ``--format`` and ``--cv``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+import gpuboost as gb
+from gpuboost.cli import main
+from gpuboost.data import files
+from gpuboost.data.files import read_table
+
+pd = pytest.importorskip("pandas")
+QUICK = ["--n-estimators", "4", "--max-depth", "3", "--seed", "1", "--quiet"]
+rng = np.random.default_rng(0)
+N = 120
+FLATS = pd.DataFrame(
+    {
+        "size": np.round(rng.normal(50, 10, N), 2),
+        "floor": rng.integers(0, 9, N),
+        "lift": rng.random(N) > 0.5,
+        "town": rng.choice(["x", "y", "NA", "z, w"], N),
+        "kind": rng.integers(0, 4, N),
+        "weight": rng.integers(1, 3, N),
+    }
+)
+FLATS.loc[::7, "size"] = np.nan
+FLATS["rent"] = np.round(FLATS["size"].fillna(50) + 5 * (FLATS["town"] == "x") + rng.normal(size=N), 2)
+
+
+def test_csv_needs_no_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, texts = tmp_path / "flats.csv", []
+    FLATS.to_csv(path, index=False)
+    options = ["--target", "rent", "--weight", "weight", "--categorical", "kind", *QUICK, "--eval", "0.2"]
+    for without in (False, True):
+        with monkeypatch.context() as patch:
+            if without:
+                patch.setattr(files, "find_spec", lambda name: None)
+            model, out = tmp_path / f"{without}.json", tmp_path / f"{without}.csv"
+            assert main(["train", str(path), *options, "--model", str(model)]) == 0
+            assert main(["predict", str(path), "--model", str(model), "--output", str(out)]) == 0
+        texts.append((model.read_text(), out.read_text()))
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the file is empty"),
+        ("a,b\n", "no rows"),
+        ("a,b\n1,2\n1\n", "line 3 has 1"),
+        ("a,a\n1,2\n", "2 are called 'a'"),
+        ("a,b\n1,2\n", "target: .* has no column 'rent'"),
+    ],
+)
+def test_csv_that_cannot_be_read_without_pandas(
+    text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "flats.csv"
+    path.write_text(text)
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    with pytest.raises(gb.InputError, match=words):
+        read_table(path, "rent")
+
+
+def test_letor_files_have_as_many_features_as_they_number(tmp_path: Path) -> None:
+    x, y, group = rng.normal(size=(80, 6)), rng.integers(0, 3, 80), np.repeat(np.arange(10), 8)
+    path, short, out = tmp_path / "ranks.txt", tmp_path / "short.txt", tmp_path / "out.csv"
+    dump_svmlight_file(x, y, str(path), query_id=group, zero_based=False)
+    model = tmp_path / "model.json"
+    assert main(["train", str(path), "--eval", str(path), "--model", str(model), *QUICK]) == 0
+    ranker = gb.load_model(model)
+    assert ranker.feature_names_in_.tolist() == list("123456")
+    dump_svmlight_file(x[:, :3], y, str(short), query_id=group, zero_based=False)  # the last features are all 0
+    assert main(["predict", str(short), "--model", str(model), "--output", str(out)]) == 0
+    expected = ranker.predict(pd.DataFrame(np.hstack([x[:, :3], np.zeros((80, 3))]), columns=list("123456")))
+    np.testing.assert_allclose(pd.read_csv(out)["prediction"], expected)
+    assert read_table(path, None, kind="libsvm")[0].shape == (80, 7)
+    dump_svmlight_file(x, y, str(path), zero_based=False)
+    assert read_table(path, None)[0].shape == (80, 7)  # without queries it is no LETOR file
+    assert read_table(path, None, kind="letor")[0].shape == (80, 6)
+    dump_svmlight_file(x, y, str(path), query_id=group, zero_based=True)
+    assert read_table(path, None)[0].shape == (80, 6)
+    with pytest.raises(gb.InputError, match="indices of LETOR files start at 1"):
+        read_table(path, None, kind="letor")
+
+
+def test_the_format_may_be_said(tmp_path: Path) -> None:
+    path, model = tmp_path / "flats.data", tmp_path / "model.json"
+    FLATS.to_csv(path, index=False)
+    options = ["--target", "rent", "--model", str(model), *QUICK]
+    assert main(["train", str(path), *options]) == 2
+    assert main(["train", str(path), *options, "--format", "csv"]) == 0
+
+
+def test_cross_validation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, model = tmp_path / "flats.csv", tmp_path / "model.json"
+    FLATS.drop(columns=["town", "kind"]).to_csv(path, index=False)
+    options = ["--target", "rent", "--n-estimators", "30", "--cv", "3", "--early-stopping-rounds", "3", "--seed", "1"]
+    assert main(["train", str(path), *options, "--eval-metric", "mae,rmse", "--model", str(model)]) == 0
+    said = capsys.readouterr().out
+    assert "3 folds, the best round is" in said
+    assert "mae" in said
+    assert "rmse" in said
+    assert f"the best round is {gb.load_model(model).n_iter_}" in said
+    assert main(["train", str(path), *options, "--eval", "0.2"]) == 2
+    assert "--cv: every row is held out once" in capsys.readouterr().err
