@@ -1,5 +1,6 @@
 # Written by tests/support/stubs.py from gpuboost/public.py.
 from gpuboost import export as export
+from gpuboost import integrations as integrations
 from gpuboost import learners as learners
 from gpuboost import losses as losses
 from gpuboost import metrics as metrics

@@ -78,6 +78,7 @@ PUBLIC = POLICIES | {
 MODULES = {
     "callbacks": "gpuboost.watch.callbacks",
     "export": "gpuboost.export",
+    "integrations": "gpuboost.integrations",
     "learners": "gpuboost.learners",
     "losses": "gpuboost.losses",
     "metrics": "gpuboost.metrics",
@@ -124,6 +125,7 @@ TREE_FAMILIES = {
 """The families that are trees."""
 
 EXPORTS = {
+    "to_c": "gpuboost.export.c_source",
     "to_onnx": "gpuboost.export.onnx",
     "to_shap_dict": "gpuboost.export.shap",
     "to_table": "gpuboost.export.table",

@@ -1,15 +1,13 @@
 """The file of a Dataset: its parts as arrays that are mapped into memory, checked before they are used.
 
 Target, weights, queries, columns and cuts are checked when the file is opened, bins and features when they are first
-used, since only that reads them. The checks are those of the checksums, and those that keep kernels within their arrays
-if someone has made a file with right checksums.
+used (``stored_rows``), since only that reads them. The checks are those of the checksums, and those that keep kernels
+within their arrays if someone has made a file with right checksums.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -22,8 +20,7 @@ from gpuboost.data.cuts import check_max_bins
 from gpuboost.data.offsets import check_offset
 from gpuboost.data.parquet import ParquetRows, row_counts
 from gpuboost.data.queries import check_group
-from gpuboost.data.sparse import check_sparse
-from gpuboost.data.tables import Table, refuse_infinite
+from gpuboost.data.stored_rows import SPARSE_BINS, StoredBins, StoredMatrix, named_errors
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
@@ -33,15 +30,13 @@ from gpuboost.types import Bins, Cuts, DenseBins, DeviceMatrix, SparseBins
 KIND, VERSION, WHAT = "dataset", 1, "dataset file"
 
 _ABOUT = {"columns", "max_bins", "shape", "layout", "bins", "labels", "parquet"}
-_SPARSE_BINS = ("default", "row_start", "feature", "row_bin", "column_start", "row", "column_bin")
-_STRIPE = 4_096  # rows compared at a time
 
 Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetParts:
-    """What a Dataset consists of; its attributes have the same names. ``bins``: on the host, or None."""
+    """Parts of a Dataset, by the names of its attributes. ``bins``: on the host, or None."""
 
     columns: Columns
     cuts: Cuts
@@ -52,100 +47,6 @@ class DatasetParts:
     init_score: NDArray[np.float64] | None
     max_bins: int
     bins: Bins | StoredBins | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredMatrix:
-    """Features in a file of arrays. ``read`` checks them."""
-
-    file: ArrayFile
-    columns: Columns
-    shape: tuple[int, int]
-    sparse: bool
-
-    @property
-    def n_values(self) -> int:
-        """Number of stored values."""
-        return self.file.arrays["x.data"].shape[0] if self.sparse else self.shape[0] * self.shape[1]
-
-    def read(self) -> Any:
-        """(n, d) float32 or float64 array, or scipy CSR, of memory that is mapped.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged; the message names it.
-        """
-        with _named(self.file):
-            x = self._csr() if self.sparse else self.file.array("x", "f4 f8", self.shape).read()
-            refuse_infinite(x, Table(self.shape, self.columns.names, x))
-            for f, categories in enumerate(self.columns.categories):
-                if categories is not None:
-                    _check_codes(x[:, f], len(categories), f)
-        return x
-
-    def _csr(self) -> Any:
-        from scipy.sparse import csr_matrix
-
-        file, count = self.file, self.n_values
-        parts = (("x.data", "f4 f8", count), ("x.indices", "i4 i8", count), ("x.indptr", "i4 i8", self.shape[0] + 1))
-        data, indices, indptr = (file.array(name, kinds, (length,)).read() for name, kinds, length in parts)
-        try:
-            x = csr_matrix((data, indices, indptr), self.shape)
-        except ValueError as error:
-            raise InputError(f"X: {error}") from None
-        check_sparse(x)
-        if int(indptr[-1]) != count or not x.has_canonical_format:
-            raise InputError("X: the entries of the sparse matrix are not in order.")
-        return x
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredBins:
-    """Bins in a file of arrays. ``read`` checks them."""
-
-    file: ArrayFile
-    cuts: Cuts
-    n_rows: int
-    sparse: bool
-
-    def read(self) -> Bins:
-        """The bins, of memory that is mapped.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged; the message names it.
-        """
-        with _named(self.file):
-            return self._sparse() if self.sparse else self._dense()
-
-    def _dense(self) -> DenseBins:
-        n, d, file = self.n_rows, self.cuts.n_features, self.file
-        rows = file.array("bins.rows", "u1", (n, d)).read()
-        columns = file.array("bins.columns", "u1", (d, n)).read()
-        if not (rows.flags.c_contiguous and columns.flags.c_contiguous):
-            raise InputError("bins: they are in another order.")
-        if n and bool((columns.max(axis=1) > self.cuts.n_bins).any()):
-            raise InputError("bins: there are fewer bins than their numbers say.")
-        for top in range(0, n, _STRIPE):
-            if not np.array_equal(rows[top : top + _STRIPE].T, columns[:, top : top + _STRIPE]):
-                raise InputError("bins: rows and columns differ.")
-        return DenseBins(rows, columns)
-
-    def _sparse(self) -> SparseBins:
-        n, d, file = self.n_rows, self.cuts.n_features, self.file
-        count = file.array("bins.feature", "i4", (None,)).shape[0]
-        kinds = ("u1", "i8", "i4", "u1", "i8", "i4", "u1")
-        lengths = (d, n + 1, count, count, d + 1, count, count)
-        bins = SparseBins(
-            *(
-                file.array(f"bins.{name}", kind, (length,)).read()
-                for name, kind, length in zip(_SPARSE_BINS, kinds, lengths, strict=True)
-            )
-        )
-        _check_sparse_bins(bins, self.cuts.n_bins)
-        return bins
 
 
 def write(path: str | os.PathLike[str], parts: DatasetParts) -> None:
@@ -196,7 +97,7 @@ def read(path: str | os.PathLike[str]) -> DatasetParts:
         If it cannot be read.
     """
     file = ArrayFile.open(path, KIND, VERSION, WHAT)
-    with _named(file):
+    with named_errors(file):
         about = file.about
         n, d = _shape(about)
         columns = Columns.from_json(about["columns"])
@@ -226,17 +127,6 @@ def _init_score(file: ArrayFile, n: int) -> NDArray[np.float64] | None:
     return values
 
 
-@contextmanager
-def _named(file: ArrayFile) -> Iterator[None]:
-    """Errors about the content name the file."""
-    try:
-        yield
-    except InputError as error:
-        if str(error).startswith(file.what):
-            raise
-        raise InputError(f"{file.what} {file.path!r}: {error}") from None
-
-
 def _shape(about: dict[str, Any]) -> tuple[int, int]:
     if set(about) != _ABOUT or not isinstance(about["labels"], dict) or about["labels"].keys() - {"y", "group"}:
         raise InputError("it does not hold what a Dataset has.")
@@ -259,7 +149,7 @@ def _add_rows(arrays: Arrays, parts: DatasetParts) -> tuple[str, str]:
     else:
         arrays["x"] = x
     if isinstance(bins, SparseBins):
-        arrays |= {f"bins.{name}": getattr(bins, name) for name in _SPARSE_BINS}
+        arrays |= {f"bins.{name}": getattr(bins, name) for name in SPARSE_BINS}
         return layout, "sparse"
     assert isinstance(bins, DenseBins)
     arrays |= {"bins.rows": bins.rows, "bins.columns": bins.columns}
@@ -389,34 +279,3 @@ def _pieces(file: ArrayFile, starts: str, values: str, kind: str, d: int) -> lis
     if start[0] != 0 or start[-1] != len(whole) or (np.diff(start) < 0).any():
         raise InputError(f"cuts: {starts!r} is damaged.")
     return [whole[a:b].copy() for a, b in pairwise(start.tolist())]
-
-
-def _check_codes(values: NDArray[Any], categories: int, f: int) -> None:
-    with np.errstate(invalid="ignore"):
-        right = np.isnan(values) | ((values >= 0) & (values < categories) & (values == np.floor(values)))
-    if not right.all():
-        raise InputError(f"X: column {f} has categories that do not exist.")
-
-
-def _check_sparse_bins(bins: SparseBins, n_bins: NDArray[np.int32]) -> None:
-    """Raise InputError unless both lists of entries are in order, in range, and have the same entries."""
-    count, (n, d) = len(bins.feature), bins.shape
-    for start in (bins.row_start, bins.column_start):
-        if start[0] != 0 or start[-1] != count or (np.diff(start) < 0).any():
-            raise InputError("bins: where rows and columns start is damaged.")
-    if (bins.default > n_bins).any() or (count and not 0 <= bins.feature.min() <= bins.feature.max() < d):
-        raise InputError("bins: they are of other features.")
-    if (bins.row_bin > n_bins[bins.feature]).any():
-        raise InputError("bins: there are fewer bins than their numbers say.")
-    row = np.repeat(np.arange(n), np.diff(bins.row_start))
-    place = row * d + bins.feature
-    order = np.argsort(bins.feature, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(bins.feature, minlength=d))])
-    same = (
-        bool((np.diff(place) > 0).all())
-        and np.array_equal(starts, bins.column_start)
-        and np.array_equal(row[order], bins.row)
-        and np.array_equal(bins.row_bin[order], bins.column_bin)
-    )
-    if not same:
-        raise InputError("bins: rows and columns differ.")

@@ -107,7 +107,7 @@ def as_table(X: Any) -> Table:
 
 
 def _from_other(X: Any) -> Table:
-    """What is none of the above: convertible to a pandas frame, or to a numpy array."""
+    """Any other X, as a pandas frame or a numpy array."""
     if hasattr(X, "to_pandas"):
         return _from_pandas(as_pandas(X))
     if hasattr(X, "collect"):  # of dask, Spark

@@ -1,4 +1,5 @@
 # Written by tests/support/stubs.py from gpuboost/public.py.
+from gpuboost.export.c_source import to_c as to_c
 from gpuboost.export.onnx import to_onnx as to_onnx
 from gpuboost.export.shap import to_shap_dict as to_shap_dict
 from gpuboost.export.table import to_table as to_table

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpuboost as gb
+from gpuboost.data.dataset_file import DatasetParts
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(300, 4))
@@ -206,3 +208,9 @@ def test_a_second_process_maps_the_file(tmp_path: Path) -> None:
         "assert isinstance(getattr(array.base, 'obj', array.base), mmap.mmap), type(array.base)\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "data.gbd")], check=True)
+
+
+def test_the_file_has_everything_that_a_dataset_has() -> None:
+    """A new field of Dataset that is not written would be lost in silence."""
+    derived = {"_bins": "bins", "_x": "x"}
+    assert {derived.get(name, name) for name in gb.Dataset.__slots__} == {field.name for field in fields(DatasetParts)}

@@ -78,6 +78,7 @@ def _training(result: Any) -> Any:
     return [(model, result.fold != number) for number, model in enumerate(result.models)]
 
 
+@pytest.mark.slow
 def test_parts_of_fits_in_step_are_those_of_one_fit(regression_data: Any) -> None:
     x, y = regression_data
     model = regressor(n_estimators=120, learning_rate=0.05, sampling=0.7)

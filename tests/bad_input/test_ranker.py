@@ -62,7 +62,7 @@ def test_data(given: dict[str, Any], words: str) -> None:
         ({"eval_at": 0}, "eval_at: must be an integer of at least 1; got 0"),
         ({"eval_at": [5, 2.5]}, "eval_at: must be an integer of at least 1; got 2.5"),
         ({"eval_at": [5, 5]}, "eval_metric: needs one or more metrics of different names"),
-        ({"eval_metric": "auc"}, "eval_metric: 'auc' does not fit loss 'lambdamart'"),
+        ({"eval_metric": "logloss"}, "eval_metric: 'logloss' does not fit loss 'lambdamart'"),
         ({"eval_metric": "ndcg@none"}, "eval_metric: 'ndcg@none' must read ndcg, ndcg@10"),
         ({"validation_fraction": 0.1, "n_estimators": 1}, ""),
     ],

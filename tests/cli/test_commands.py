@@ -267,14 +267,6 @@ def test_proba_of_a_regression_is_refused(houses: Path, tmp_path: Path, capsys: 
     assert "regression model" in capsys.readouterr().err
 
 
-def test_without_pandas_a_csv_file_says_what_to_install(
-    houses: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
-    assert main(["train", str(houses), "--target", "price", "--eval", "0.5"]) == 2
-    assert "needs pandas; pip install pandas" in capsys.readouterr().err
-
-
 def test_no_command_writes_over_a_file_that_it_reads(
     houses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

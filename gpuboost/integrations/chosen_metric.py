@@ -1,0 +1,24 @@
+"""The metric of an eval set that a callback follows."""
+
+from __future__ import annotations
+
+from gpuboost.errors import RecipeError
+from gpuboost.watch.record import Plan
+
+
+def chosen(plan: Plan, metric: str | None, data: str | None) -> tuple[str, str]:
+    """Names of the eval set and of the metric; None stands for the last set and the first metric.
+
+    Raises
+    ------
+    RecipeError
+        If the fit has no eval set, or none of these names.
+    """
+    if not plan.eval_sets:
+        raise RecipeError("callbacks: this one follows a metric, and the fit has no eval set. Pass eval_set to fit.")
+    data = plan.eval_sets[-1] if data is None else data
+    metric = next(iter(plan.metrics)) if metric is None else metric
+    for argument, name, known in (("data", data, plan.eval_sets), ("metric", metric, plan.metrics)):
+        if name not in known:
+            raise RecipeError(f"{argument}: the fit has no {name!r}; it has {[*known]}.")
+    return data, metric

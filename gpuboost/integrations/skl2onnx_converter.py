@@ -1,0 +1,70 @@
+"""Conversion by skl2onnx: estimators of this library as steps of pipelines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+from skl2onnx import update_registered_converter
+from skl2onnx.common.data_types import FloatTensorType
+from skl2onnx.common.shape_calculator import (
+    calculate_linear_classifier_output_shapes,
+    calculate_linear_regressor_output_shapes,
+)
+
+from gpuboost.api import GradientBoostingClassifier, GradientBoostingRanker, GradientBoostingRegressor
+from gpuboost.export import to_onnx
+
+
+def register_skl2onnx() -> None:
+    """Teach skl2onnx the three estimators, so that ``skl2onnx.to_onnx`` converts pipelines that hold them.
+
+    The nodes are those of ``gb.export.to_onnx``. It may be called again.
+    """
+    options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [False, True]}
+    for kind in (GradientBoostingRegressor, GradientBoostingRanker):
+        update_registered_converter(
+            kind, f"gpuboost{kind.__name__}", calculate_linear_regressor_output_shapes, _convert
+        )
+    update_registered_converter(
+        GradientBoostingClassifier,
+        "gpuboostGradientBoostingClassifier",
+        calculate_linear_classifier_output_shapes,
+        _convert,
+        options=options,
+    )
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Add the nodes and constants of the model's own graph to the container."""
+    graph = to_onnx(operator.raw_operator).graph
+    given = operator.inputs[0]
+    names: dict[str, str] = {"X": given.full_name} | {
+        own.name: wanted.full_name for own, wanted in zip(graph.output, operator.outputs, strict=True)
+    }
+    if not isinstance(given.type, FloatTensorType):
+        names["X"] = scope.get_unique_variable_name("X_float")
+        container.add_node(
+            "Cast", given.full_name, names["X"], name=scope.get_unique_operator_name("Cast"), to=onnx.TensorProto.FLOAT
+        )
+
+    def name_of(own: str) -> str:
+        if own not in names:
+            names[own] = str(scope.get_unique_variable_name(f"gpuboost_{own}"))
+        return names[own]
+
+    for constant in graph.initializer:
+        values = onnx.numpy_helper.to_array(constant)
+        listed = values.astype(str).tolist() if values.dtype == object else values.tolist()
+        container.add_initializer(name_of(constant.name), constant.data_type, list(values.shape), listed)
+    for node in graph.node:
+        attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+        container.add_node(
+            node.op_type,
+            [name_of(name) for name in node.input],
+            [name_of(name) for name in node.output],
+            op_domain=node.domain,
+            op_version=3 if node.domain else 15,
+            name=scope.get_unique_operator_name(node.op_type),
+            **attributes,
+        )
