@@ -10,14 +10,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gpuboost import _moved, _namesake, public
+from gpuboost import public
+from gpuboost._imports.moved import install
+from gpuboost._imports.namesake import warn_of_another_distribution
 from gpuboost._version import __version__
 
 __all__ = ["__version__"]
 __all__ += list(public.PUBLIC | public.MODULES)
 
-_moved.install()
-_namesake.warn_of_another_distribution(Path(__file__).parent)
+install()
+warn_of_another_distribution(Path(__file__).parent)
 
 
 def __getattr__(name: str) -> Any:
