@@ -10,14 +10,16 @@ import os
 from importlib import import_module
 from typing import Any
 
-from gpuboost import _moved, _namesake, public
+from gpuboost import public
+from gpuboost._imports.moved import install
+from gpuboost._imports.namesake import warn_of_another_distribution
 from gpuboost._version import __version__
 
 __all__ = ["__version__"]
 __all__ += list(public.PUBLIC | public.MODULES)
 
-_moved.install()
-_namesake.warn_of_another_distribution(os.path.dirname(__file__))
+install()
+warn_of_another_distribution(os.path.dirname(__file__))
 
 
 def __getattr__(name: str) -> Any:

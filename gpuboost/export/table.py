@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.effects import Effect, effects
+from gpuboost.backends.prediction.effects import Effect, effects
 from gpuboost.types import Cuts, Ensemble
 
 COLUMNS = ("output", "feature", "above", "up_to", "category", "feature_2", "above_2", "up_to_2", "effect")

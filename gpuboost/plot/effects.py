@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import is_integer
-from gpuboost.effects import Effect, effects
+from gpuboost.backends.prediction.effects import Effect, effects
 from gpuboost.errors import InputError
 from gpuboost.plot.axes import axes, check_estimator, names_of
 from gpuboost.types import Cuts

@@ -338,7 +338,7 @@ PLANTED: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "the copy is marked too early": (CudaSlot, "_copy_target", _marked_too_early),
     "the tree is brought before it is there": (CudaSlot, "_wait", lambda self: None),
     "the target is not copied": (CudaSlot, "_copy_target", lambda self, of: of),
-    "the tree is not copied": (CudaSlot, "_bring", lambda self, grown: grown),
+    "the tree is not copied": (CudaSlot, "_copy_tree", lambda self, grown: grown),
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuboost._moved import MOVED
+from gpuboost._imports.moved import MOVED
 
 OLD: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "pickles-0.1.0.json").read_text())
 

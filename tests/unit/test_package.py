@@ -155,7 +155,7 @@ def test_inner_kernels_are_called_by_kernels_alone() -> None:
 
 
 def test_another_distribution_of_that_name_is_warned_of(tmp_path: Path) -> None:
-    from gpuboost._namesake import warn_of_another_distribution
+    from gpuboost._imports.namesake import warn_of_another_distribution
 
     warn_of_another_distribution(tmp_path / "gpuboost")
     (tmp_path / "gpuboost-0.3.1.dist-info").mkdir()

@@ -25,6 +25,7 @@ MOVED = {
     "gpuboost.api.sampled": "gpuboost.reports.sampling",
     "gpuboost.backends.cuda.gpus": "gpuboost.backends.cuda.device.gpus",
     "gpuboost.backends.odds": "gpuboost.backends.numerics.probabilities",
+    "gpuboost.effects": "gpuboost.backends.prediction.effects",
     "gpuboost.measures": "gpuboost.metrics.formulas",
     "gpuboost.query_measures": "gpuboost.metrics.ranking",
 }
