@@ -24,10 +24,10 @@ from gpuboost.backends.cuda import (
     line_search,
     random_shape,
     ranking,
-    row_functions,
     smoothed_ranking,
     subsets,
     target,
+    user_kernels,
 )
 from gpuboost.backends.cuda.codegen.formulas import density_formulas, formulas, list_formulas
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
@@ -69,9 +69,9 @@ def modules() -> Iterator[Linked]:
             yield Linked(name, files[-1], source(*files, before=asked.text), asked.functions)
     yield from of_the_library()
     for of, file, (text, _, functions) in (
-        ("a user's score", "sampling/row_scores.py", row_functions.scores_kernel(magnitude)),
-        ("a user's score", "sampling/row_draws.py", row_functions.draws_kernel(magnitude)),
-        ("a user's noise", "sampling/row_noise.py", row_functions.noise_kernel(magnitude)),
+        ("a user's score", "sampling/row_scores.py", user_kernels.scores_kernel(magnitude)),
+        ("a user's score", "sampling/row_draws.py", user_kernels.draws_kernel(magnitude)),
+        ("a user's noise", "sampling/row_noise.py", user_kernels.noise_kernel(magnitude)),
     ):
         yield Linked(of, file, text, functions)
 

@@ -12,7 +12,6 @@ from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import draw_log
-from gpuboost.backends.cuda.row_functions import draws_kernel, scores_kernel
 from gpuboost.backends.cuda.target import (
     CHUNK,
     DRAW_THREADS,
@@ -21,6 +20,7 @@ from gpuboost.backends.cuda.target import (
     DeviceSample,
     rows_drawn_at_most,
 )
+from gpuboost.backends.cuda.user_kernels import draws_kernel, scores_kernel
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.keys import Key

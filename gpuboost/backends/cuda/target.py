@@ -17,8 +17,8 @@ from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import DrawLog, draw_log
-from gpuboost.backends.cuda.row_functions import noise_kernel
 from gpuboost.backends.cuda.tree import STATE, empty_records
+from gpuboost.backends.cuda.user_kernels import noise_kernel
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
