@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuboost.errors import InputError
 
-MOST_POINTS = 50  # of a line: a picture shows no more, and an SVG holds each of them
+MOST_POINTS = 32  # of a line: a picture shows no more, and an SVG holds each of them
 COLOURS = ("#3b4cc0", "#d1495b", "#2a9d8f", "#e9a03b", "#7b4ea3", "#6c757d", "#9c6644", "#1d3557", "#ef8fb0", "#88b04b")
 
 
