@@ -57,7 +57,7 @@ def title(panel: Any, text: str, across: str = "", down: str = "", *, legend: bo
     panel.set_title(text, loc="left", fontsize="small", fontweight="bold")
     panel.set_xlabel(across)
     panel.set_ylabel(down)
-    panel.grid(alpha=0.3)
+    panel.grid(alpha=0.3, axis="y")
     if legend:
         panel.legend(fontsize="x-small")
 
