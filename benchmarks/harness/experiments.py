@@ -90,6 +90,38 @@ def drawn(finding: Finding) -> Any:
     return table
 
 
+def stored(path: str, experiment: Experiment, names: Sequence[str]) -> dict[str, Finding]:
+    """The findings that a file of ``write`` holds, of the named parts or of all.
+
+    Raises:
+        InputError: if it cannot be read, or is of another suite, or has none of them.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        suite, parts = document["suite"], document["parts"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"--stored: {path} is no file of results; {error}.") from None
+    if suite != experiment.name:
+        raise InputError(f"--stored: {path} has results of {suite!r}; the suite is {experiment.name!r}.")
+    found = {name: parts[name] for name in experiment.chosen(names) if name in parts}
+    if not found:
+        raise InputError(f"--stored: {path} has none of the cases; it has {', '.join(parts)}.")
+    fields = ("title", "columns", "rows", "notes", "numbers")
+    return {name: Finding(**{field: _tuples(part[field]) for field in fields}) for name, part in found.items()}
+
+
+def _tuples(value: Any) -> Any:
+    """Lists of cells as the tuples that they were; mappings as they are."""
+    return tuple(tuple(row) if isinstance(row, list) else row for row in value) if isinstance(value, list) else value
+
+
+def picture(where: str, experiment: Experiment) -> str:
+    """A file as it is named; in a folder, <device>/<experiment>.svg, beside the numbers."""
+    if Path(where).is_dir() or where.endswith("/"):
+        return str(destination(where, experiment).with_suffix(".svg"))
+    return where
+
+
 def destination(where: str, experiment: Experiment) -> Path:
     """A file as it is named; in a folder, <device>/<experiment>.json."""
     path = Path(where)

@@ -22,6 +22,7 @@ from gpuboost.benchmarks.data import real
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.scores import score
 from gpuboost.benchmarks.harness.store import Data
+from gpuboost.benchmarks.suites import paper_figures
 
 ROUNDS, RATE = 3000, 0.1
 
@@ -177,4 +178,5 @@ EXPERIMENT = Experiment(
         make.__name__: Part(f"{make.__name__}: additive models and others, quality and time", _part(make))
         for make in (real.california, real.diamonds, real.bank)
     },
+    draw=paper_figures.functional,
 )

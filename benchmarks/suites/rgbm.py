@@ -9,6 +9,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from gpuboost.benchmarks.harness import peers
 from gpuboost.benchmarks.harness.cases import Setting
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.store import Data
-from gpuboost.benchmarks.suites import rgbm_plot
+from gpuboost.benchmarks.suites import paper_figures, rgbm_plot
 from gpuboost.benchmarks.suites.rgbm_runs import BINS, Curve, compared, follow, shuffled
+from gpuboost.benchmarks.suites.rgbm_theory import theory
 
 ENOUGH = 1.02  # "the loss of t = p": within 2 % of it
 COLON = "paper (figure 5): the best test loss is that of a medium t, at a moderate training loss"
@@ -200,7 +202,13 @@ def _timed(name: str, data: Data, setting: Setting, threads: int) -> tuple[float
 
 
 def draw(findings: dict[str, Finding], path: Any) -> None:
-    """Figures 1 and 5 of the paper, of what was run."""
+    """Figures 1 and 5 of the paper, of what was run; figures 2 to 4 beside them, or alone."""
+    if "theory" in findings:
+        named = Path(path)
+        beside = named if len(findings) == 1 else named.with_name(f"{named.stem}_theory{named.suffix}")
+        paper_figures.rgbm_theory(findings["theory"], str(beside))
+        if len(findings) == 1:
+            return
     curves = {name: one.numbers["curves"] for name, one in findings.items() if one.numbers and "curves" in one.numbers}
     rgbm_plot.draw(curves, path)
 
@@ -211,6 +219,7 @@ PARTS: dict[str, tuple[str, Callable[[Options], Finding]]] = {
     "colon": ("colon-cancer, 49 x 2,000, random splits: where the best test loss lies", colon),
     "rcv1": ("1,000 x 47,236 documents", rcv1),
     "year": ("320,000 x 90 synthetic, squared error", year),
+    "theory": ("figures 2 to 4: chances of ranks and minimal cosine angles, computed", theory),
     "sparse": ("20,000 x 47,000 synthetic documents: time by t", sparse),
     "stumps": ("200 stumps of all features of a9a, beside other libraries (--peers)", stumps),
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpuboost.benchmarks.harness import pictures
 from gpuboost.errors import InputError
 
 DEEPEST = 1e-5  # a share of the first gap: below it lies only the end of the run that is best
@@ -37,8 +38,7 @@ def draw(curves: Mapping[str, Sequence[Run]], path: str | Path) -> None:
             ):
                 panel.plot(*_line(run, runs, across, down), label=f"t = {run['t']:,}", color=shade, linewidth=1.4)
         _label(line, name)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    pictures.save(figure, path)
 
 
 def _line(run: Run, runs: Sequence[Run], across: str, down: str) -> tuple[list[float], list[float]]:
@@ -51,6 +51,7 @@ def _line(run: Run, runs: Sequence[Run], across: str, down: str) -> tuple[list[f
         for i, (x, value) in enumerate(zip(run[across], values, strict=True))
         if (across == "rounds" or i > 0) and (down == "test" or value > DEEPEST * first)
     ]
+    kept = [kept[k] for k in pictures.thinned(len(kept))]
     return [x for x, _ in kept], [value for _, value in kept]
 
 

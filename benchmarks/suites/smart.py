@@ -22,6 +22,7 @@ from gpuboost.benchmarks.data.ranking_sets import letor_like, mslr10k_5k
 from gpuboost.benchmarks.data.synthetic import higgs_like
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.store import Data
+from gpuboost.benchmarks.suites import paper_figures
 from gpuboost.errors import OutsideTheoryWarning
 
 TARGET = 0.325  # test loss, nats a row
@@ -299,4 +300,5 @@ EXPERIMENT = Experiment(
         "letor": Part("700,000 x 136 documents to rank at the paper's rates: time of a round and NDCG@10", letor),
         "higgs": Part("1,000,000 x 28: time of a round and test loss", higgs),
     },
+    draw=paper_figures.smart,
 )

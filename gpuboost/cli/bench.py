@@ -38,6 +38,8 @@ def _show(options: argparse.Namespace) -> int:
     if options.list:
         _list(runners)
         return 0
+    if options.stored and options.suite not in experiments():
+        raise InputError(f"--stored: is for {', '.join(experiments())}; leave it out.")
     if options.suite in experiments():
         return _experiment(runners[options.suite], options)
     if options.suite not in runners:
@@ -65,6 +67,8 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
 
     if options.plot and experiment.draw is None:
         raise InputError(f"--plot: {experiment.name} has tables and no picture; leave it out.")
+    if options.stored:
+        return _redraw(experiment, options)
     console = new_console()
     if not console.is_terminal:
         console = new_console(width=160)
@@ -82,7 +86,27 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
     if options.json:
         console.print(f"numbers written to {path}", soft_wrap=True, highlight=False)
     if options.plot and experiment.draw is not None:
-        experiment.draw(findings, options.plot)
+        experiment.draw(findings, experiments.picture(options.plot, experiment))
+    return 0
+
+
+def _redraw(experiment: Any, options: argparse.Namespace) -> int:
+    """Show what a file of results holds, draw it (beside the file, if ``--plot`` is a folder), and run nothing."""
+    from pathlib import Path
+
+    from gpuboost.benchmarks.harness import experiments
+
+    console = new_console()
+    if not console.is_terminal:
+        console = new_console(width=160)
+    findings = experiments.stored(options.stored, experiment, options.case)
+    for finding in findings.values():
+        console.print(experiments.drawn(finding))
+    if options.plot:
+        folder = options.plot.endswith("/") or Path(options.plot).is_dir()
+        path = str(Path(options.stored).with_suffix(".svg")) if folder else options.plot
+        experiment.draw(findings, path)
+        console.print(f"drawn to {path}", soft_wrap=True, highlight=False)
     return 0
 
 

@@ -152,7 +152,8 @@ def _bench(command: argparse.ArgumentParser) -> None:
         "--scale", type=float, default=1.0, metavar="X", help="share of the rounds, where a part has many"
     )
     command.add_argument("--json", metavar="FILE", help="write every run; into a folder: <device>/<suite>.json")
-    command.add_argument("--plot", metavar="FILE", help="write a picture: .png, .svg or .pdf")
+    command.add_argument("--plot", metavar="FILE", help="write a picture; into a folder: <device>/<suite>.svg")
+    command.add_argument("--stored", metavar="FILE", help="show and draw the results in a file of --json; run nothing")
 
 
 def _warmup(command: argparse.ArgumentParser) -> None:

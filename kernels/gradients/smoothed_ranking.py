@@ -17,7 +17,7 @@ from gpuboost.kernels.gradients.ordering import by_score, room_of, steps_of
 
 
 class Lists(NamedTuple):
-    """What is known of n documents in q lists before the scores."""
+    """Constants of n documents in q lists."""
 
     gain: NDArray[np.float32]  # (n,)
     shift: NDArray[np.float64]  # (n,) what scores are lowered by
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     nu: float  # added to the norm of a list's scores
 
 
-class Stream(NamedTuple):
+class NoiseStream(NamedTuple):
     """Words of the streams of noise: number ``first_row`` + i is that of row i."""
 
     table: NDArray[np.float64]

@@ -30,7 +30,7 @@ from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
 from gpuboost.learners import Linear, RandomByNode
-from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, registry
+from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, StochasticRank, registry
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
@@ -60,6 +60,7 @@ def usual() -> frozenset[Asked]:
         _asked(some, level_wise),
         _asked(some, controlled),
         _asked(ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
+        _asked(ranked, Recipe(StochasticRank(scale_free=True), 2, step=GradientStep())),
         _asked(some, drawn),
         _asked(some, stumps),
         *(

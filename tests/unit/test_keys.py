@@ -87,6 +87,7 @@ STREAMS = {
     "random strength": 3279454917,
     "structure noise": 1890657886,
     "leaf noise": 1808553744,
+    "score noise": 3295073983,
     "random structure": 202545744,
     "base learner": 2838895681,
     "node": 562591889,

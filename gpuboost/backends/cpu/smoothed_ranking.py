@@ -12,7 +12,7 @@ from gpuboost.backends.reference.ranking import discounts_of, document_gains, ga
 from gpuboost.backends.reference.smoothed_ranking import NU, drops_of, shifts_of
 from gpuboost.kernels.common import normal
 from gpuboost.kernels.gradients import ranking
-from gpuboost.kernels.gradients.smoothed_ranking import Lists, Rule, Stream
+from gpuboost.kernels.gradients.smoothed_ranking import Lists, NoiseStream, Rule
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import SmoothedLoss
 from gpuboost.types import Array, Gradients, TrainingSet
@@ -64,7 +64,7 @@ def smoothed_gradients(
     g, h = np.empty(scores.shape, np.float32), np.empty(scores.shape, np.float32)
     words = [(key / draw).words for draw in range(samples)]
     streams = np.array([word[3] for word in words], np.uint32)
-    noise = Stream(normal.TABLE, *words[0][:3], streams, first)
+    noise = NoiseStream(normal.TABLE, *words[0][:3], streams, first)
     parts = 1 if queries.ends[-1] < SMALL else pool.size
     bounds = queries.bounds(parts)
 
