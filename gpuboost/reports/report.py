@@ -146,6 +146,11 @@ def descent(recipe: Recipe) -> Verdict:
     whatever shape the tree has, so neither row nor feature sampling can make it rise while eps sigma <= 2 c. A leaf
     that is the exact minimiser of a convex loss, scaled by eps <= 1, cannot make it rise either.
     """
+    if recipe.sequences > 1:
+        why = (
+            f"the model is the mean of {recipe.sequences} sequences of trees, whose training losses fall by themselves."
+        )
+        return Verdict("heuristic", (why,))
     loss, rate = recipe.loss, recipe.learning_rate
     exact = _exact_step(recipe)
     if exact:
