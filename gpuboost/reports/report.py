@@ -87,7 +87,7 @@ def verdict(recipe: Recipe, *, stops_early: bool = False, foreign_start: int = 0
     foreign_start: rounds of a continued model that is no chain of this recipe and these data; 0 if there is none.
     """
     if not isinstance(recipe.langevin, Langevin):
-        return _sampled(recipe, descent(recipe))
+        return _sampled(recipe, descent(recipe) if recipe.sequences == 1 else _of_sequences(recipe))
     reasons = tuple(finding.why for finding in recipe.findings)
     kind = worst(recipe.findings)
     if stops_early:
@@ -138,6 +138,12 @@ def _exact_step(recipe: Recipe) -> str:
     return ""
 
 
+def _of_sequences(recipe: Recipe) -> Verdict:
+    """Verdict on the mean of several sequences of trees."""
+    why = f"the model is the mean of {recipe.sequences} sequences of trees; each lowers a training loss of its own."
+    return Verdict("heuristic", (why,))
+
+
 def descent(recipe: Recipe) -> Verdict:
     """Verdict on the descent of the training loss.
 
@@ -146,11 +152,6 @@ def descent(recipe: Recipe) -> Verdict:
     whatever shape the tree has, so neither row nor feature sampling can make it rise while eps sigma <= 2 c. A leaf
     that is the exact minimiser of a convex loss, scaled by eps <= 1, cannot make it rise either.
     """
-    if recipe.sequences > 1:
-        why = (
-            f"the model is the mean of {recipe.sequences} sequences of trees, whose training losses fall by themselves."
-        )
-        return Verdict("heuristic", (why,))
     loss, rate = recipe.loss, recipe.learning_rate
     exact = _exact_step(recipe)
     if exact:
