@@ -37,7 +37,7 @@ class Encoding:
 
 
 def chosen_policy(params: Mapping[str, Any], columns: Columns, recipe: Recipe) -> OrderedTargetStatistics | str:
-    """What ``categorical_encoding`` means for these columns: a policy with a column to encode, or a word."""
+    """The meaning of ``categorical_encoding`` for these columns: a policy with a column to encode, or a word."""
     value = checked_encoding(params.get("categorical_encoding", AUTO))
     if value == AUTO:
         value = _automatic(columns, recipe)

@@ -294,7 +294,7 @@ def recipe(
 
 
 def _permutations(params: Mapping[str, Any]) -> int:
-    """Of ordered target statistics, if they are asked for; data without a column for them have none."""
+    """Permutations of ordered target statistics; 0 if they are not asked for by name."""
     encoding = checked_encoding(params.get("categorical_encoding", AUTO))
     return encoding.permutations if isinstance(encoding, OrderedTargetStatistics) else 0
 
