@@ -152,3 +152,14 @@ def _topic_scores(rng: Rng, x: Any, topics: Array) -> Array:
     few, more = (np.asarray(there[:, part].sum(1)).ravel() for part in (slice(0, 40), slice(40, 120)))
     z += 1.5 * ((few > np.median(few)) ^ (more > np.median(more)))
     return z - np.median(z)
+
+
+def categories(n: int, n_test: int, k: int, seed: int, *, zipf: bool = False) -> Data:
+    """One column of k categories, of equal or Zipf frequency, with normal effects and noise; regression."""
+    import pandas as pd
+
+    rng, total = np.random.default_rng(seed), n + n_test
+    frequency = 1.0 / np.arange(1, k + 1) if zipf else np.ones(k)
+    code = rng.choice(k, total, p=frequency / frequency.sum())
+    y = rng.normal(size=k)[code] + (0.8 if zipf else 0.3) * rng.normal(size=total)
+    return _split("regression", pd.DataFrame({"category": pd.Categorical(code, categories=range(k))}), y, n)

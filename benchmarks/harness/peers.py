@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -321,8 +322,14 @@ def _quantised(*args: Any) -> LightGBM:
     return LightGBM(*args, use_quantized_grad=True)
 
 
+def _encoded(encoding: str) -> Callable[..., Gpuboost]:
+    return partial(Gpuboost, categorical_encoding=encoding)
+
+
 _PEERS: dict[str, tuple[str, Callable[..., Peer]]] = {
     OURS: ("gpuboost", Gpuboost),
+    "gpuboost-partition": ("gpuboost", _encoded("partition")),
+    "gpuboost-ordered": ("gpuboost", _encoded("ordered")),
     "xgboost": ("xgboost", XGBoost),
     "lightgbm": ("lightgbm", LightGBM),
     "lightgbm-quantised": ("lightgbm", _quantised),

@@ -70,7 +70,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         max_bins: int = 255,
         categorical_features: Any = FROM_DTYPE,
         categorical_splits: CategoricalSplits | None = None,
-        categorical_encoding: str | OrderedTargetStatistics = "partition",
+        categorical_encoding: str | OrderedTargetStatistics = "auto",
         monotonic_cst: Any = None,
         sampling: Any = None,
         learners: Any = None,

@@ -45,7 +45,8 @@ categorical_encoding : "auto", "partition", "ordered", "one_hot" or gb.OrderedTa
     "partition": splits by sets of categories. "ordered": the mean target of a category as a number, for combinations
     of columns too (CatBoost); ``gb.OrderedTargetStatistics(permutations=, combinations=...)`` has the settings. The
     model is then the mean of several sequences of trees that grow in turn, so ``n_iter_`` is ``n_estimators`` times
-    their number. "one_hot": one category against all others. "auto": by the data.
+    their number. "one_hot": one category against all others. "auto": "ordered" if a column has more than 255
+    categories and the other parameters allow it, otherwise "partition".
 sampling : None, float, or policy
     Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
     are those of all rows, unless the object's ``variance_control`` says otherwise or workers compute them

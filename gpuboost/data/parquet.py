@@ -108,6 +108,9 @@ class _Sampled:
     def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> NoReturn:
         raise InputError(f"features: columns of Parquet files must be numbers; {list(columns)} are to be replaced.")
 
+    def arranged(self, columns: Sequence[int | NDArray[Any]]) -> NoReturn:
+        raise InputError(f"features: columns of Parquet files stay where they are; {len(columns)} are to be arranged.")
+
     def first_infinite(self) -> None:
         """None: infinite values are refused where they are read."""
 

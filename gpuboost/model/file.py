@@ -93,8 +93,8 @@ def from_json(text: str | bytes) -> ModelRecord:
         )
     strict.record(document, "", KEYS if version != WITH_COMPONENTS else (*KEYS[:-1], *COMPONENT_KEYS))
     columns = document["columns"]
-    if version != VERSION and isinstance(columns, dict) and "statistics" in columns:
-        strict.refuse("columns.statistics", f"files of version {version} have no such entry")
+    if isinstance(columns, dict) and ("statistics" in columns) != (version == VERSION):
+        strict.refuse("columns.statistics", f"files of version {VERSION} have it, and others do not", version)
     ensemble = _ensemble(document, shared=version == VERSION)
     return ModelRecord(
         ensemble, *(strict.free(document[name], name) for name in ("loss", "columns", "parameters", "extra"))

@@ -91,7 +91,7 @@ def verdict(recipe: Recipe, *, stops_early: bool = False, foreign_start: int = 0
     foreign_start: rounds of a continued model that is no chain of this recipe and these data; 0 if there is none.
     """
     if not isinstance(recipe.langevin, Langevin):
-        return _sampled(recipe, descent(recipe))
+        return _sampled(recipe, descent(recipe) if recipe.sequences == 1 else _of_sequences(recipe))
     reasons = tuple(finding.why for finding in recipe.findings)
     kind = worst(recipe.findings)
     if stops_early:
@@ -140,6 +140,12 @@ def _exact_step(recipe: Recipe) -> str:
     if isinstance(recipe.step, LineSearchStep):
         return "a line search on all rows finds the least"
     return ""
+
+
+def _of_sequences(recipe: Recipe) -> Verdict:
+    """Verdict on the mean of several sequences of trees."""
+    why = f"the model is the mean of {recipe.sequences} sequences of trees; each lowers a training loss of its own."
+    return Verdict("heuristic", (why,))
 
 
 def descent(recipe: Recipe) -> Verdict:

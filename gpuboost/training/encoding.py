@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
-from gpuboost.data.cuts import choose_cuts
+from gpuboost.data.cuts import MOST_BINS, choose_cuts
 from gpuboost.data.encoded_columns import arranged, codes_of, learned, training_columns
-from gpuboost.data.encoding import AUTO, ONE_HOT, OrderedTargetStatistics, checked_encoding
+from gpuboost.data.encoding import AUTO, ONE_HOT, PARTITION, OrderedTargetStatistics, checked_encoding
 from gpuboost.data.target_statistics import joined, joined_columns
 from gpuboost.errors import RecipeError
 from gpuboost.learners import FeatureViews
@@ -36,20 +36,40 @@ class Encoding:
     views: FeatureViews | None = None
 
 
-def chosen_policy(
-    params: Mapping[str, Any], columns: Columns, n_rows: int, recipe: Recipe
-) -> OrderedTargetStatistics | str:
-    """What ``categorical_encoding`` means for these columns: a policy with a column to encode, or a word."""
-    value = checked_encoding(params.get("categorical_encoding", "partition"))
+def chosen_policy(params: Mapping[str, Any], columns: Columns, recipe: Recipe) -> OrderedTargetStatistics | str:
+    """The meaning of ``categorical_encoding`` for these columns: a policy with a column to encode, or a word."""
+    value = checked_encoding(params.get("categorical_encoding", AUTO))
     if value == AUTO:
-        value = _automatic(columns, n_rows, recipe)
+        value = _automatic(columns, recipe)
     if isinstance(value, OrderedTargetStatistics) and not value.columns(_sizes(columns)):
-        return "partition"
+        return PARTITION
     return value
 
 
-def _automatic(columns: Columns, n_rows: int, recipe: Recipe) -> OrderedTargetStatistics | str:
-    return "partition"
+def check_continued(params: Mapping[str, Any], columns: Columns) -> None:
+    """Raise RecipeError if statistics are asked for, and the model to continue splits by sets of categories."""
+    value = checked_encoding(params.get("categorical_encoding", AUTO))
+    asked = isinstance(value, OrderedTargetStatistics) and value.columns(_sizes(columns))
+    if asked and columns.statistics is None:
+        raise RecipeError(
+            "categorical_encoding: the model to continue splits by sets of categories, and its columns stay; got "
+            f"{params['categorical_encoding']!r}. Use 'auto', or fit a new model."
+        )
+
+
+def _automatic(columns: Columns, recipe: Recipe) -> OrderedTargetStatistics | str:
+    """Statistics if some column has more than 255 categories, which splits by sets see on several features.
+
+    Not if a piece of the recipe contradicts several sequences of trees.
+    """
+    policy = OrderedTargetStatistics()
+    if max(columns.sizes) <= MOST_BINS:
+        return PARTITION
+    try:
+        replace(recipe, permutations=policy.permutations)
+    except RecipeError:
+        return PARTITION
+    return policy
 
 
 def _sizes(columns: Columns) -> dict[int, int]:

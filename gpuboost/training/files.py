@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gpuboost import losses, public
 from gpuboost.data.columns import Columns
-from gpuboost.data.encoding import PARTITION
+from gpuboost.data.encoding import AUTO
 from gpuboost.errors import InputError
 from gpuboost.learners.families import FAMILIES
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -104,8 +104,8 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in NOT_WRITTEN:
             with suppress(TypeError):  # not representable in JSON: a loaded model has the default
                 params[name] = _to_json(value)
-    if params.get("categorical_encoding") == PARTITION:
-        del params["categorical_encoding"]  # as files before it
+    if params.get("categorical_encoding") == AUTO:
+        del params["categorical_encoding"]  # the default, as of files before it
     if "langevin" not in params:
         params.pop("posterior_samples", None)  # they are draws of its chain
     return params

@@ -36,7 +36,7 @@ from gpuboost.training.checkpoint import CheckpointState, fingerprint
 from gpuboost.training.checks import check_custom_loss, warn_of_light_weights, warn_of_unused_start
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.diverging import warn_of_steep_loss
-from gpuboost.training.encoding import chosen_policy, encoded, encoded_again
+from gpuboost.training.encoding import check_continued, chosen_policy, encoded, encoded_again
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start
@@ -264,10 +264,11 @@ def with_encoding(
         If a piece of the recipe contradicts ordered target statistics.
     """
     if start is None:
-        policy = chosen_policy(params, found.columns, len(target.y), recipe)
+        policy = chosen_policy(params, found.columns, recipe)
         bins = found.dataset.max_bins if found.dataset is not None else int(params["max_bins"])
         made = encoded(found.x, found.columns, found.cuts, policy, target, max_bins=bins, seed=seed, threads=threads)
     else:
+        check_continued(params, found.columns)
         made = encoded_again(found.x, found.columns, found.cuts, target, seed=seed, threads=threads)
     recipe = replace(
         recipe, permutations=made.permutations, views=made.views, rounds=recipe.rounds * max(1, made.permutations)

@@ -14,7 +14,7 @@ from gpuboost.backends.devices import usable_threads
 from gpuboost.composition.inert import inert_findings
 from gpuboost.composition.learners import MOST_PAIRS_PER_FEATURE, is_stump, not_enumerable
 from gpuboost.data.dataset import MOST_THREADS
-from gpuboost.data.encoding import PARTITION, OrderedTargetStatistics, checked_encoding
+from gpuboost.data.encoding import AUTO, OrderedTargetStatistics, checked_encoding
 from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
 from gpuboost.growth import CategoricalSplits, DepthWise, Growth, LeafWise, Oblivious, SignStump
@@ -294,8 +294,8 @@ def recipe(
 
 
 def _permutations(params: Mapping[str, Any]) -> int:
-    """Of ordered target statistics, if they are asked for; data without a column for them have none."""
-    encoding = checked_encoding(params.get("categorical_encoding", PARTITION))
+    """Permutations of ordered target statistics; 0 if they are not asked for by name."""
+    encoding = checked_encoding(params.get("categorical_encoding", AUTO))
     return encoding.permutations if isinstance(encoding, OrderedTargetStatistics) else 0
 
 

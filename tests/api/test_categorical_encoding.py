@@ -237,6 +237,33 @@ def test_a_file_with_other_statistics_is_refused(how, data, tmp_path):
         gb.load_model(tmp_path / "damaged.json")
 
 
+def test_the_automatic_choice_is_statistics_above_255_categories_and_sets_below(data, tmp_path):
+    rng = np.random.default_rng(3)
+    many = pd.DataFrame({"id": pd.Categorical(rng.integers(0, 400, 1500)), "x": rng.normal(size=1500)})
+    y = rng.normal(size=400)[many["id"].astype(int)] + 0.3 * rng.normal(size=1500)
+    auto = gb.GradientBoostingRegressor(**FEW).fit(many, y)
+    assert auto.columns_.seen_names() == ["id: mean", "x", "id: rows"]
+    assert auto.fit_report_.verdict.kind == "heuristic"
+    np.testing.assert_array_equal(
+        auto.predict(many), regressor(categorical_encoding="ordered").fit(many, y).predict(many)
+    )
+    held = gb.GradientBoostingRegressor(**FEW, langevin=gb.Langevin()).fit(many, y)
+    few = gb.GradientBoostingRegressor(**FEW).fit(data.X, data.y)
+    assert held.columns_.statistics is few.columns_.statistics is None
+    sets = regressor(categorical_encoding="partition").fit(data.X, data.y)
+    np.testing.assert_array_equal(few.predict(data.X), sets.predict(data.X))
+    assert "categorical_encoding" not in text_of(few, tmp_path)
+    with pytest.raises(RecipeError, match="categorical_encoding: the model to continue splits by sets"):
+        regressor().fit(data.X, data.y, init_model=few)
+
+
+def test_columns_pickled_before_statistics_load():
+    columns = gb.Dataset(pd.DataFrame({"a": [1.0, 2.0]})).columns
+    old = object.__new__(type(columns))
+    old.__setstate__([columns.n_features, columns.names, columns.categories])
+    assert old == columns
+
+
 def test_a_column_of_many_categories_that_tells_nothing_does_not_lower_the_held_out_score():
     differences = []
     for seed in range(8):

@@ -183,8 +183,9 @@ def test_an_unknown_entry_is_named() -> None:
 
 
 def test_a_newer_file_says_so() -> None:
-    message = refused(changed(put("version", 3)))
+    message = refused(changed(put("version", 4)))
     assert "made by a newer gpuboost" in message
+    assert "columns.statistics" in refused(changed(put("version", 3)))
     newer = {"format": "gpuboost", "version": 7, "whatever": "that may be"}
     assert "made by a newer gpuboost" in refused(json.dumps(newer))
 

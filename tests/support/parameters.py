@@ -233,6 +233,7 @@ ESTIMATOR = {
     "max_bins": "bins",
     "categorical_features": "anything",
     "categorical_splits": "policy",
+    "categorical_encoding": "policy",
     "monotonic_cst": "anything",
     "sampling": "policy",
     "learners": "policy",
@@ -533,6 +534,8 @@ def _policies() -> list[Call]:
         "lag": "count",
         "eta": "anything",
     }
+    statistics = {"permutations": "count", "prior_weight": "positive", "counts": "flag"}
+    statistics |= {"combinations": "count", "one_hot_max_size": "count or 0"}
     categories = dict.fromkeys(("smoothing", "reg_lambda"), "real or 0")
     categories |= dict.fromkeys(("min_category_rows", "min_group_rows"), "real or None")
     listed: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
@@ -545,6 +548,7 @@ def _policies() -> list[Call]:
         (gb.WeightTrimming, {"mass": "share", "score": "word", "variance_control": "word"}, {}),
         (gb.RowProbabilities, {"p": "probabilities", "variance_control": "word"}, {"p": [0.5] * 60}),
         (gb.CategoricalSplits, categories, {}),
+        (gb.OrderedTargetStatistics, statistics, {}),
         (gb.GeometricAnnealing, {"factor": "positive", "rounds": "count"}, {"factor": 10.0, "rounds": 3}),
         (gb.CyclicalTemperature, {"factor": "positive", "rounds": "count"}, {"factor": 10.0, "rounds": 3}),
         (
@@ -667,6 +671,7 @@ def _used(make: Any) -> Callable[..., object]:
     roles = {
         "gpuboost.sampling": "sampling",
         "gpuboost.growth.categorical": "categorical_splits",
+        "gpuboost.data.encoding": "categorical_encoding",
         "gpuboost.langevin.schedule": "schedule",
         "gpuboost.langevin": "langevin",
         "gpuboost.learners.families": "base_learner",

@@ -82,6 +82,7 @@ def test_names_do_not_collide_among_a_thousand() -> None:
 
 STREAMS = {
     "cuts": 2084905450,
+    "permutations": 3315200925,
     "rows": 2927387765,
     "learners": 3838923315,
     "random strength": 3279454917,
