@@ -32,6 +32,7 @@ from gpuboost.api.posterior import PosteriorMixin
 from gpuboost.api.rounds import RoundsMixin
 from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
+from gpuboost.backends.prediction.effects import slopes
 from gpuboost.backends.protocol import Backend
 from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
@@ -39,7 +40,6 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import refuse_complex
-from gpuboost.effects import slopes
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
 from gpuboost.losses.base import facts_of
