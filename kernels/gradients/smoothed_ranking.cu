@@ -20,25 +20,25 @@ put_in_places(const f64 *noisy, const i32 *place_of, i32 n, f64 *placed)
         placed[place_of[i]] = noisy[i];
 }
 
-// The sums of one draw, added to those of the draws before; ``first`` is 1 for the first draw. worth (n,) gains of rows,
-// placed and placed_worth (n,) noisy scores and gains in order of places; start (lists + 1,), list_of (n,): the rows of
+// The sums of one draw, added to those of the draws before; ``first`` is 1 for the first draw. gain (n,) gains of rows,
+// placed and placed_gain (n,) noisy scores and gains in order of places; start (lists + 1,), list_of (n,): the rows of
 // lists; drops: fall of the discount behind each place, times constants.
 extern "C" __global__ void __launch_bounds__(256)
-add_draw(const f64 *scores, const f64 *shift, const f32 *worth, const f64 *placed, const f32 *placed_worth,
+add_draw(const f64 *scores, const f64 *shift, const f32 *gain, const f64 *placed, const f32 *placed_gain,
          const i32 *place_of, const i32 *start, const i32 *list_of, const f64 *drops, i32 truncation, f64 inverse,
          i32 first, i32 n, f64 *sums)
 {
     for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
         const i32 q = list_of[i], begin = start[q], places = min(truncation + 1, start[q + 1] - begin);
         const i32 own_place = place_of[i] - begin;
-        const f64 clean = scores[i] - shift[i], own = (f64)worth[i];
+        const f64 clean = scores[i] - shift[i], own = (f64)gain[i];
         f64 sum = 0.0;
         for (i32 place = 0; place < places; ++place) {
             const f64 drop = own_place == place ? 0.0 : drops[place - (own_place < place)];
             if (drop == 0.0)
                 continue;
             const f64 away = (placed[begin + place] - clean) * inverse, steps = -0.5 * (away * away);
-            sum += (((f64)placed_worth[begin + place] - own) * drop) * exp_of(steps < FARTHEST ? FARTHEST : steps);
+            sum += (((f64)placed_gain[begin + place] - own) * drop) * exp_of(steps < FARTHEST ? FARTHEST : steps);
         }
         sums[i] = first ? sum : sums[i] + sum;
     }

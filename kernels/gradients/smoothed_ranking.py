@@ -90,13 +90,13 @@ def smoothed_of(exp, farthest, stamp, jit):
     """A kernel that writes the estimates of lists [first, last)."""
 
     @jit
-    def add_terms(score, worth, drop, inverse, clean, gain, sums):
+    def add_terms(score, gain_of_row, drop, inverse, clean, gain, sums):
         """Add the terms of one place to the sums of documents on one side of it."""
         wide_vectors()
         for a in range(sums.size):
             away = (score - clean[a]) * inverse
             steps = -0.5 * (away * away)
-            sums[a] += ((worth - gain[a]) * drop) * exp(farthest if steps < farthest else steps)
+            sums[a] += ((gain_of_row - gain[a]) * drop) * exp(farthest if steps < farthest else steps)
 
     @jit
     def of_list(noisy, clean, gain, drops, inverse, truncation, sums):
@@ -104,12 +104,12 @@ def smoothed_of(exp, farthest, stamp, jit):
         n = noisy.size
         sums[:] = 0.0
         for place in range(min(truncation + 1, n)):
-            score, worth, after = noisy[place], gain[place], place + 1
+            score, gain_of_row, after = noisy[place], gain[place], place + 1
             if place > 0:
                 drop = drops[place - 1]
-                add_terms(score, worth, drop, inverse, clean[:place], gain[:place], sums[:place])
+                add_terms(score, gain_of_row, drop, inverse, clean[:place], gain[:place], sums[:place])
             if place < truncation:
-                add_terms(score, worth, drops[place], inverse, clean[after:], gain[after:], sums[after:])
+                add_terms(score, gain_of_row, drops[place], inverse, clean[after:], gain[after:], sums[after:])
 
     @jit
     def smoothed(lists, rule, noise, f, curvature, first, last, g, h):

@@ -37,7 +37,7 @@ class _SmoothedLists:
     list_of: Array  # (n,) int32
     scales: Array  # (q,) float64 1 / ideal DCG
     drops: Array  # (longest + 1,) float64
-    worth: Array  # (n,) float32
+    gain: Array  # (n,) float32
     shift: Array  # (n,) float64
     rows: Array  # (n,) int32: the number of each row
     zeros: Array  # (q + 1,) int32
@@ -96,14 +96,14 @@ class SmoothedRankingGradients:
             self._blocks(n), (RUN,), scores=a["noisy"], **of_row, n=n, keys=a["keys"], rows=a["rows"]
         )
         self._lists_kernel("place_documents", *pairs)(
-            *grid, keys=a["keys"], rows=a["rows"], scores=a["noisy"], worth=lists.worth, **of_row, sigma=loss.sigma,
-            n=n, place_of=a["place_of"], placed_score=a["score"], placed_power=a["power"], placed_worth=a["worth"],
+            *grid, keys=a["keys"], rows=a["rows"], scores=a["noisy"], gain=lists.gain, **of_row, sigma=loss.sigma,
+            n=n, place_of=a["place_of"], placed_score=a["score"], placed_power=a["power"], placed_gain=a["gain"],
         )  # fmt: skip
         self._kernel("put_in_places", *density)(
             *grid, noisy=a["noisy"], place_of=a["place_of"], n=n, placed=a["placed"]
         )
         self._kernel("add_draw", *density)(
-            *grid, **clean, worth=lists.worth, placed=a["placed"], placed_worth=a["worth"], place_of=a["place_of"],
+            *grid, **clean, gain=lists.gain, placed=a["placed"], placed_gain=a["gain"], place_of=a["place_of"],
             **of_row, drops=lists.drops, truncation=lists.truncation, inverse=1.0 / loss.sigma, first=first, n=n,
             sums=a["sums"],
         )  # fmt: skip
@@ -136,7 +136,7 @@ class SmoothedRankingGradients:
             list_of=upload(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)),
             scales=upload(scales),
             drops=upload(drops_of(loss, longest)),
-            worth=upload(document_gains(gains, y)),
+            gain=upload(document_gains(gains, y)),
             shift=upload(shifts_of(loss, y)),
             rows=upload(np.arange(len(y), dtype=np.int32)),
             zeros=upload(np.zeros(len(start), np.int32)),
@@ -146,7 +146,7 @@ class SmoothedRankingGradients:
 
     def _scratch(self, n: int) -> dict[str, Array]:
         empty = self._runtime.empty
-        return {name: empty(n, np.float32) for name in ("score", "power", "worth")} | {
+        return {name: empty(n, np.float32) for name in ("score", "power", "gain")} | {
             "noisy": empty(n, np.float64), "placed": empty(n, np.float64), "sums": empty(n, np.float64),
             "keys": empty(n, np.uint64), "rows": empty(n, np.int32), "place_of": empty(n, np.int32),
         }  # fmt: skip
