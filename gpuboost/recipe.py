@@ -84,7 +84,10 @@ class Recipe:
 
     def _prepared_sampling(self, data: TrainingSet) -> Sampling:
         rule: Any = self._row_sampling
-        prepared: Sampling = rule if declared(SamplingTraits, rule).n_rows is None else rule.prepared(data)
+        traits = declared(SamplingTraits, rule)
+        prepared: Sampling = rule
+        if traits.n_rows is not None or traits.frozen_from is not None:
+            prepared = rule.prepared(data)
         return prepared
 
     @property

@@ -101,6 +101,15 @@ class Trainer(Protocol):
         """(n,) float64: the loss of each row, times its weight."""
         ...
 
+    def score_rows(
+        self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
+    ) -> Array:
+        """(n,) float64: the scores of ``draw`` without the rows' multiplicities, times (n,) float64 factors if any.
+
+        A later draw takes them as its ``losses``. On a device they are valid until the next call.
+        """
+        ...
+
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         """The gradients of the drawn rows, times 1 / p."""
         ...

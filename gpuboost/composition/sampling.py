@@ -44,6 +44,14 @@ def _of_rows(sampling: Any, execution: Execution) -> Iterator[Finding]:
             f"sampling: {sampling!r} has a number for each row, and shards of DataParallel hold the rows. Use a rate "
             "such as sampling=0.5, or execution=None.",
         )
+    if declared(SamplingTraits, sampling).frozen_from is None:
+        return
+    if isinstance(execution, DataParallel):
+        why = "frozen_from: shards of DataParallel keep no scores of rows. Use frozen_from=None, or execution=None."
+        yield Finding("refused", f"sampling: {why}")
+    elif not is_sequential(execution):
+        why = f"frozen_from: with execution={execution!r} the round whose scores are kept depends on the workers' pace."
+        yield Finding("refused", f"sampling: {why} Use frozen_from=None.")
 
 
 def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:

@@ -17,6 +17,9 @@ class Sampler(Protocol):
     """Makes the targets of one run, in order of its rounds."""
 
     @property
+    def rule(self) -> Sampling: ...
+
+    @property
     def lag(self) -> int:
         """Number of past rounds that it needs."""
         ...

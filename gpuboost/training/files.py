@@ -218,6 +218,8 @@ def _policy_to_json(policy: Any) -> dict[str, Any]:
         raise TypeError(f"{policy!r}: a number for each training row is not written to a model file")
     if isinstance(policy, ImportanceSampling):
         del held["factor"]
+        if held["frozen_from"] is None:
+            del held["frozen_from"]  # as files of version 0.1.0
     if held.get("schedule", 0) is None:
         del held["schedule"]  # as files before schedules
     elif callable(held.get("schedule")):

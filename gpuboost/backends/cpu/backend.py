@@ -158,6 +158,11 @@ class Cpu:
         self._by_rows(data.n_rows, lambda a, b: run(data.y, scores, loss.parameter, a, b, each))
         return each if data.weight is None else each * data.weight
 
+    def score_rows(
+        self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
+    ) -> Array:
+        return reference_sampling.score_rows(gradients, kappa, losses, factor)
+
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 

@@ -153,6 +153,11 @@ class Cuda:
     ) -> Sample:  # fmt: skip
         return self._importance.draw(self._targets.given(gradients), kappa, rule, key, losses)
 
+    def score_rows(
+        self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
+    ) -> Array:
+        return self._importance.score_rows(self._targets.given(gradients), kappa, losses, factor)
+
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:
         return self._control.keep(self._targets.given(gradients), rounds)
 

@@ -105,6 +105,11 @@ class Reference:
         each = np.array(_values(loss, scores, data.y), np.float64)
         return each if data.weight is None else each * data.weight
 
+    def score_rows(
+        self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
+    ) -> Array:
+        return reference_sampling.score_rows(gradients, kappa, losses, factor)
+
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 

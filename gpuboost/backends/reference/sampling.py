@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -50,6 +50,13 @@ def scores_of(gradients: Gradients, kappa: float, losses: Array | None) -> Array
     threshold.check(int((np.isnan(s)).sum()))
     s = np.minimum(s, LARGEST)
     return np.where(s >= NORMAL, s, 0.0).astype(np.float32)
+
+
+def score_rows(gradients: Gradients, kappa: float, losses: Array | None, factor: Array | None) -> Array:
+    """(n,) float64: see ``Backend.score_rows``. Losses are not rounded to float32; scores by derivatives are."""
+    of_one = replace(gradients, multiplicity=None)
+    scores = scores_of(of_one, kappa, None).astype(np.float64) if losses is None else np.array(losses, np.float64)
+    return scores if factor is None else scores * factor
 
 
 def probabilities(scores: Array, rule: ProbabilityRule) -> Array:

@@ -30,6 +30,7 @@ from gpuboost.backends.sharded.quantiles import quantiles
 from gpuboost.backends.sharded.shard import Shard
 from gpuboost.backends.sharded.shard_data import ShardSource
 from gpuboost.backends.sharded.worker_group import Kept, WorkerGroup
+from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import (
@@ -124,6 +125,12 @@ class Sharded(Machine):
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
         (number,) = self._driver.keep(1, Shard.row_losses, self._remote_loss(loss), scores)
         return self._array(number, scores.shape[1:])
+
+    def score_rows(
+        self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
+    ) -> Array:
+        """Not offered by shards; the composition check refuses rules that need it."""
+        raise RecipeError("sampling: shards of DataParallel hold no scores of rows between rounds.")
 
     def keep(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
