@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import FROM_DTYPE, Columns
-from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
+from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins, choose_cuts
 from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
@@ -46,6 +46,8 @@ class Dataset:
         number, or an entry for each column, None where they are to be chosen. x falls into the bin of the first
         threshold t with x <= t, into the last bin if there is none. At most ``max_bins`` - 1, increasing; an empty
         list keeps the column out of every tree.
+    binning : "quantile" or "greedy_log_sum"
+        Choice of the other thresholds: bins of about the same weight, or CatBoost's GreedyLogSum.
     n_jobs : int, optional
         Threads to choose cuts with; None for all that there are. The result does not depend on it.
 
@@ -55,7 +57,7 @@ class Dataset:
         If one of them is invalid; the message names the value and its place.
     """
 
-    __slots__ = ("_bins", "columns", "cuts", "group", "max_bins", "weight", "x", "y")
+    __slots__ = ("_bins", "binning", "columns", "cuts", "group", "max_bins", "weight", "x", "y")
 
     columns: Columns
     cuts: Cuts
@@ -64,6 +66,7 @@ class Dataset:
     weight: NDArray[np.float64] | None
     group: NDArray[Any] | None
     max_bins: int
+    binning: str
     _bins: dict[str, Bins]
 
     def __init__(
@@ -77,8 +80,10 @@ class Dataset:
         categorical_features: Any = FROM_DTYPE,
         cuts: Any = None,
         n_jobs: int | None = None,
+        binning: str = QUANTILE,
     ) -> None:
         check_max_bins(max_bins)
+        check_binning(binning)
         max_bins = int(max_bins)  # one of numpy's may be a byte
         n_threads = _threads(n_jobs)
         table = as_table(X)
@@ -92,16 +97,18 @@ class Dataset:
         if len(thresholds) == columns.n_features:
             chosen = Cuts(tuple(thresholds[f] for f in range(len(thresholds))), (None,) * len(thresholds))
         else:
-            chosen = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
-        self._set(columns, replaced(chosen, thresholds), x, target, checked_weight, queries, max_bins)
+            kinds = columns.is_categorical
+            chosen = choose_cuts(x, checked_weight, max_bins, kinds, n_threads=n_threads, binning=binning)
+        self._set(columns, replaced(chosen, thresholds), x, target, checked_weight, queries, max_bins, binning)
 
     def _set(self, *values: Any) -> None:
-        names = ("columns", "cuts", "x", "y", "weight", "group", "max_bins")
+        names = ("columns", "cuts", "x", "y", "weight", "group", "max_bins", "binning")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_bins", {})
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        object.__setattr__(self, "binning", QUANTILE)  # of pickles from before there was a choice
         for name, value in state[1].items():
             object.__setattr__(self, name, {} if name == "_bins" else value)  # bins are made again where they are used
 
@@ -119,6 +126,7 @@ class Dataset:
         features: Sequence[str] | None = None,
         max_bins: int = MOST_BINS,
         cuts: Any = None,
+        binning: str = QUANTILE,
     ) -> Dataset:
         """Rows of Parquet files, in the order of the files; the features stay there until they are needed.
 
@@ -136,7 +144,7 @@ class Dataset:
         features : list of str, optional
             Columns to learn from, all numbers; None for all others. Nulls are missing values.
         max_bins : int, 2 to 255
-        cuts : optional
+        cuts, binning : optional
             As for ``Dataset``.
 
         Raises
@@ -144,9 +152,9 @@ class Dataset:
         InputError
             If files cannot be read or differ in their columns, or a column is not there or not of numbers.
         """
-        parts = read_parquet(paths, target, weight, group, features, max_bins, cuts)
+        parts = read_parquet(paths, target, weight, group, features, max_bins, cuts, binning)
         dataset = object.__new__(cls)
-        dataset._set(parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, int(max_bins))
+        dataset._set(parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, int(max_bins), binning)
         return dataset
 
     @property
@@ -159,7 +167,7 @@ class Dataset:
         if not self.in_files:
             return self
         dataset = object.__new__(Dataset)
-        dataset._set(self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins)
+        dataset._set(self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins, self.binning)
         return dataset
 
     @property
@@ -221,7 +229,7 @@ class Dataset:
         """Some of the rows, with the cuts of all."""
         part = object.__new__(Dataset)
         y, weight, group = (None if held is None else held[rows] for held in (self.y, self.weight, self.group))
-        part._set(self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins)
+        part._set(self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins, self.binning)
         return part
 
 

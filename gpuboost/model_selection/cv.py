@@ -125,6 +125,7 @@ def dataset_of(model: GradientBoosting, data: Any, y: Any, sample_weight: Any = 
         weight=found.metadata.weight,
         group=found.metadata.group,
         max_bins=model.max_bins,
+        binning=model.binning,
         categorical_features=model.categorical_features,
         n_jobs=model.n_jobs,
     )

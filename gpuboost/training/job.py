@@ -16,7 +16,7 @@ from gpuboost import backends
 from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
-from gpuboost.data.cuts import MOST_BINS, check_max_bins
+from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
@@ -209,6 +209,7 @@ def features(
         If the data cannot be learned from, or a parameter contradicts the Dataset.
     """
     check_max_bins(params["max_bins"])
+    check_binning(params.get("binning", QUANTILE))
     if isinstance(rows, Dataset) and not isinstance(params.get("execution"), DataParallel):
         rows = rows.loaded()
     if start is not None:
@@ -222,6 +223,7 @@ def features(
             rows,
             weight=weight,
             max_bins=params["max_bins"],
+            binning=params.get("binning", QUANTILE),
             categorical_features=params["categorical_features"],
             n_jobs=threads,
         )
@@ -234,6 +236,11 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
         raise RecipeError(
             f"max_bins: the Dataset was cut into {dataset.max_bins} bins, the estimator asks for {params['max_bins']}; "
             "give it to the Dataset."
+        )
+    if params.get("binning", QUANTILE) not in (QUANTILE, dataset.binning):
+        raise RecipeError(
+            f"binning: the Dataset was cut by {dataset.binning!r}, the estimator asks for {params['binning']!r}; give "
+            "it to the Dataset."
         )
     if not (isinstance(params["categorical_features"], str) and params["categorical_features"] == FROM_DTYPE):
         raise RecipeError("categorical_features: a Dataset has its columns decided; give it to the Dataset.")
