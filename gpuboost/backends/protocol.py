@@ -217,6 +217,10 @@ class ControlVariates(Protocol):
         """q / p (g - g') + eta g' and q / p h of every row, g' being ``before``."""
         ...
 
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
+        """q / p g and h of every row: sums over the sample, divided by the curvature of all rows of a leaf."""
+        ...
+
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],

@@ -85,11 +85,15 @@ def _of_leaves(sampling: Any, step: Step, limits: Limits) -> Iterator[Finding]:
     if control == "node":
         why = "sums of a given node are unbiased, but the tree's shape is chosen by the same sample."
         yield Finding("heuristic", f"variance_control: {why}")
-    if control != "none":
+    if control not in ("none", "horvitz_thompson"):
         return
     if searches(step):
         why = "a line search on a sample is biased, so leaf values are searched on all rows."
         yield Finding("heuristic", f"variance_control: {why}")
+        return
+    if control == "horvitz_thompson":
+        why = "sums over the drawn rows are divided by all rows of a leaf, so a leaf value follows the number of them."
+        yield Finding("heuristic", f"variance_control: {why} The training loss may rise.")
         return
     yield _of_sampled_leaves(sampling)
     if limits.min_samples_leaf < FEW_ROWS:

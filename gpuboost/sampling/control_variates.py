@@ -12,7 +12,7 @@ from gpuboost.losses.protocol import Loss
 from gpuboost.records import declared
 from gpuboost.sampling.importance import ScoredDraws
 from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
-from gpuboost.sampling.sampler import PlainSampler, Sampler, drawn_by
+from gpuboost.sampling.sampler import HorvitzThompsonSampler, PlainSampler, Sampler, drawn_by
 from gpuboost.state import RunningScores
 from gpuboost.types import Array, Ensemble, Gradients, Limits, Sample, Structure, Target, TrainingSet, Tree
 
@@ -73,6 +73,8 @@ def sampler_of(rule: Sampling, *, own_leaves: bool = False) -> Sampler:
     match traits.variance_control:
         case "none":
             return PlainSampler(rule, own_leaves=True)
+        case "horvitz_thompson":
+            return HorvitzThompsonSampler(rule, own_leaves=True)
         case "node":
             return ControlVariateSampler(rule, True, traits.lag, traits.eta)
         case "previous_leaf":

@@ -46,11 +46,12 @@ class ImportanceSampling:
         Least probability. Without one, rows of score 0 are never drawn, and the others' weights have no bound, as they
         are at most 1 / floor. None: a tenth of ``rate``, and 0 with ``rho``. It is the probability that is bounded and
         not the weight, so sums stay unbiased.
-    variance_control : "leaf_refit", "none", "node" or "previous_leaf"
+    variance_control : "leaf_refit", "none", "horvitz_thompson", "node" or "previous_leaf"
         Source of the leaf values. "leaf_refit": from all rows, exactly; only a tree's shape comes from the sample.
         The training loss then falls whatever was drawn, and it costs one pass. "none": from the sample (SMART,
-        algorithm 2). "node": the sample is used for what changed since an earlier gradient g', and all rows for g'
-        itself, ``q / p (g - g') + eta g'``, in every node of the tree being grown: SMART's improved diagonal
+        algorithm 2). "horvitz_thompson": as of ``gb.UniformSampling``. "node": the sample is used for what changed
+        since an earlier gradient g', and all rows for g' itself, ``q / p (g - g') + eta g'``, in every node of the tree
+        being grown: SMART's improved diagonal
         approximation in its one consistent reading. Its variance is small, but **a tree costs as much as one fitted
         to all rows**. "previous_leaf": the same with the mean of g' over a leaf of the *previous* tree in place of
         g'_i. It removes the differences between rows of a leaf, and training stalls; it is offered to reproduce that

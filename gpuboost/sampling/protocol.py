@@ -39,7 +39,7 @@ class Sampling(Protocol):
     def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample: ...
 
 
-LEAVES_FROM = ("leaf_refit", "none")
+LEAVES_FROM = ("leaf_refit", "none", "horvitz_thompson")
 
 
 def leaves_from(value: Any, options: tuple[str, ...] = LEAVES_FROM) -> None:

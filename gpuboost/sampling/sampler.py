@@ -54,6 +54,16 @@ class PlainSampler:
         """Do nothing: no past round is needed."""
 
 
+@dataclass(frozen=True, slots=True)
+class HorvitzThompsonSampler(PlainSampler):
+    """Gradients of all rows: 1 / p times those of the drawn rows, and 0; with the curvature of all rows."""
+
+    def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
+        if sample.rows is None:
+            return Target(version, None, gradients, own_leaves=True)
+        return Target(version, None, backend.horvitz_thompson(gradients, sample), own_leaves=True)
+
+
 def drawn_by(rule: Any, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
     """The sample that the rule draws; rules that ``weighs_losses`` also get the losses."""
     if declared(SamplingTraits, rule).weighs_losses:

@@ -25,7 +25,7 @@ from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
 from gpuboost.records import declared
-from gpuboost.sampling import ImportanceSampling
+from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
@@ -216,6 +216,8 @@ def _policy_to_json(policy: Any) -> dict[str, Any]:
     held = {field.name: getattr(policy, field.name) for field in fields(policy)}
     if declared(SamplingTraits, policy).n_rows is not None:
         raise TypeError(f"{policy!r}: a number for each training row is not written to a model file")
+    if isinstance(policy, UniformSampling) and policy.variance_control == "leaf_refit":
+        del held["variance_control"]  # as files of version 0.1.0
     if isinstance(policy, ImportanceSampling):
         del held["factor"]
         if held["frozen_from"] is None:

@@ -169,6 +169,9 @@ class Cpu:
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         return reference_sampling.node_control(gradients, sample, before, eta)
 
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
+        return reference_sampling.horvitz_thompson(gradients, sample)
+
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],

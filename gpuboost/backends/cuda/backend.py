@@ -164,6 +164,11 @@ class Cuda:
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         return self._control.node(self._targets.given(gradients), sample, self._targets.given(before), eta)
 
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
+        if sample.rows is None:
+            return gradients
+        return self._control.node(self._targets.given(gradients), sample, None, 1.0)
+
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],

@@ -27,7 +27,7 @@ FILES = (
 
 
 class Control:
-    """The verbs ``keep``, ``node_control`` and ``leaf_control``."""
+    """The verbs ``keep``, ``node_control``, ``leaf_control`` and ``horvitz_thompson``."""
 
     def __init__(self, runtime: Runtime, resident: Resident, rounds: RecordedRound, targets: Targets) -> None:
         self._runtime, self._resident, self._rounds, self._targets = runtime, resident, rounds, targets
@@ -58,15 +58,18 @@ class Control:
         return kept[0]
 
     @recorded_verb()
-    def node(self, gradients: DeviceGradients, sample: Sample, before: DeviceGradients, eta: float) -> DeviceGradients:
-        """See the verb ``node_control``."""
+    def node(
+        self, gradients: DeviceGradients, sample: Sample, before: DeviceGradients | None, eta: float
+    ) -> DeviceGradients:
+        """See the verb ``node_control``, and ``horvitz_thompson`` for no gradients from before."""
         (k, n), times = gradients.g.shape, gradients.multiplicity
         made = self._rounds.buffer(("controlled", k, n), lambda: self._targets.drawn_room(k, n))
         self._kernel("node_control")(
             (*self._blocks(n, STRETCH), k), (EXTENT_THREADS,),
-            g=gradients.g, h=gradients.h, old_g=before.g, **self._resident.times(times), **self._chances(sample),
-            eta=eta, n=n, made_g=made["g"], made_h=made["h"], **self._targets.scratch(k, n), weights=made["weights"],
-            most=made["most"], state=made["states"],
+            g=gradients.g, h=gradients.h, old_g=(gradients if before is None else before).g,
+            **self._resident.times(times), **self._chances(sample), eta=eta,
+            plain=before is None, n=n, made_g=made["g"], made_h=made["h"], **self._targets.scratch(k, n),
+            weights=made["weights"], most=made["most"], state=made["states"],
         )  # fmt: skip
         lost = sample.lost if isinstance(sample, DeviceSample) else None
         return DeviceGradients(made["g"], made["h"], times, states=made["states"], lost=lost)

@@ -103,6 +103,12 @@ def node_control(gradients: Gradients, sample: Sample, before: Gradients, eta: f
     return Gradients(controlled.astype(np.float32), (by * gradients.h).astype(np.float32), gradients.multiplicity)
 
 
+def horvitz_thompson(gradients: Gradients, sample: Sample) -> Gradients:
+    """q / p g and h of all rows."""
+    g = _weights(gradients, sample) * gradients.g.astype(np.float64)
+    return replace(gradients, g=g.astype(np.float32))
+
+
 def leaf_control(gradients: Gradients, sample: Sample, before: Gradients, eta: float, means: Array) -> Gradients:
     """(g - g' + eta mean) / p and h / p of the drawn rows. means (k, n) float64: the mean of g' over the row's leaf."""
     by, g, old = _weights(gradients, sample), gradients.g.astype(np.float64), before.g.astype(np.float64)

@@ -138,6 +138,9 @@ class Sharded(Machine):
     def node_control(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         return self._made(gradients.g.shape, self._sizes, Shard.node_control, gradients, sample, before, eta)
 
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
+        return self._made(gradients.g.shape, self._sizes, Shard.horvitz_thompson, gradients, sample)
+
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         sizes: tuple[int, ...],

@@ -183,6 +183,9 @@ class Shard:
     ) -> tuple[tuple[Array, Array, Array | None], None]:
         return _arrays(reference_sampling.node_control(gradients, sample, before, eta)), None
 
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> tuple[tuple[Array, Array, Array | None], None]:
+        return _arrays(reference_sampling.horvitz_thompson(gradients, sample)), None
+
     def leaf_control(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         means: tuple[Array, ...],
