@@ -50,7 +50,7 @@ from gpuboost.training.devices import as_device_array, machine_of, on_host, to_c
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.monotone import monotone_constraints_for
-from gpuboost.training.rehearsal import try_base_learner
+from gpuboost.training.rehearsal import try_base_learner, try_selection
 from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
 from gpuboost.training.sharding import on_its_machine
@@ -237,6 +237,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             return refused(error)
         try:
             try_base_learner(self._settings(), recipe, rows, target)
+            try_selection(self._settings(), recipe, rows, target)
         except (InputError, RecipeError) as error:
             return refused(error)
         return verdict(recipe, stops_early=stops)
