@@ -62,7 +62,7 @@ class ImportanceSampling:
         Share of g' that is added back. Sums are unbiased for 1 only.
     factor : (n,) numbers of at least 0, or None
         One for each row of X, by which its s_i is multiplied: rows of factor 5 are five times as likely to be drawn,
-        and their weights a fifth. On the CPU only. Not written to model files, as it belongs to the training rows.
+        and their weights a fifth. Not written to model files, as it belongs to the training rows.
     frozen_from : int or None
         The round, counted from 0, whose scores all later rounds keep. The probabilities are then the same for every F,
         so that a Langevin chain has the stationary law of uniform sampling from that round on. None: never.
