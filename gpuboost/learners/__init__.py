@@ -10,6 +10,7 @@ from gpuboost.learners.gain_noise import GainNoise, gain_noise
 from gpuboost.learners.groups import RandomGroup, RandomGroups
 from gpuboost.learners.pairs import RandomLearners
 from gpuboost.learners.selection import AllLearners, Selection, prepared
+from gpuboost.learners.semi_greedy import SemiGreedyGroups
 from gpuboost.learners.weighted import WeightedGroups
 
 _families = {family.__name__: family for family in FAMILIES}
@@ -24,6 +25,7 @@ __all__ = [
     "RandomGroups",
     "RandomLearners",
     "Selection",
+    "SemiGreedyGroups",
     "WeightedGroups",
     "gain_noise",
     "prepared",

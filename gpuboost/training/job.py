@@ -27,6 +27,7 @@ from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.langevin import Langevin
+from gpuboost.learners.selection import SelectionTraits
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.training import parameters
@@ -208,6 +209,8 @@ def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str,
     several = declared(ExecutionTraits, execution).has_workers
     if learner is not None:
         return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
+    if declared(SelectionTraits, params.get("learners")).keeps_gains:
+        return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
     if several and params.get("base_learner") is not None:
         return "base learners other than trees are fitted by several workers", "execution=None"
     if several and not in_process(execution):

@@ -516,6 +516,7 @@ def _policies() -> list[Call]:
         (gb.RandomGroup, {"groups": "anything"}, {}),
         (gb.RandomGroups, {"t": "anything", "groups": "anything"}, {"t": 2}),
         (gb.RandomLearners, {"t": "anything"}, {}),
+        (gb.SemiGreedyGroups, {"groups": "anything"}, {}),
         (gb.CyclicGroups, {"t": "anything", "groups": "anything"}, {}),
         (gb.WeightedGroups, weights, {"t": 1, "weights": [1.0, 2.0, 1.0, 1.0]}),
         (gb.Asynchronous, {**worker, "engine": "word", "timeout": "anything"}, {"workers": 2}),
@@ -631,7 +632,7 @@ def _used(make: Any) -> Callable[..., object]:
             return made
         if role == "schedule":
             role, made = "langevin", gb.Langevin(schedule=made)
-        depth = 1 if kind.__name__ in ("RandomLearners", "CyclicGroups") else 2
+        depth = 1 if kind.__name__ in ("RandomLearners", "CyclicGroups", "SemiGreedyGroups") else 2
         more = {"categorical_features": [3]} if kind.__name__ == "CategoricalRidge" else {}
         data = small()
         x = np.column_stack([data["x"][:, :3], data["grades"]])
