@@ -82,7 +82,8 @@ class Importance:
     @recorded_verb()
     def score_rows(self, gradients: DeviceGradients, kappa: float, losses: Array | None, factor: Array | None) -> Array:
         """See the verb."""
-        (k, n), of_rows, nothing = gradients.g.shape, losses, self._resident.nothing
+        (k, n), nothing = gradients.g.shape, self._resident.nothing
+        of_rows = None if losses is None else self._resident.array(losses, np.float64)
         scores = self._rounds.buffer(("kept row scores", n), lambda: self._runtime.zeros(n, np.float64))
         self._row_factors("row_factors")(
             self._blocks(n, 256), (256,),
