@@ -60,7 +60,11 @@ def variances(sampling: Any, seeds: int, rounds: int, n: int = 200, rate: float 
 
 @pytest.mark.slow
 def test_five_rows_have_the_variance_of_the_law() -> None:
-    """1 / 5, over 1 - rate / 2 for the length of the steps at most; chances that follow the gradients give 0.14."""
+    """1 / 5, over 1 - rate / 2 for the length of the steps at most.
+
+    Chances that follow the gradients give 0.14 at the default floor of 0.01. Kept ones have a floor of 0.05, at which
+    the floor decides the chances of the five rows in both cases (docs/theory/langevin.md, section 3).
+    """
     kept = gb.ImportanceSampling(0.1, floor=0.05, frozen_from=300)
     for sampling in (gb.UniformSampling(0.1), kept):
         found = variances(sampling, 8, 12_000)
