@@ -44,6 +44,7 @@ from gpuboost.learners.cyclic import CyclicGroups as CyclicGroups
 from gpuboost.learners.groups import RandomGroup as RandomGroup
 from gpuboost.learners.groups import RandomGroups as RandomGroups
 from gpuboost.learners.pairs import RandomLearners as RandomLearners
+from gpuboost.learners.semi_greedy import SemiGreedyGroups as SemiGreedyGroups
 from gpuboost.learners.weighted import WeightedGroups as WeightedGroups
 from gpuboost.model_selection.chains import chains as chains
 from gpuboost.model_selection.cv import cv as cv

@@ -16,6 +16,7 @@ Each idea is one piece of the recipe, called in one place below:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,8 +27,10 @@ from gpuboost.execution import Past
 from gpuboost.keys import Key, Stream
 from gpuboost.langevin import Chain
 from gpuboost.learners import GainNoise
+from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_smoothed
 from gpuboost.recipe import Recipe
+from gpuboost.records import declared
 from gpuboost.state import GrowingEnsemble, started
 from gpuboost.types import (
     Array,
@@ -54,6 +57,7 @@ class WorkerFit:
     data: TrainingSet
     chain: Chain
     root: Key
+    observe: Callable[[Sequence[Structure]], None] | None = None
 
     def __call__(self, backend: Backend, target: Target, ticket: int) -> tuple[Structure, ...]:
         """One structure per output. Equal (target, ticket) give equal structures, on any machine."""
@@ -63,7 +67,10 @@ class WorkerFit:
         noisy = chain.perturb(backend, target, root / Stream.STRUCTURE_NOISE / ticket)  # SGLB: g + s zeta'
         search = weak_learner.search(root / Stream.BASE_LEARNER / ticket)
         grow = chain.grow(search, recipe.growth.limits, root / Stream.RANDOM_STRUCTURE / ticket)
-        return tuple(grow(backend, data, noisy, output, candidates) for output in range(recipe.loss.n_outputs))
+        structures = tuple(grow(backend, data, noisy, output, candidates) for output in range(recipe.loss.n_outputs))
+        if self.observe is not None:
+            self.observe(structures)  # a selection by the gains of past rounds
+        return structures
 
 
 def boost(
@@ -104,7 +111,8 @@ def boost(
             sample = sampler.draw(backend, gradients, losses, root / Stream.ROWS / number)  # SMART: q, 1 / p
         return sampler.target(backend, version, gradients, sample), sample
 
-    fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, data, chain, root)
+    observe = declared(SelectionTraits, recipe.learners).observe
+    fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, data, chain, root, observe)
     with recipe.execution.open(fit, backend, Past(ensemble.n_rounds, log)) as workers:
         for step in range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds):
             trees: tuple[Any, ...] = ()  # FittedTree, or Component

@@ -13,6 +13,7 @@ POLICIES = {
     "CategoricalSplits": "gpuboost.growth.categorical",
     "ConstantStep": "gpuboost.steps",
     "CyclicGroups": "gpuboost.learners.cyclic",
+    "SemiGreedyGroups": "gpuboost.learners.semi_greedy",
     "CyclicalTemperature": "gpuboost.langevin.schedule",
     "GOSS": "gpuboost.sampling.goss",
     "GeometricAnnealing": "gpuboost.langevin.schedule",

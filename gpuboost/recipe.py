@@ -23,6 +23,7 @@ from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learners import AllLearners, FeatureViews, GainNoise, Selection, gain_noise, prepared
+from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.records import declared
@@ -87,7 +88,10 @@ class Recipe:
 
     def _prepared_sampling(self, data: TrainingSet) -> Sampling:
         rule: Any = self._row_sampling
-        prepared: Sampling = rule if declared(SamplingTraits, rule).n_rows is None else rule.prepared(data)
+        traits = declared(SamplingTraits, rule)
+        prepared: Sampling = rule
+        if traits.n_rows is not None or traits.frozen_from is not None:
+            prepared = rule.prepared(data)
         return prepared
 
     @property
@@ -106,7 +110,10 @@ class Recipe:
         return replace(self, base_learner=ready, learners=learners)
 
     def continued(self, ensemble: Ensemble) -> Ensemble:
-        """The ensemble with its functions on the spaces of this recipe, which is ``prepared``."""
+        """The ensemble with its functions on the spaces of this recipe, which is ``prepared``, and its gains noted."""
+        recall = declared(SelectionTraits, self.learners).recall
+        if recall is not None:
+            recall(ensemble)
         learner = self.base_learner
         plan = learner.plan if isinstance(learner, BestOfFamilies) else None
         return ensemble if plan is None or not ensemble.components else on_spaces(ensemble, plan.spaces)

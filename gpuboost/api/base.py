@@ -49,11 +49,12 @@ from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
 from gpuboost.training import files, parameters
 from gpuboost.training import job as preparation
+from gpuboost.training.alternatives import sound_alternative
 from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.monotone import monotone_constraints_for
-from gpuboost.training.rehearsal import try_base_learner
+from gpuboost.training.rehearsal import try_base_learner, try_selection
 from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
 from gpuboost.training.sharding import on_its_machine
@@ -236,7 +237,8 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         Returns
         -------
         Verdict
-            "sound", "heuristic", "unproven" or "refused", with reasons.
+            "sound", "heuristic", "unproven" or "refused", with reasons; ``alternative`` has the parameters to change
+            for it to be sound, where some are found: ``model.set_params(**verdict.alternative)``.
 
         Raises
         ------
@@ -248,19 +250,20 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
     def _check(self, X: Any, y: Any, sample_weight: Any, group: Any = None) -> Verdict:
         fresh = self._unfitted()
         rows = fresh._rows(X, y, sample_weight, group)
+        settings = self._settings()
         try:
             target = fresh._target(rows)
-            stops = self.early_stopping_rounds is not None or stops_early(self.callbacks)
-            held = monotone_constraints_for(self.monotonic_cst, rows.x, self.categorical_features)
-            recipe = parameters.recipe(self._settings(), target.loss, len(target.y), rows.x.shape[1], held)
-            check_rows_of(recipe.sampling, len(target.y))
         except RecipeError as error:
             return refused(error)
-        try:
-            try_base_learner(self._settings(), recipe, rows, target)
-        except (InputError, RecipeError) as error:
-            return refused(error)
-        return verdict(recipe, stops_early=stops)
+
+        def is_sound(params: dict[str, Any]) -> bool:
+            return _verdict(params, rows, target, trial=True).kind == "sound"
+
+        found = _verdict(settings, rows, target)
+        changes = {} if found.kind == "sound" else sound_alternative(settings, is_sound)
+        if changes and _verdict({**settings, **changes}, rows, target).kind != "sound":
+            changes = None
+        return replace(found, alternative=changes)
 
     def _unfitted(self) -> Self:
         fresh = copy.copy(self)
@@ -518,3 +521,21 @@ def _parameters_of(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
     """The constructor's parameters of the estimator of this library that a class is, or is derived from."""
     final = next(parent for parent in kind.__mro__ if parent.__module__.startswith("gpuboost.api."))
     return inspect.signature(final).parameters
+
+
+def _verdict(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, *, trial: bool = False) -> Verdict:
+    """The verdict on these parameters. trial: without what takes a pass over the rows."""
+    try:
+        stops = params["early_stopping_rounds"] is not None or stops_early(params["callbacks"])
+        held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"])
+        recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held)
+        check_rows_of(recipe.sampling, len(target.y))
+    except RecipeError as error:
+        return refused(error)
+    if not trial:
+        try:
+            try_base_learner(params, recipe, rows, target)
+            try_selection(params, recipe, rows, target)
+        except (InputError, RecipeError) as error:
+            return refused(error)
+    return verdict(recipe, stops_early=stops)

@@ -35,6 +35,9 @@ random_strength : float
     the model grows). 0: no noise.
 max_bins : int, 2 to 255
     Maximum number of bins of a feature, without the bin for missing values.
+binning : "quantile" or "greedy_log_sum"
+    Choice of the bins of a numeric feature: about the same weight in each, or CatBoost's GreedyLogSum, which halves the
+    heaviest stretch of values time and again.
 categorical_features : "from_dtype", None, mask, indices or names
     "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets of categories; a category that
     does not occur in training counts as missing.

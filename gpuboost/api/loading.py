@@ -15,7 +15,7 @@ from gpuboost import losses
 from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
-from gpuboost.data.cuts import check_max_bins
+from gpuboost.data.cuts import check_binning, check_max_bins
 from gpuboost.errors import InputError, RecipeError, UnprovenError, shown
 from gpuboost.training import files, parameters
 from gpuboost.training.checkpoint import CheckpointState
@@ -149,6 +149,7 @@ def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> 
     try:
         with warnings.catch_warnings(action="ignore"), suppress(UnprovenError):
             check_max_bins(params["max_bins"])
+            check_binning(params["binning"])
             _check_unused(params)
             losses.get(params["loss"], 2)  # any number of classes: the loss of the model is beside the parameters
             monotone_constraints(params["monotonic_cst"], saved.columns)

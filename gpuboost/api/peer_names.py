@@ -24,6 +24,7 @@ PEER_NAMES = {
     "early_stopping_round": "early_stopping_rounds",
     "enable_categorical": "categorical_features; columns of dtype category are recognised",
     "eta": "learning_rate",
+    "feature_border_type": "binning",
     "feature_fraction": "learners=0.8",
     "feature_fraction_bynode": "learners=gb.RandomByNode(0.8)",
     "gamma": "min_split_gain",

@@ -87,6 +87,7 @@ class GradientBoostingRanker(GradientBoosting):
         min_split_gain: float = 0.0,
         random_strength: float = 0.0,
         max_bins: int = 255,
+        binning: str = "quantile",
         categorical_features: Any = FROM_DTYPE,
         categorical_splits: CategoricalSplits | None = None,
         categorical_encoding: str | OrderedTargetStatistics = "auto",
@@ -121,6 +122,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.min_split_gain = min_split_gain
         self.random_strength = random_strength
         self.max_bins = max_bins
+        self.binning = binning
         self.categorical_features = categorical_features
         self.categorical_splits = categorical_splits
         self.categorical_encoding = categorical_encoding

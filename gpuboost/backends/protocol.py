@@ -130,6 +130,15 @@ class Trainer(Protocol):
         """(n,) float64: the loss of each row, times its weight."""
         ...
 
+    def score_rows(
+        self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
+    ) -> Array:
+        """(n,) float64: the scores of ``draw`` without the rows' multiplicities, times (n,) float64 factors if any.
+
+        A later draw takes them as its ``losses``. On a device they are valid until the next call.
+        """
+        ...
+
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         """The gradients of the drawn rows, times 1 / p."""
         ...
@@ -237,6 +246,10 @@ class ControlVariates(Protocol):
 
     def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         """q / p (g - g') + eta g' and q / p h of every row, g' being ``before``."""
+        ...
+
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
+        """q / p g and h of every row: sums over the sample, divided by the curvature of all rows of a leaf."""
         ...
 
     def leaf_control_variate(

@@ -36,6 +36,7 @@ PARAMETERS = (
     "min_split_gain",
     "random_strength",
     "max_bins",
+    "binning",
     "monotonic_cst",
     "sampling",
     "learners",

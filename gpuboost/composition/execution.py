@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuboost.composition.findings import Finding
-from gpuboost.execution import DataParallel, Execution
+from gpuboost.execution import DataParallel, Execution, Serial
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.execution.stability import stability_limit
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import AllLearners, Selection
+from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling
@@ -25,6 +26,9 @@ def execution_findings(
     langevin: Dynamics,
 ) -> tuple[Finding, ...]:  # fmt: skip
     """Findings; () if one worker builds every tree on the newest gradients."""
+    if declared(SelectionTraits, learners).keeps_gains and not isinstance(execution, Serial):
+        why = f"{learners!r} keeps a queue of gains, which one worker on one machine does. Use execution=None."
+        return (Finding("refused", f"learners: {why}"),)
     if isinstance(execution, DataParallel):
         return () if execution.offers.line_search else tuple(_of_shards(step))
     how = declared(ExecutionTraits, execution)

@@ -21,6 +21,7 @@ DEFAULTS: dict[str, Any] = {
     "min_split_gain": 0.0,
     "random_strength": 0.0,
     "max_bins": 255,
+    "binning": "quantile",
     "sampling": None,
     "learners": None,
 }
@@ -40,7 +41,7 @@ TREE_PARAMETERS = (
 UNREAD = {
     "base_learner": TREE_PARAMETERS,
     "a single family of trees": ("learners",),
-    "an estimator": ("max_bins",),
+    "an estimator": ("max_bins", "binning"),
     "random shapes": ("sampling", "random_strength", "min_child_weight"),
 }
 """Piece -> parameters that it does not read"""

@@ -12,7 +12,14 @@ from typing import Any
 
 from gpuboost.composition.findings import Finding
 from gpuboost.langevin import Dynamics, Langevin
-from gpuboost.learners import CyclicGroups, RandomByNode, RandomLearners, Selection, WeightedGroups
+from gpuboost.learners import (
+    CyclicGroups,
+    RandomByNode,
+    RandomLearners,
+    Selection,
+    SemiGreedyGroups,
+    WeightedGroups,
+)
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.records import declared
 from gpuboost.steps import Step, StepTraits, searches
@@ -64,7 +71,10 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
     elif _is_of_nodes(selection) and limits.symmetric:
         why = "treats one node unlike others, and all nodes of a level of an oblivious tree share a split."
         yield Finding("refused", f"learners: {selection!r} {why} Use growth='depthwise', or RandomGroups(t).")
-    if isinstance(selection, CyclicGroups) and trees and not is_stump(limits):
+    if isinstance(selection, SemiGreedyGroups) and not trees:
+        why = "keeps the gains of splits, and base_learner has none. Use CyclicGroups(t)."
+        yield Finding("refused", f"learners: {selection!r} {why}")
+    if isinstance(selection, (CyclicGroups, SemiGreedyGroups)) and trees and not is_stump(limits):
         why = "a tree with several splits of one group at a time never joins features of two groups. "
         yield Finding("refused", f"learners: {selection!r} is for stumps: {why}Use RandomGroups(t), or max_depth=1.")
 
@@ -77,7 +87,7 @@ def _is_of_nodes(selection: Any) -> bool:
 
 
 def _rates(selection: Any, limits: Limits) -> Iterator[Finding]:
-    if isinstance(selection, (CyclicGroups, WeightedGroups)) or (
+    if isinstance(selection, (CyclicGroups, SemiGreedyGroups, WeightedGroups)) or (
         isinstance(selection, RandomByNode) and not is_stump(limits)
     ):
         yield Finding("heuristic", f"learners: no rate is known of {selection!r}.")
@@ -93,6 +103,9 @@ def _of_sign_stumps(limits: Limits, step: Step, langevin: Dynamics) -> Iterator[
 
 
 def _of_random_shapes(selection: Any, langevin: Dynamics) -> Iterator[Finding]:
+    if langevin.random_from is not None and isinstance(selection, SemiGreedyGroups):
+        why = "takes the group of the largest gain, and random shapes have none. Leave it out, or use CyclicGroups(t)."
+        yield Finding("refused", f"random_from: {selection!r} {why}")
     if langevin.random_from is not None and _is_of_nodes(selection):
         why = "draws cuts or features of nodes, and random shapes take any cut of a tree's features at every node. "
         yield Finding("refused", f"random_from: {selection!r} {why}Leave it out, or use RandomGroups(t).")

@@ -31,12 +31,13 @@ def sglb_paper(
     inverse_temperature: float = 1e3,
     shrinkage: float = 1e-3,
     sampling: float | None = None,
+    max_bins: int = 6,
 ) -> Parameters:
     """Stochastic gradient Langevin boosting (Ustimenko and Prokhorenkova, ICML 2021), algorithm 2.
 
     F_0 = 0; the shape of a tree is fitted to g + s zeta', its leaf values are means of -(g + s zeta) with another zeta,
     s = sqrt(2 N / (eps beta)), and F <- (1 - gamma eps) F + eps h. The defaults are those of Table 1; its loss is
-    ``gb.losses.SmoothedZeroOne(0.1)``, and its features have 6 bins (``max_bins=6``).
+    ``gb.losses.SmoothedZeroOne(0.1)``. Borders are those of GreedyLogSum (section 5.1).
 
     Parameters
     ----------
@@ -49,11 +50,12 @@ def sglb_paper(
         gamma.
     sampling : float or None
         Share of the rows drawn for the shape of a tree.
+    max_bins : int
+        Bins of a feature, one more than its borders.
 
     Notes
     -----
-    Deviations. Borders are quantiles, and not those of GreedyLogSum (section 5.1); pass ``Dataset(cuts=)`` for others.
-    With ``sampling``, leaf values are means of all rows of a leaf, and in algorithm 2 of those drawn.
+    Deviations. With ``sampling``, leaf values are means of all rows of a leaf, and in algorithm 2 of those drawn.
     """
     policy = Langevin(inverse_temperature=inverse_temperature, shrinkage=shrinkage, paper=True)
     return {
@@ -61,6 +63,8 @@ def sglb_paper(
         "learning_rate": learning_rate,
         "growth": "oblivious",
         "max_depth": max_depth,
+        "max_bins": max_bins,
+        "binning": "greedy_log_sum",
         "step": "gradient",
         "start": 0.0,
         "sampling": sampling,
@@ -205,8 +209,9 @@ def asynch_sgbdt_paper(
     """Asynchronous stochastic gradient boosting on a parameter server (Asynch-SGBDT), algorithm 3.
 
     F_0 is the mean label; a worker pulls sampled gradients of a version, builds a tree of at most ``max_leaves`` leaves
-    on 80 % of the features with leaf values of its own rows (gradient step), and the server adds v times that tree,
-    however old it is. The defaults are those of figure 6 (real-sim); figure 5 (Higgs): 1,000 trees of 20 leaves.
+    on 80 % of the features with leaf values V (V'V)^-1 V' L'_random (equation 14, gradient step), and the server adds v
+    times that tree, however old it is. The defaults are those of figure 6 (real-sim); figure 5 (Higgs): 1,000 trees of
+    20 leaves.
 
     Parameters
     ----------
@@ -225,10 +230,11 @@ def asynch_sgbdt_paper(
 
     Notes
     -----
-    Deviations. Trees are fitted to -g, the sign of equation 14 and not of algorithm 3. Leaf values are weighted means
-    of the drawn rows (Hajek); equation 14, V (V'V)^-1 V' L'_random, divides by all rows of a leaf (Horvitz-Thompson).
-    Rows are drawn once per version, as printed (``sample_at="version"``). Above the stability limit of delayed
-    gradients ``fit`` refuses; the bound of proposition 1 is far smaller than any step the paper runs.
+    Deviations. Trees are fitted to -g, the sign of equation 14 and not of algorithm 3. They see all rows, a row that
+    was not drawn with a gradient of 0, as equation 14 has it (Horvitz-Thompson); for means of the drawn rows replace
+    ``sampling`` by ``gb.UniformSampling(rate)``. Rows are drawn once per version, as printed
+    (``sample_at="version"``). Above the stability limit of delayed gradients ``fit`` refuses; the bound of
+    proposition 1 is far smaller than any step the paper runs.
     """
     rules: Parameters = {"leaf_values": "worker", "sample_at": "version"}
     execution: Execution = Asynchronous(workers, **rules)
@@ -247,7 +253,7 @@ def asynch_sgbdt_paper(
         "max_leaves": max_leaves,
         "step": "gradient",
         "start": start,
-        "sampling": UniformSampling(rate),
+        "sampling": UniformSampling(rate, variance_control="horvitz_thompson"),
         "learners": 0.8,
         "execution": execution,
         **PLAIN_TREES,

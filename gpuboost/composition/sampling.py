@@ -44,6 +44,14 @@ def _of_rows(sampling: Any, execution: Execution) -> Iterator[Finding]:
             f"sampling: {sampling!r} has a number for each row, and shards of DataParallel hold the rows. Use a rate "
             "such as sampling=0.5, or execution=None.",
         )
+    if declared(SamplingTraits, sampling).frozen_from is None:
+        return
+    if isinstance(execution, DataParallel):
+        why = "frozen_from: shards of DataParallel keep no scores of rows. Use frozen_from=None, or execution=None."
+        yield Finding("refused", f"sampling: {why}")
+    elif not is_sequential(execution):
+        why = f"frozen_from: with execution={execution!r} the round whose scores are kept depends on the workers' pace."
+        yield Finding("refused", f"sampling: {why} Use frozen_from=None.")
 
 
 def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
@@ -80,11 +88,15 @@ def _of_leaves(sampling: Any, step: Step, limits: Limits) -> Iterator[Finding]:
     if control == "node":
         why = "sums of a given node are unbiased, but the tree's shape is chosen by the same sample."
         yield Finding("heuristic", f"variance_control: {why}")
-    if control != "none":
+    if control not in ("none", "horvitz_thompson"):
         return
     if searches(step):
         why = "a line search on a sample is biased, so leaf values are searched on all rows."
         yield Finding("heuristic", f"variance_control: {why}")
+        return
+    if control == "horvitz_thompson":
+        why = "sums over the drawn rows are divided by all rows of a leaf, so a leaf value follows the number of them."
+        yield Finding("heuristic", f"variance_control: {why} The training loss may rise.")
         return
     yield _of_sampled_leaves(sampling)
     if limits.min_samples_leaf < FEW_ROWS:

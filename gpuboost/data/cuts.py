@@ -22,8 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import is_one_of
+from gpuboost.data.greedy_log_sum import greedy_ends
 from gpuboost.data.quantiles import Floats, Integers, between, bin_ends, whole_mass
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 from gpuboost.keys import Key, Stream
 from gpuboost.types import Cuts, DeviceMatrix
 
@@ -33,6 +35,12 @@ MOST_WHOLE = 1 << 20  # whole weights are counts of rows up to here; fractions b
 _TILE = 32  # features whose sample is held at a time
 _CHUNK = 4096  # rows transposed at once, in cache
 _SMALL = 500_000  # values for which threads cost more than they gain
+
+Ends = Callable[[Integers, int], Integers]
+"""(mass, max_bins) -> index of the last distinct value of each bin but the last one"""
+
+QUANTILE = "quantile"
+BINNINGS: dict[str, Ends] = {QUANTILE: bin_ends, "greedy_log_sum": greedy_ends}
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -44,18 +52,21 @@ def choose_cuts(
     is_categorical: NDArray[np.bool_] | None = None,
     *,
     n_threads: int = 1,
+    binning: str = QUANTILE,
 ) -> Cuts:
     """Cuts for every feature, of at most ``max_bins`` value bins each.
 
     x: (n, d) float32 or float64, scipy CSR in canonical form, or DeviceMatrix; NaN is missing; categorical columns
-    hold codes 0, 1, 2, ... weight: (n,) not negative, or None. is_categorical: (d,), or None for none.
+    hold codes 0, 1, 2, ... weight: (n,) not negative, or None. is_categorical: (d,), or None for none. binning: one of
+    ``BINNINGS``.
 
     Raises
     ------
     InputError
-        If ``max_bins`` is not an integer from 2 to 255.
+        If ``max_bins`` is not an integer from 2 to 255, or there is no such binning.
     """
     check_max_bins(max_bins)
+    ends = BINNINGS[check_binning(binning)]
     mass = None if weight is None else whole_mass(np.asarray(weight))
     rows = sample_rows(x.shape[0], None if mass is None or mass.all() else np.flatnonzero(mass))
     sampled_mass = mass if mass is None or rows is None else mass[rows]
@@ -64,7 +75,9 @@ def choose_cuts(
     if isinstance(x, DeviceMatrix):
         x, rows = x.host_rows(rows), None
     if not isinstance(x, np.ndarray):
-        return Cuts(tuple(_sparse_thresholds(x if rows is None else x[rows], sampled_mass, max_bins)), (None,) * d)
+        return Cuts(
+            tuple(_sparse_thresholds(x if rows is None else x[rows], sampled_mass, max_bins, ends)), (None,) * d
+        )
 
     thresholds = [np.empty(0)] * d
     listed = np.zeros(d, dtype=np.bool_) if is_categorical is None else np.asarray(is_categorical)
@@ -74,7 +87,7 @@ def choose_cuts(
             if sampled_mass is None:
                 list(each(np.ndarray.sort, (tile[f] for f in numeric)))
             for f in numeric:  # here and not by ``each``: memory that other threads free is not reused
-                thresholds[start + f] = _thresholds(tile[f], sampled_mass, max_bins)
+                thresholds[start + f] = _thresholds(tile[f], sampled_mass, max_bins, ends)
         columns = (_column(whole, f) for f in np.flatnonzero(listed).tolist())
         shared = dict(
             zip(np.flatnonzero(listed), each(partial(shares, mass=mass, size=max_bins), columns), strict=True)
@@ -96,6 +109,14 @@ def check_max_bins(max_bins: Any) -> None:
             f"max_bins: must be an integer from 2 to {MOST_BINS} (a bin is one byte, and one more bin holds what is "
             f"missing); got {max_bins!r}."
         )
+
+
+def check_binning(binning: Any) -> str:
+    """The name of a way to choose cuts. Raises InputError if there is none of this name."""
+    if not is_one_of(binning, tuple(BINNINGS)):
+        raise InputError(f"binning: must be one of {', '.join(map(repr, BINNINGS))}; got {shown(binning)}.")
+    name: str = binning
+    return name
 
 
 def sample_rows(n_rows: int, present: Integers | None = None) -> Integers | None:
@@ -171,7 +192,7 @@ def _tiles(x: NDArray[Any], rows: Integers | None, each: Map) -> Iterator[tuple[
         yield start, tile
 
 
-def _thresholds(column: NDArray[Any], mass: Integers | None, max_bins: int) -> Floats:
+def _thresholds(column: NDArray[Any], mass: Integers | None, max_bins: int, ends: Ends) -> Floats:
     """The cuts of one feature. column: (m,), sorted if there is no mass."""
     if mass is not None:
         order = np.argsort(column)
@@ -183,13 +204,13 @@ def _thresholds(column: NDArray[Any], mass: Integers | None, max_bins: int) -> F
     if len(first) <= max_bins:
         last = np.arange(len(first) - 1)
     elif mass is None:
-        last = bin_ends(np.diff(first, append=m), max_bins)
+        last = ends(np.diff(first, append=m), max_bins)
     else:
-        last = bin_ends(np.add.reduceat(mass[:m], first), max_bins)
+        last = ends(np.add.reduceat(mass[:m], first), max_bins)
     return between(column[first[last]].astype(np.float64), column[first[last + 1]].astype(np.float64))
 
 
-def _sparse_thresholds(x: Any, mass: Integers | None, max_bins: int) -> Iterator[Floats]:
+def _sparse_thresholds(x: Any, mass: Integers | None, max_bins: int, ends: Ends) -> Iterator[Floats]:
     """The cuts of each feature of a CSR matrix, for all features at once but where there are many values."""
     values, mass, start = _columns(x, mass)
     for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
@@ -204,7 +225,7 @@ def _sparse_thresholds(x: Any, mass: Integers | None, max_bins: int) -> Iterator
         cuts = between(values[:-1], values[1:])  # those from one feature to the next are not used
     for a, b in zip(edge[:-1].tolist(), edge[1:].tolist(), strict=True):
         if b - a > max_bins:
-            yield cuts[a + bin_ends(mass[a:b], max_bins)]
+            yield cuts[a + ends(mass[a:b], max_bins)]
         else:
             yield cuts[a : max(a, b - 1)]
 

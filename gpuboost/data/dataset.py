@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.batches import joined
 from gpuboost.data.columns import FROM_DTYPE, Columns
-from gpuboost.data.cuts import MOST_BINS, check_max_bins, choose_cuts
+from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins, choose_cuts
 from gpuboost.data.dataset_file import DatasetParts, read, write
 from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.offsets import check_offset
@@ -53,6 +53,8 @@ class Dataset:
         number, or an entry for each column, None where they are to be chosen. x falls into the bin of the first
         threshold t with x <= t, into the last bin if there is none. At most ``max_bins`` - 1, increasing; an empty
         list keeps the column out of every tree.
+    binning : "quantile" or "greedy_log_sum"
+        Choice of the other thresholds: bins of about the same weight, or CatBoost's GreedyLogSum.
     n_jobs : int, optional
         Threads to choose cuts with; None for all that there are. The result does not depend on it.
 
@@ -62,7 +64,7 @@ class Dataset:
         If one of them is invalid; the message names the value and its place.
     """
 
-    __slots__ = ("_bins", "_x", "columns", "cuts", "group", "init_score", "max_bins", "weight", "y")
+    __slots__ = ("_bins", "_x", "binning", "columns", "cuts", "group", "init_score", "max_bins", "weight", "y")
 
     columns: Columns
     cuts: Cuts
@@ -71,6 +73,7 @@ class Dataset:
     group: NDArray[Any] | None
     init_score: NDArray[np.float64] | None  # (n,) or (n, K)
     max_bins: int
+    binning: str  # choice of thresholds
     _bins: dict[str, Bins | StoredBins]
     _x: Any  # (n, d) numbers, as Columns.encode gives them; or a StoredMatrix until they are used
 
@@ -86,8 +89,10 @@ class Dataset:
         categorical_features: Any = FROM_DTYPE,
         cuts: Any = None,
         n_jobs: int | None = None,
+        binning: str = QUANTILE,
     ) -> None:
         check_max_bins(max_bins)
+        check_binning(binning)
         max_bins = int(max_bins)  # one of numpy's may be a byte
         n_threads = _threads(n_jobs)
         table = as_table(X)
@@ -102,12 +107,14 @@ class Dataset:
         if len(thresholds) == columns.n_features:
             chosen = Cuts(tuple(thresholds[f] for f in range(len(thresholds))), (None,) * len(thresholds))
         else:
-            chosen = choose_cuts(x, checked_weight, max_bins, columns.is_categorical, n_threads=n_threads)
-        self._set(columns, replaced(chosen, thresholds), x, target, checked_weight, queries, max_bins, offset=offset)
+            kinds = columns.is_categorical
+            chosen = choose_cuts(x, checked_weight, max_bins, kinds, n_threads=n_threads, binning=binning)
+        made = replaced(chosen, thresholds)
+        self._set(columns, made, x, target, checked_weight, queries, max_bins, binning, offset=offset)
 
     def _set(self, *values: Any, offset: NDArray[np.float64] | None = None) -> None:
         """Set the fields; offset: (k, n)."""
-        names = ("columns", "cuts", "_x", "y", "weight", "group", "max_bins")
+        names = ("columns", "cuts", "_x", "y", "weight", "group", "max_bins", "binning")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         rows = offset[0] if offset is not None and len(offset) == 1 else offset
@@ -115,11 +122,12 @@ class Dataset:
         object.__setattr__(self, "_bins", {})
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        named = ("columns", "cuts", "x", "y", "weight", "group", "init_score", "max_bins")
+        named = ("columns", "cuts", "x", "y", "weight", "group", "init_score", "max_bins", "binning")
         return None, {name: getattr(self, name) for name in named}  # bins are made again where they are used
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        for name, value in ({"init_score": None} | state[1]).items():  # older pickles have no offsets
+        older = {"init_score": None, "binning": QUANTILE}  # what pickles from before these fields stand for
+        for name, value in (older | state[1]).items():
             object.__setattr__(self, "_x" if name == "x" else name, value)
         object.__setattr__(self, "_bins", {})
 
@@ -137,6 +145,7 @@ class Dataset:
         features: Sequence[str] | None = None,
         max_bins: int = MOST_BINS,
         cuts: Any = None,
+        binning: str = QUANTILE,
     ) -> Dataset:
         """Rows of Parquet files, in the order of the files; the features stay there until they are needed.
 
@@ -154,7 +163,7 @@ class Dataset:
         features : list of str, optional
             Columns to learn from, all numbers; None for all others. Nulls are missing values.
         max_bins : int, 2 to 255
-        cuts : optional
+        cuts, binning : optional
             As for ``Dataset``.
 
         Raises
@@ -162,9 +171,9 @@ class Dataset:
         InputError
             If files cannot be read or differ in their columns, or a column is not there or not of numbers.
         """
-        parts = read_parquet(paths, target, weight, group, features, max_bins, cuts)
+        parts = read_parquet(paths, target, weight, group, features, max_bins, cuts, binning)
         dataset = object.__new__(cls)
-        dataset._set(parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, int(max_bins))
+        dataset._set(parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, int(max_bins), binning)
         return dataset
 
     def save(self, path: str | os.PathLike[str], *, n_jobs: int | None = None) -> None:
@@ -197,8 +206,8 @@ class Dataset:
         if not self.in_files:
             x = self.x.host_rows(None) if isinstance(self.x, DeviceMatrix) else self.x
             bins = self.binned(lambda _, cuts: backends.get("cpu", threads).quantise(x, cuts))
-        parts = (self.columns, self.cuts, self.x, self.y, self.weight, self.group, self.init_score, self.max_bins)
-        write(path, DatasetParts(*parts, bins))
+        rows = self.columns, self.cuts, self.x, self.y, self.weight, self.group, self.init_score
+        write(path, DatasetParts(*rows, self.max_bins, self.binning, bins))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
@@ -217,8 +226,9 @@ class Dataset:
         """
         parts = read(path)
         dataset = object.__new__(cls)
-        rows = parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, parts.max_bins
-        dataset._set(*rows, offset=check_offset(parts.init_score, parts.x.shape[0]))
+        rows = parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group
+        offset = check_offset(parts.init_score, parts.x.shape[0])
+        dataset._set(*rows, parts.max_bins, parts.binning, offset=offset)
         if parts.bins is not None:
             dataset._bins["host"] = parts.bins
         return dataset
@@ -232,6 +242,7 @@ class Dataset:
         categorical_features: Any = FROM_DTYPE,
         cuts: Any = None,
         n_jobs: int | None = None,
+        binning: str = QUANTILE,
     ) -> Dataset:
         """Rows that come in pieces, such as those of a generator or a list; the Dataset of all of them at once.
 
@@ -244,7 +255,7 @@ class Dataset:
             Pieces of any kind of X that ``Dataset`` takes, all of the same kind and columns. The categories of a
             column of pandas dtype ``category`` are those of all pieces. ``group`` has query ids, one for each row;
             the rows of a query stand together, also where a piece ends.
-        max_bins, categorical_features, cuts, n_jobs
+        max_bins, categorical_features, cuts, n_jobs, binning
             As for ``Dataset``.
 
         Raises
@@ -253,8 +264,10 @@ class Dataset:
             If there is no piece, or a piece does not match the first one, or the rows are invalid.
         """
         rows = joined(batches)
-        columns = {"max_bins": max_bins, "categorical_features": categorical_features, "cuts": cuts, "n_jobs": n_jobs}
-        return cls(rows.X, rows.y, weight=rows.weight, group=rows.group, **columns)
+        return cls(
+            rows.X, rows.y, weight=rows.weight, group=rows.group, max_bins=max_bins,
+            categorical_features=categorical_features, cuts=cuts, n_jobs=n_jobs, binning=binning,
+        )  # fmt: skip
 
     @property
     def x(self) -> Any:
@@ -285,7 +298,7 @@ class Dataset:
         if not self.in_files:
             return self
         dataset = object.__new__(Dataset)
-        parts = self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins
+        parts = self.columns, self.cuts, self.x[:], self.y, self.weight, self.group, self.max_bins, self.binning
         dataset._set(*parts, offset=check_offset(self.init_score, len(self)))
         return dataset
 
@@ -353,7 +366,8 @@ class Dataset:
         part = object.__new__(Dataset)
         y, weight, group = (None if held is None else held[rows] for held in (self.y, self.weight, self.group))
         offset = None if self.init_score is None else check_offset(self.init_score[rows], len(rows))
-        part._set(self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins, offset=offset)
+        parts = self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins, self.binning
+        part._set(*parts, offset=offset)
         return part
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
-from gpuboost.data.cuts import check_max_bins
+from gpuboost.data.cuts import QUANTILE, check_binning, check_max_bins
 from gpuboost.data.offsets import check_offset
 from gpuboost.data.parquet import ParquetRows, row_counts
 from gpuboost.data.queries import check_group
@@ -29,7 +29,7 @@ from gpuboost.types import Bins, Cuts, DenseBins, DeviceMatrix, SparseBins
 
 KIND, VERSION, WHAT = "dataset", 1, "dataset file"
 
-_ABOUT = {"columns", "max_bins", "shape", "layout", "bins", "labels", "parquet"}
+_ABOUT = {"columns", "max_bins", "binning", "shape", "layout", "bins", "labels", "parquet"}
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -46,6 +46,7 @@ class DatasetParts:
     group: NDArray[Any] | None
     init_score: NDArray[np.float64] | None
     max_bins: int
+    binning: str
     bins: Bins | StoredBins | None
 
 
@@ -62,6 +63,7 @@ def write(path: str | os.PathLike[str], parts: DatasetParts) -> None:
     about: dict[str, Any] = {
         "columns": parts.columns.to_json(),
         "max_bins": parts.max_bins,
+        "binning": parts.binning,
         "shape": list(parts.x.shape),
         "layout": "dense",
         "bins": None,
@@ -98,10 +100,11 @@ def read(path: str | os.PathLike[str]) -> DatasetParts:
     """
     file = ArrayFile.open(path, KIND, VERSION, WHAT)
     with named_errors(file):
-        about = file.about
+        about = {"binning": QUANTILE} | file.about  # files from before there was a choice do not name it
         n, d = _shape(about)
         columns = Columns.from_json(about["columns"])
         check_max_bins(about["max_bins"])
+        check_binning(about["binning"])
         if columns.n_features != d:
             raise InputError(f"columns: there are {columns.n_features}, and features of {d}.")
         cuts = _cuts(file, columns, about["max_bins"])
@@ -114,7 +117,7 @@ def read(path: str | os.PathLike[str]) -> DatasetParts:
             check_target(y, n)
         if group is not None:
             check_group(group, n)
-        return DatasetParts(columns, cuts, x, y, weight, group, init_score, about["max_bins"], bins)
+        return DatasetParts(columns, cuts, x, y, weight, group, init_score, about["max_bins"], about["binning"], bins)
 
 
 def _init_score(file: ArrayFile, n: int) -> NDArray[np.float64] | None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
-from gpuboost.data.cuts import check_max_bins, choose_cuts
+from gpuboost.data.cuts import QUANTILE, check_binning, check_max_bins, choose_cuts
 from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.targets import check_target
@@ -117,10 +117,11 @@ class _Sampled:
 
 def read_parquet(
     paths: FilePaths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
-    max_bins: int, given: Any = None,
+    max_bins: int, given: Any = None, binning: str = QUANTILE,
 ) -> ParquetParts:  # fmt: skip
     """Read all but the features of the files, which only a sample is read of; see ``Dataset.from_parquet``."""
     check_max_bins(max_bins)
+    check_binning(binning)
     files = files_of(paths)
     special = {role: name for role, name in (("target", target), ("weight", weight), ("group", group)) if name}
     counts, names = row_counts(files)
@@ -144,7 +145,7 @@ def read_parquet(
     y = check_target(held["target"], x.shape[0]) if "target" in held else None
     queries = check_group(held.get("group"), x.shape[0])
     weights = check_weight(weight_of_rows(held.get("weight"), queries), x.shape[0], "weight")
-    cuts = replaced(choose_cuts(_Sampled(x), weights, max_bins), thresholds)
+    cuts = replaced(choose_cuts(_Sampled(x), weights, max_bins, binning=binning), thresholds)
     return ParquetParts(columns, cuts, x, y, weights, queries)
 
 

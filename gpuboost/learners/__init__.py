@@ -10,6 +10,7 @@ from gpuboost.learners.gain_noise import GainNoise, gain_noise
 from gpuboost.learners.groups import RandomGroup, RandomGroups
 from gpuboost.learners.pairs import RandomLearners
 from gpuboost.learners.selection import AllLearners, Selection, prepared
+from gpuboost.learners.semi_greedy import SemiGreedyGroups
 from gpuboost.learners.views import FeatureViews
 from gpuboost.learners.weighted import WeightedGroups
 
@@ -26,6 +27,7 @@ __all__ = [
     "RandomGroups",
     "RandomLearners",
     "Selection",
+    "SemiGreedyGroups",
     "WeightedGroups",
     "gain_noise",
     "prepared",

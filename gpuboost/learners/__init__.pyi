@@ -15,5 +15,6 @@ from gpuboost.learners.pairs import RandomLearners as RandomLearners
 from gpuboost.learners.selection import AllLearners as AllLearners
 from gpuboost.learners.selection import Selection as Selection
 from gpuboost.learners.selection import prepared as prepared
+from gpuboost.learners.semi_greedy import SemiGreedyGroups as SemiGreedyGroups
 from gpuboost.learners.views import FeatureViews as FeatureViews
 from gpuboost.learners.weighted import WeightedGroups as WeightedGroups

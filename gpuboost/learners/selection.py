@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.records import declared
-from gpuboost.types import Candidates, Cuts
+from gpuboost.types import Candidates, Cuts, Ensemble, Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,9 @@ class SelectionTraits:
 
     groups: Any = "feature"  # kind of groups, as in ``RandomGroups``
     prepared: Callable[[Cuts, int], Any] | None = None
+    keeps_gains: bool = False  # True: the prepared rule has ``observe`` and ``recall``, for the gains of past rounds
+    observe: Callable[[Sequence[Structure]], None] | None = None  # of a prepared rule: gains of a round's trees
+    recall: Callable[[Ensemble], None] | None = None  # of a prepared rule: those of a model to continue
 
 
 class Selection(Protocol):

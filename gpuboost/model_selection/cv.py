@@ -147,6 +147,7 @@ def dataset_of(
         group=found.metadata.group,
         init_score=init_score,
         max_bins=model.max_bins,
+        binning=model.binning,
         categorical_features=model.categorical_features,
         n_jobs=model.n_jobs,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from gpuboost.composition.findings import Kind, worst
 from gpuboost.errors import InputError, RecipeError, UnprovenError
@@ -27,10 +28,16 @@ class Verdict:
 
     ``sound``: a theorem applies. ``heuristic``: none does, but it works in practice. ``unproven``: none does, and it
     must be requested. ``refused``: it cannot run.
+
+    ``alternative``, of ``check()``: the parameters that make the composition sound, none of which can be left out, for
+    ``set_params``. {} if it is sound; None if none were found, and of a fit.
     """
 
     kind: Kind
     reasons: tuple[str, ...]
+    alternative: dict[str, Any] | None = field(default=None, compare=False)
+
+    __setstate__ = restored
 
     def __str__(self) -> str:
         return f"{self.kind}: {' '.join(self.reasons)}"

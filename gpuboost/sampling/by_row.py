@@ -27,8 +27,8 @@ class RowProbabilities:
     ----------
     p : (n,) numbers from 0 to 1, not all 0
         One for each row of X. A row of probability 0 is never drawn, and sums are then biased.
-    variance_control : "leaf_refit" or "none"
-        Leaf values from all rows, exactly, or from the sample.
+    variance_control : "leaf_refit", "none" or "horvitz_thompson"
+        Source of the leaf values, as of ``gb.UniformSampling``.
 
     Raises
     ------

@@ -10,6 +10,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
 from gpuboost.records import declared
+from gpuboost.sampling.importance import ScoredDraws
 from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
 from gpuboost.sampling.sampler import PlainSampler, Sampler, drawn_by
 from gpuboost.state import RunningScores
@@ -72,6 +73,8 @@ def sampler_of(rule: Sampling, *, own_leaves: bool = False) -> Sampler:
     match traits.variance_control:
         case "none":
             return PlainSampler(rule, own_leaves=True)
+        case "horvitz_thompson":
+            return PlainSampler(rule, own_leaves=True, on_all_rows=True)
         case "node":
             return ControlVariateSampler(rule, True, traits.lag, traits.eta)
         case "previous_leaf":
@@ -92,7 +95,7 @@ def recall(
 ) -> None:
     """Restore the sampler's memory of the last rounds of a continued ensemble, so that 5 + 5 rounds equal 10.
 
-    Their gradients and leaves are computed again from the trees.
+    Their gradients and leaves are computed again from the trees, as are scores of rows that are kept.
     """
     k = ensemble.n_outputs
     for version in range(max(0, ensemble.n_rounds - sampler.lag), ensemble.n_rounds):
@@ -102,3 +105,10 @@ def recall(
         shapes = (Structure(tree.nodes, tree.output, version, None, None) for tree in trees)
         leaves = tuple(backend.leaf_values(shape, gradients, data, limits, version)[1] for shape in shapes)
         sampler.remember(gradients, trees, leaves)
+    rule = sampler.rule
+    kept = rule.of.frozen_from if isinstance(rule, ScoredDraws) else None
+    if isinstance(rule, ScoredDraws) and kept is not None and ensemble.n_rounds > kept:
+        scores = RunningScores.of(backend, data, ensemble.first(kept), shrink).values
+        rule.recall(
+            backend, backend.gradients(loss, scores, data, curvature), lambda: backend.losses(loss, scores, data)
+        )

@@ -18,7 +18,8 @@ class GOSS:
     """The rows with the largest gradients, a share ``top`` of all, and a share ``other`` of all from the rest.
 
     The latter are drawn with probability other / (1 - top) each and weighted by its inverse. Rows that tie at the
-    border are equally likely. Leaf values are those of all rows, or of the sample for ``variance_control="none"``.
+    border are equally likely. Leaf values are those of all rows, or of the sample: ``variance_control`` as of
+    ``gb.ImportanceSampling``.
 
     As in the paper a gradient's size is |g|, or its norm for several outputs; LightGBM's code takes |g h|, leaves its
     first rounds unsampled, and draws by blocks of rows that depend on the number of threads.

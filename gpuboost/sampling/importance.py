@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from gpuboost.arguments import is_integer
 from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference.sampling import scores_of
-from gpuboost.errors import RecipeError
+from gpuboost.errors import RecipeError, shown
 from gpuboost.keys import Key
 from gpuboost.records import restored
 from gpuboost.sampling.by_row import checked, numbers_of_rows
@@ -23,6 +22,7 @@ from gpuboost.types import Array, Gradients, Sample, TrainingSet
 KAPPAS = {"gradient": 0.0, "mvs": 0.1, "hessian": inf, "loss": 0.0}
 VARIANCE_CONTROLS = (*LEAVES_FROM, "node", "previous_leaf")
 LEAST = 0.1  # default floor, as a share of the rate
+LAST_ROUND = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,12 @@ class ImportanceSampling:
         Least probability. Without one, rows of score 0 are never drawn, and the others' weights have no bound, as they
         are at most 1 / floor. None: a tenth of ``rate``, and 0 with ``rho``. It is the probability that is bounded and
         not the weight, so sums stay unbiased.
-    variance_control : "leaf_refit", "none", "node" or "previous_leaf"
+    variance_control : "leaf_refit", "none", "horvitz_thompson", "node" or "previous_leaf"
         Source of the leaf values. "leaf_refit": from all rows, exactly; only a tree's shape comes from the sample.
         The training loss then falls whatever was drawn, and it costs one pass. "none": from the sample (SMART,
-        algorithm 2). "node": the sample is used for what changed since an earlier gradient g', and all rows for g'
-        itself, ``q / p (g - g') + eta g'``, in every node of the tree being grown: SMART's improved diagonal
+        algorithm 2). "horvitz_thompson": as of ``gb.UniformSampling``. "node": the sample is used for what changed
+        since an earlier gradient g', and all rows for g' itself, ``q / p (g - g') + eta g'``, in every node of the tree
+        being grown: SMART's improved diagonal
         approximation in its one consistent reading. Its variance is small, but **a tree costs as much as one fitted
         to all rows**. "previous_leaf": the same with the mean of g' over a leaf of the *previous* tree in place of
         g'_i. It removes the differences between rows of a leaf, and training stalls; it is offered to reproduce that
@@ -61,7 +62,10 @@ class ImportanceSampling:
         Share of g' that is added back. Sums are unbiased for 1 only.
     factor : (n,) numbers of at least 0, or None
         One for each row of X, by which its s_i is multiplied: rows of factor 5 are five times as likely to be drawn,
-        and their weights a fifth. On the CPU only. Not written to model files, as it belongs to the training rows.
+        and their weights a fifth. Not written to model files, as it belongs to the training rows.
+    frozen_from : int or None
+        The round, counted from 0, whose scores all later rounds keep. The probabilities are then the same for every F,
+        so that a Langevin chain has the stationary law of uniform sampling from that round on. None: never.
 
     Raises
     ------
@@ -77,6 +81,7 @@ class ImportanceSampling:
     lag: int = 1
     eta: float = 1.0
     factor: Any = field(default=None, repr=False)
+    frozen_from: int | None = None
 
     __setstate__ = restored
 
@@ -95,6 +100,9 @@ class ImportanceSampling:
         share("eta", self.eta)
         if self.factor is not None:
             object.__setattr__(self, "factor", _factors(self.factor))
+        if self.frozen_from is not None and not is_integer(self.frozen_from, 0, LAST_ROUND):
+            rule = "None or a round, an integer of 0 or more"
+            raise RecipeError(f"sampling: frozen_from must be {rule}; got {shown(self.frozen_from)}.")
 
     def _check_amount(self) -> None:
         if (self.rate is None) == (self.rho is None):
@@ -131,13 +139,20 @@ class ImportanceSampling:
     def unbiased(self) -> bool:
         """True if sums of gradients are unbiased. A row of loss 0, or without curvature, may have a gradient."""
         controlled = self.variance_control == "node" and self.eta < 1.0
-        blind = self.least == 0.0 and (self.score in ("loss", "hessian") or self._some_factor_is_0)
+        follows = self.score not in ("loss", "hessian") and self.follows_gradients and not self._some_factor_is_0
+        blind = self.least == 0.0 and not follows
         return not (controlled or blind or self.variance_control == "previous_leaf")
 
     @property
     def bounded(self) -> bool:
         """True if g / p is bounded; it is at most 1 / rho if p is in proportion to |g|."""
-        return self.least > 0.0 or (self.kappa == 0.0 and not self.weighs_losses and not self._some_factor_is_0)
+        by_gradient = self.kappa == 0.0 and not self.weighs_losses and not self._some_factor_is_0
+        return self.least > 0.0 or (by_gradient and self.follows_gradients)
+
+    @property
+    def follows_gradients(self) -> bool:
+        """True if the probabilities change with the model."""
+        return self.frozen_from is None
 
     @property
     def _some_factor_is_0(self) -> bool:
@@ -152,13 +167,15 @@ class ImportanceSampling:
         """The rule for some of the rows."""
         return self if self.factor is None else replace(self, factor=np.asarray(self.factor)[rows])
 
-    def prepared(self, data: TrainingSet) -> ImportanceSampling | DrawByFactor:
-        """The rule with the factors as an array, checked against the training rows."""
-        return self if self.factor is None else DrawByFactor(self, checked(self.factor, data.n_rows))
+    def prepared(self, data: TrainingSet) -> ImportanceSampling | ScoredDraws:
+        """The rule of one run: with the factors as an array, checked against the training rows, and scores to keep."""
+        if self.factor is None and self.frozen_from is None:
+            return self
+        return ScoredDraws(self, None if self.factor is None else checked(self.factor, data.n_rows))
 
     def draw(self, backend: Backend, gradients: Gradients, key: Key, losses: Losses | None = None) -> Sample:
         if self.factor is not None:
-            rule = DrawByFactor(self, checked(self.factor, gradients.g.shape[1]))
+            rule = ScoredDraws(self, checked(self.factor, gradients.g.shape[1]))
             return rule.draw(backend, gradients, key, losses)
         if self.rate == 1.0:
             return Sample()
@@ -172,12 +189,13 @@ class ImportanceSampling:
         return ThresholdRule(rate, rho, self.least)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DrawByFactor:
-    """Draws of a rule whose scores are multiplied by factors, (n,) float64."""
+@dataclass(slots=True, eq=False)
+class ScoredDraws:
+    """An ``ImportanceSampling`` in one run, whose scores have factors, (n,) float64, or stay those of a round."""
 
     of: ImportanceSampling
-    factors: Array
+    factors: Array | None
+    frozen: Array | None = None  # (n,) scores that are kept, on the backend
 
     @property
     def variance_control(self) -> str:
@@ -198,11 +216,21 @@ class DrawByFactor:
     def draw(self, backend: Backend, gradients: Gradients, key: Key, losses: Losses | None = None) -> Sample:
         if self.of.rate == 1.0:
             return Sample()
-        if self.weighs_losses and losses is not None:
-            scores = np.asarray(losses())
-        else:
-            scores = scores_of(replace(gradients, multiplicity=None), self.of.kappa, None)
-        return backend.draw(gradients, self.of.kappa, self.of.rule, key, scores * self.factors)
+        if self.frozen is not None:
+            return backend.draw(gradients, self.of.kappa, self.of.rule, key, self.frozen)
+        scores = self._scores(backend, gradients, losses)
+        if self.of.frozen_from is not None and key.iteration >= self.of.frozen_from:
+            self.frozen = scores
+        return backend.draw(gradients, self.of.kappa, self.of.rule, key, scores)
+
+    def recall(self, backend: Backend, gradients: Gradients, losses: Losses) -> None:
+        """Restore the scores that are kept, from the gradients of their round."""
+        if self.of.rate != 1.0:
+            self.frozen = self._scores(backend, gradients, losses)
+
+    def _scores(self, backend: Backend, gradients: Gradients, losses: Losses | None) -> Array:
+        values = losses() if self.weighs_losses and losses is not None else None
+        return backend.score_rows(gradients, self.of.kappa, values, self.factors)
 
 
 def _positive(value: Any, *, or_zero: bool = False) -> bool:

@@ -28,9 +28,12 @@ def smart_second_order(
     return ImportanceSampling(rate, rho, "hessian", 0.0 if paper else None, variance_control)
 
 
-def MVS(rate: float) -> ImportanceSampling:  # noqa: N802, a name of the field's, beside GOSS
+def MVS(  # noqa: N802, a name of the field's, beside GOSS
+    rate: float, *, frozen_from: int | None = None
+) -> ImportanceSampling:
     """Minimal variance sampling (Ibragimov and Gusev, NeurIPS 2019): p in proportion to sqrt(g^2 + 0.1 h^2).
 
-    With one threshold for all rows. CatBoost solves for one in each block of 8,192 rows.
+    With one threshold for all rows. CatBoost solves for one in each block of 8,192 rows. ``frozen_from``: as of
+    ``gb.ImportanceSampling``.
     """
-    return ImportanceSampling(rate)
+    return ImportanceSampling(rate, frozen_from=frozen_from)

@@ -29,6 +29,7 @@ class SamplingTraits:
     eta: float = 1.0
     draws_every_row: bool = False  # True: equal to no sampling at all, as a rate of 1 is
     n_rows: int | None = None  # number of rows that it is for; then it has ``of_rows`` and ``prepared``
+    frozen_from: int | None = None  # the first round whose scores later ones keep; then it has ``prepared``
     weighs_losses: bool = False  # True: ``draw`` gets a ``Losses`` as its last argument
 
 
@@ -38,7 +39,7 @@ class Sampling(Protocol):
     def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample: ...
 
 
-LEAVES_FROM = ("leaf_refit", "none")
+LEAVES_FROM = ("leaf_refit", "none", "horvitz_thompson")
 
 
 def leaves_from(value: Any, options: tuple[str, ...] = LEAVES_FROM) -> None:

@@ -17,6 +17,9 @@ class Sampler(Protocol):
     """Makes the targets of one run, in order of its rounds."""
 
     @property
+    def rule(self) -> Sampling: ...
+
+    @property
     def lag(self) -> int:
         """Number of past rounds that it needs."""
         ...
@@ -32,10 +35,15 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlainSampler:
-    """Weighted gradients of the drawn rows. Leaf values are of all rows, or ``own_leaves`` of the sample."""
+    """Weighted gradients of the drawn rows. Leaf values are of all rows, or ``own_leaves`` of the sample.
+
+    ``on_all_rows``: gradients of all rows, 1 / p times those of the drawn rows and 0, with the curvature of all rows
+    (Horvitz-Thompson).
+    """
 
     rule: Sampling
     own_leaves: bool = False
+    on_all_rows: bool = False
 
     @property
     def lag(self) -> int:
@@ -45,7 +53,10 @@ class PlainSampler:
         return drawn_by(self.rule, backend, gradients, losses, key)
 
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
-        return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=self.own_leaves)
+        if not self.on_all_rows:
+            return Target(version, sample.rows, backend.weigh(gradients, sample), own_leaves=self.own_leaves)
+        drawn = gradients if sample.rows is None else backend.horvitz_thompson(gradients, sample)
+        return Target(version, None, drawn, own_leaves=self.own_leaves)
 
     def remember(self, gradients: Gradients, trees: Sequence[FittedTree], leaves: Sequence[Array]) -> None:
         """Do nothing: no past round is needed."""

@@ -36,7 +36,7 @@ class WeightTrimming:
 
     def __post_init__(self) -> None:
         share("mass", self.mass)
-        leaves_from(self.variance_control)
+        leaves_from(self.variance_control, ("leaf_refit", "none"))
         if not is_one_of(self.score, ("hessian", "gradient")):
             raise RecipeError(f"sampling: the score must be 'hessian' or 'gradient'; got {self.score!r}.")
 

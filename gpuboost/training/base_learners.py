@@ -72,7 +72,9 @@ def _cancels(sampling: Sampling) -> bool:
     """
     if not isinstance(sampling, ImportanceSampling):
         return False
-    return sampling.score == "hessian" and sampling.least == 0.0 and sampling.factor is None
+    return (
+        sampling.score == "hessian" and sampling.least == 0.0 and sampling.factor is None and sampling.follows_gradients
+    )
 
 
 def with_numbers(recipe: Recipe, names: tuple[str, ...] | None) -> Recipe:

@@ -31,6 +31,9 @@ KEYS = {"seed", "first", "data", "evals", "log"}
 
 NOTHING = Log(())
 
+Fingerprint = tuple[int, int, int]
+"""Rows, features, and a checksum of target and weights; of a Langevin chain, of X too"""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
@@ -38,7 +41,7 @@ class CheckpointState:
 
     seed: int
     first: int  # rounds of the model that the fit began with
-    data: tuple[int, int, int]  # rows, features, and a checksum of target and weights
+    data: Fingerprint
     evals: tuple[Evals, ...] = ()  # round by round
     log: Log = NOTHING
 
@@ -96,10 +99,8 @@ class CheckpointState:
         if then != now:
             raise RecipeError(f"resume_from: a fit goes on as it began; it watched {then}, and now {now}.")
 
-    def check(
-        self, then: Mapping[str, Any], now: Mapping[str, Any], random_state: Any, data: tuple[int, int, int]
-    ) -> None:
-        """Refuse parameters and data that could not give the same model as the interrupted fit.
+    def check(self, then: Mapping[str, Any], now: Mapping[str, Any], random_state: Any) -> None:
+        """Refuse parameters that could not give the same model as the interrupted fit.
 
         Parameters
         ----------
@@ -110,8 +111,6 @@ class CheckpointState:
         ------
         RecipeError
             If a parameter differs.
-        InputError
-            If the data differ.
         """
         differ = [name for name in sorted(then.keys() & now.keys()) if then[name] != now[name]]
         differ = [name for name in differ if name not in MAY_DIFFER]
@@ -122,9 +121,18 @@ class CheckpointState:
             raise RecipeError(
                 f"random_state: the fit to go on with was begun with {self.seed}; got {random_state!r}. Pass None."
             )
-        if self.data != data:
+
+    def check_data(self, *data: Fingerprint) -> None:
+        """Refuse other data than those of the interrupted fit. data: ``fingerprint``, with and without X.
+
+        Raises
+        ------
+        InputError
+            If the data differ.
+        """
+        if self.data not in data:
             names = ("rows", "features", "checksum of target and weights")
-            seen = "; ".join(f"{name}: {a} then, {b} now" for name, a, b in zip(names, self.data, data, strict=True))
+            seen = "; ".join(f"{name}: {a} then, {b} now" for name, a, b in zip(names, self.data, data[0], strict=True))
             raise InputError(f"resume_from: these are not the data that the fit began with; {seen}.")
 
 
@@ -145,7 +153,7 @@ class CheckpointRecorder:
 
 def fingerprint(
     n_features: int, y: NDArray[Any], weight: NDArray[Any] | None, offset: NDArray[Any] | None = None
-) -> tuple[int, int, int]:
+) -> Fingerprint:
     """``CheckpointState.data``: rows, features, and a checksum of target, weights and offsets."""
     checksum = crc32(np.ascontiguousarray(y, np.float64).data)
     if weight is not None:
@@ -153,3 +161,14 @@ def fingerprint(
     if offset is not None:
         checksum = crc32(np.ascontiguousarray(offset, np.float64).data, checksum)
     return len(y), n_features, checksum
+
+
+def fingerprint_with_values(data: Fingerprint, x: Any) -> Fingerprint:
+    """A fingerprint whose checksum is of X too, where X is in the host's memory. x: array, or scipy sparse matrix."""
+    parts = [getattr(x, name) for name in ("data", "indices", "indptr")] if hasattr(x, "indptr") else [x]
+    if not all(isinstance(part, np.ndarray) for part in parts):
+        return data
+    checksum = data[2]
+    for part in parts:
+        checksum = crc32(np.ascontiguousarray(part).view(np.uint8).data, checksum)
+    return *data[:2], checksum

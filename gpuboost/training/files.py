@@ -26,7 +26,7 @@ from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
 from gpuboost.records import declared
-from gpuboost.sampling import ImportanceSampling
+from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
@@ -237,19 +237,23 @@ def _to_json(value: Any) -> Any:
 def _policy_to_json(policy: Any) -> dict[str, Any]:
     """Class and fields. Raises TypeError if one is no part of a model: a number for each training row, a function."""
     held = {field.name: getattr(policy, field.name) for field in fields(policy)}
+    held = {name: value for name, value in held.items() if not _is_left_out(policy, name, value)}
     if declared(SamplingTraits, policy).n_rows is not None:
         raise TypeError(f"{policy!r}: a number for each training row is not written to a model file")
     if isinstance(policy, ImportanceSampling):
         del held["factor"]
-    if held.get("schedule", 0) is None:
-        del held["schedule"]  # as files before schedules
-    if held.get("noise_scale", 0) is None:
-        del held["noise_scale"]
-    elif callable(held.get("noise_scale")):
+    if callable(held.get("noise_scale")):
         raise TypeError(f"{policy!r}: a function is not written to a model file")
     if callable(held.get("schedule")):
         held["schedule"] = _to_json(held["schedule"])
     return {"policy": type(policy).__name__, **{name: _plain(value) for name, value in held.items()}}
+
+
+def _is_left_out(policy: Any, name: str, value: Any) -> bool:
+    """True for fields at their default that earlier versions did not have, so that files stay as they were."""
+    if name == "variance_control":
+        return isinstance(policy, UniformSampling) and value == "leaf_refit"
+    return name in ("schedule", "noise_scale", "frozen_from") and value is None
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ from gpuboost import backends
 from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
-from gpuboost.data.cuts import MOST_BINS, check_max_bins
+from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
@@ -26,13 +26,15 @@ from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError,
 from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
 from gpuboost.execution.protocol import ExecutionTraits
+from gpuboost.langevin import Langevin
+from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.registry import CLASSES
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus, with_numbers
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
-from gpuboost.training.checkpoint import CheckpointState, fingerprint
+from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
 from gpuboost.training.checks import check_custom_loss, warn_of_light_weights, warn_of_unused_start
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.diverging import warn_of_steep_loss
@@ -91,7 +93,7 @@ def job(
     target = with_offsets(target, start)
     values, place = size_of(rows.x)
     choice, threads = machine(params, values, place), parameters.threads(params["n_jobs"])
-    run = _run(params, rows, target, start)
+    run, plain = _run(params, rows, target, start)
     seed = run.seed
     known = None if start is None else start.columns
     held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
@@ -101,6 +103,7 @@ def job(
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
     found = features(params, rows.x, target.rows.weight, start, threads)
+    run = _with_values(run, plain, recipe, found.x, start)
     recipe = with_numbers(recipe, found.columns.names)
     learn, watches = None, params["validation_fraction"] is None
     if watches:
@@ -142,29 +145,48 @@ def job(
         resume=resume,
         write_model=partial(_write, model),
         started=started,
-        past=_past(params, run, start),
+        past=_past(params, (plain, run.data), run, start),
         draws=params.get("posterior_samples") is not None,
     )
     return made, model
 
 
-def _run(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None) -> CheckpointState:
-    """The initial state of the fit: its seed, its data, and the rounds that were done before."""
+def _run(
+    params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None
+) -> tuple[CheckpointState, Fingerprint]:
+    """The initial state of the fit: its seed, its data, and the rounds that were done before; and its data alone."""
     data = fingerprint(rows.x.shape[1], target.y, target.rows.weight, target.rows.offset)
     if start is None or start.run is None:
-        return CheckpointState(seed_of(params["random_state"]), 0 if start is None else start.ensemble.n_rounds, data)
-    start.run.check(written(start.params), written(params), params["random_state"], data)
-    return start.run
+        first = 0 if start is None else start.ensemble.n_rounds
+        return CheckpointState(seed_of(params["random_state"]), first, data), data
+    start.run.check(written(start.params), written(params), params["random_state"])
+    if params.get("langevin") is None:
+        start.run.check_data(data)
+    return start.run, data
 
 
-def _past(params: Mapping[str, Any], run: CheckpointState, start: Start | None) -> PastFits:
-    """Facts of the rounds that the fit continues."""
+def _with_values(
+    run: CheckpointState, plain: Fingerprint, recipe: Recipe, x: Any, start: Start | None
+) -> CheckpointState:
+    """The state with a checksum of X too, if it is of a chain, whose law depends on the rows. x: numbers of X."""
+    if not isinstance(recipe.langevin, Langevin):
+        return run
+    data = fingerprint_with_values(plain, x)
+    if start is not None and start.run is not None:
+        start.run.check_data(data, plain)  # files of earlier versions have no checksum of X
+    return replace(run, data=data)
+
+
+def _past(
+    params: Mapping[str, Any], data: tuple[Fingerprint, ...], run: CheckpointState, start: Start | None
+) -> PastFits:
+    """Facts of the rounds that the fit continues. data: fingerprints of the rows, as files may hold them."""
     if start is None:
         return PastFits()
     if start.run is not None:
         return PastFits.of_checkpoint(start.record, run.first, run.done)
     chain, rounds = start.record.chain, start.ensemble.n_rounds
-    goes_on = chain is not None and chain.data == run.data and same_chain(written(start.params), written(params))
+    goes_on = chain is not None and chain.data in data and same_chain(written(start.params), written(params))
     return PastFits.of_model(start.record, rounds, chain.start if goes_on and chain is not None else rounds)
 
 
@@ -205,8 +227,8 @@ def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str,
     several = declared(ExecutionTraits, execution).has_workers
     if learner is not None:
         return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
-    if getattr(params.get("sampling"), "factor", None) is not None:
-        return "scores of rows are multiplied by factor=", "gb.RowProbabilities, or no factor"
+    if declared(SelectionTraits, params.get("learners")).keeps_gains:
+        return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
     if several and params.get("base_learner") is not None:
         return "base learners other than trees are fitted by several workers", "execution=None"
     if several and not in_process(execution):
@@ -227,6 +249,7 @@ def features(
         If the data cannot be learned from, or a parameter contradicts the Dataset.
     """
     check_max_bins(params["max_bins"])
+    check_binning(params.get("binning", QUANTILE))
     if isinstance(rows, Dataset) and not isinstance(params.get("execution"), DataParallel):
         rows = rows.loaded()
     if start is not None:
@@ -241,6 +264,7 @@ def features(
             rows,
             weight=weight,
             max_bins=params["max_bins"],
+            binning=params.get("binning", QUANTILE),
             categorical_features=params["categorical_features"],
             n_jobs=threads,
         )
@@ -289,6 +313,11 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
         raise RecipeError(
             f"max_bins: the Dataset was cut into {dataset.max_bins} bins, the estimator asks for {params['max_bins']}; "
             "give it to the Dataset."
+        )
+    if params.get("binning", QUANTILE) not in (QUANTILE, dataset.binning):
+        raise RecipeError(
+            f"binning: the Dataset was cut by {dataset.binning!r}, the estimator asks for {params['binning']!r}; give "
+            "it to the Dataset."
         )
     if not (isinstance(params["categorical_features"], str) and params["categorical_features"] == FROM_DTYPE):
         raise RecipeError("categorical_features: a Dataset has its columns decided; give it to the Dataset.")

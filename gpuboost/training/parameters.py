@@ -206,6 +206,12 @@ def _check_posterior_samples(params: Mapping[str, Any]) -> None:
             "EarlyStopping out of callbacks."
         )
     _check_schedule(params["langevin"].schedule, params["n_estimators"])
+    frozen = declared(SamplingTraits, params["sampling"]).frozen_from
+    if frozen is not None and 2 * frozen > params["n_estimators"]:
+        raise RecipeError(
+            "posterior_samples: draws come from the last half of the rounds, and the probabilities of the rows change "
+            f"there until round {frozen}. Use frozen_from of at most {params['n_estimators'] // 2}."
+        )
     if params["n_estimators"] < 2 * samples:
         raise RecipeError(
             f"posterior_samples: {samples} draws need {2 * samples} rounds, as half of them are burn-in; "

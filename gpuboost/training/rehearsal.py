@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost import backends
 from gpuboost.base_learners.estimator import AnyEstimator
+from gpuboost.data.columns import categorical_columns
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.tables import as_table
 from gpuboost.errors import RecipeError
+from gpuboost.learners.selection import SelectionTraits, prepared
 from gpuboost.recipe import Recipe
+from gpuboost.records import declared
 from gpuboost.training import job as preparation
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import with_numbers
@@ -41,6 +46,28 @@ def try_base_learner(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRo
     recipe.prepared(backend, preparation.training_set(found, target, with_x=True)(backend))
     if isinstance(recipe.base_learner, AnyEstimator):
         _try_missing(recipe.base_learner, found.x, target.y)
+
+
+def try_selection(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRows, target: TrainingTarget) -> None:
+    """Prepare the selection rule for the data, if a column is categorical; nothing for rules that need no data.
+
+    Raises
+    ------
+    RecipeError
+        If the rule draws cuts, which a categorical column does not have.
+    """
+    data = rows.x
+    if recipe.base_learner is not None or declared(SelectionTraits, recipe.learners).prepared is None:
+        return
+    known = data.columns.is_categorical if isinstance(data, Dataset) else _categorical(params, data)
+    if known.any():
+        threads = parameters.threads(params["n_jobs"])
+        cuts = preparation.features(params, data, target.rows.weight, None, threads).cuts
+        prepared(recipe.learners, cuts, cuts.n_features)
+
+
+def _categorical(params: Mapping[str, Any], data: Any) -> NDArray[np.bool_]:
+    return categorical_columns(as_table(data), params["categorical_features"])
 
 
 def _try_missing(learner: AnyEstimator, x: Any, y: Any) -> None:

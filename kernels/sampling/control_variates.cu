@@ -19,11 +19,12 @@ struct Chances {
     }
 };
 
-// All rows: q / p (g - g') + eta g', and q / p h; blockIdx.y is the output. g, h, old_g, made_g, made_h (k, n).
+// All rows: q / p (g - g') + eta g', and q / p h; blockIdx.y is the output. g, h, old_g, made_g, made_h (k, n). Where
+// ``plain`` is 1: q / p g, and h itself; old_g is not read.
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
 node_control_variate(const f32 *g, const f32 *h, const f32 *old_g, const i32 *times, i32 has_times, const u16 *masks,
-             const u32 *scores, const Threshold *threshold, f32 by, i32 has_masks, i32 has_scores, f64 eta, i32 n,
-             f32 *made_g, f32 *made_h, f64 *sums, u64 *tops, u64 *weights, i32 *most, u32 *arrived, State *state)
+             const u32 *scores, const Threshold *threshold, f32 by, i32 has_masks, i32 has_scores, f64 eta, i32 plain,
+             i32 n, f32 *made_g, f32 *made_h, f64 *sums, u64 *tops, u64 *weights, i32 *most, u32 *arrived, State *state)
 {
     __shared__ Sizes sizes;
     const Chances chances = {masks, scores, threshold, by, has_masks, has_scores};
@@ -37,10 +38,10 @@ node_control_variate(const f32 *g, const f32 *h, const f32 *old_g, const i32 *ti
         const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, n - begin);
         for (i32 place = threadIdx.x; place < count; place += EXTENT_THREADS) {
             const i64 row = begin + place, at = from + row;
-            const f64 share = chances(row), old = widened(((const u32 *)old_g)[at]);
+            const f64 share = chances(row), old = plain ? 0.0 : widened(((const u32 *)old_g)[at]);
             const f64 now = widened(((const u32 *)g)[at]);
-            const u32 g_bits = narrowed(share * (now - old) + eta * old);
-            const u32 h_bits = narrowed(share * widened(((const u32 *)h)[at]));
+            const u32 g_bits = narrowed(plain ? share * now : share * (now - old) + eta * old);
+            const u32 h_bits = narrowed((plain ? 1.0 : share) * widened(((const u32 *)h)[at]));
             ((u32 *)made_g)[at] = g_bits;
             ((u32 *)made_h)[at] = h_bits;
             sizes.put(place, g_bits, h_bits);

@@ -132,6 +132,7 @@ OTHERS = {
     "random_strength": 5.0,
     "learners": gb.RandomGroups(1),
     "max_bins": 20,
+    "binning": "greedy_log_sum",
     "sampling": 0.5,
 }
 
@@ -152,7 +153,7 @@ def warned(**params) -> tuple[np.ndarray, set[str]]:
         (gb.learners.Spline(), set(UNREAD["base_learner"])),
         (gb.learners.Tree(), {*UNREAD["base_learner"], "learners"}),
         (gb.learners.LinearTree(), {*UNREAD["base_learner"], "learners"}),
-        (KNeighborsRegressor(5), {*UNREAD["base_learner"], "max_bins"}),
+        (KNeighborsRegressor(5), {*UNREAD["base_learner"], "max_bins", "binning"}),
     ],
     ids=["spline", "tree", "linear tree", "k-NN"],
 )

@@ -52,6 +52,11 @@ class TestUniform(OnEveryMachine):
     bad_arguments = ({"rate": 0.0}, {"rate": 1.5}, {"rate": float("nan")}, {"rate": True})
 
 
+class TestHorvitzThompson(OnEveryMachine):
+    sampling = gb.UniformSampling(0.3, variance_control="horvitz_thompson")
+    bad_arguments = ({"variance_control": "node"}, {"variance_control": None})
+
+
 class TestImportance(OnEveryMachine):
     sampling = gb.ImportanceSampling(0.3)
     bad_arguments = ({"rate": 0.0}, {"rho": 1.0}, {"score": "h"}, {"floor": 0.5}, {"lag": 3}, {"eta": 0.0})

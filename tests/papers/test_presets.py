@@ -85,6 +85,13 @@ def test_sglb_has_the_noise_of_the_printed_formula():
     assert np.std(values) == pytest.approx(0.1 * np.sqrt(2 * N / (0.1 * 50.0)), rel=0.15)  # eps s
 
 
+def test_sglb_has_the_borders_of_greedy_log_sum():
+    x = rng.normal(size=(800, 1))
+    model = gb.GradientBoostingRegressor("huber", n_jobs=1, **gb.presets.sglb_paper(n_estimators=1)).fit(x, x[:, 0])
+    below = (x <= model.ensemble_.cuts.thresholds[0]).mean(axis=0)
+    np.testing.assert_allclose(below, [1 / 8, 1 / 4, 3 / 8, 1 / 2, 3 / 4], atol=0.003)
+
+
 @pytest.mark.parametrize("step", ["constant", "line_search"])
 def test_rgbm_takes_the_stump_most_parallel_to_the_residual(step):
     """Algorithm 3, type 0, with the stumps of equation 5, on a strongly convex loss."""
@@ -178,9 +185,28 @@ def test_asynch_sgbdt_adds_old_means_of_the_drawn_rows_to_the_mean_label():
     np.testing.assert_allclose(model.decision_function(X), versions[-1], rtol=0, atol=1e-5)
 
 
+def test_asynch_sgbdt_divides_by_all_rows_of_a_leaf():
+    """Equation 14 with a half of the rows drawn: sums of g / p over the drawn rows, over all rows of the leaf."""
+    params = gb.presets.asynch_sgbdt_paper(
+        1, rate=0.5, n_estimators=1, max_leaves=2, learning_rate=1.0, build_time=1.0, server_time=0.01
+    )
+    model = gb.GradientBoostingClassifier(random_state=0, n_jobs=1, **params).fit(X, LABELS)
+    start = np.full(N, np.float64(np.float32(LABELS.mean())))
+    f, g = model.decision_function(X), half_gradient(start)
+    for node in np.unique(leaves(model.ensemble_.trees[0])):
+        rows = leaves(model.ensemble_.trees[0]) == node
+        size = np.round((start - f)[rows][0] * rows.sum() / 2.0, 4)  # a sum of gradients of two values, 1 / p is 2
+        values, counts = np.unique(np.round(g[rows], 9), return_counts=True)
+        sums = [a * values[0] + b * values[-1] for a in range(counts[0] + 1) for b in range(counts[-1] + 1)]
+        assert np.abs(np.array(sums) - size).min() < 1e-3
+
+
 def test_asynch_sgbdt_draws_rows_by_version_and_four_fifths_of_the_features():
     params = gb.presets.asynch_sgbdt_paper(3, rate=0.6)
-    assert (params["sampling"], params["learners"]) == (gb.UniformSampling(0.6), 0.8)
+    assert (params["sampling"], params["learners"]) == (
+        gb.UniformSampling(0.6, variance_control="horvitz_thompson"),
+        0.8,
+    )
     execution = params["execution"]
     assert (type(execution), execution.workers, execution.sample_at) == (gb.Asynchronous, 3, "version")
     assert (params["max_leaves"], params["max_depth"], params["n_estimators"]) == (100, None, 400)

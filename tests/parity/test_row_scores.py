@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulator import emulated_gpu
+from emulator import emulated_gpu, emulated_runtime
 from numba import njit
 
 import gpuboost as gb
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.sampling import ThresholdRule
+from gpuboost.types import Gradients
 
 Array = np.ndarray
 
@@ -106,3 +110,17 @@ def test_the_kernel_runs_in_the_simulator_of_numba_cuda() -> None:
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert "simulator" in run.stdout
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_scores_with_factors_are_the_same_on_every_machine(outputs: int, rng: np.random.Generator) -> None:
+    g, h = rng.normal(size=(2, outputs, 300)).astype(np.float32)
+    g[:, :9] = 0.0
+    gradients = Gradients(g, np.abs(h), rng.integers(1, 4, 300).astype(np.int32))
+    factor, losses = rng.exponential(size=300), rng.exponential(size=300)
+    device = Cuda(emulated_runtime())
+    for kappa in (0.0, 0.1, math.inf):
+        for arguments in ((kappa,), (kappa, None, factor), (kappa, losses, factor)):
+            expected = Reference().score_rows(gradients, *arguments)
+            assert expected.tobytes() == Cpu(2).score_rows(gradients, *arguments).tobytes()
+            assert expected.tobytes() == device.to_host(device.score_rows(gradients, *arguments)).tobytes()

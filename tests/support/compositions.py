@@ -73,10 +73,20 @@ def composition(rng: np.random.Generator) -> Composition:
         "min_samples_leaf": _rare(rng, 1, 5, chance=0.1),
         "min_split_gain": _rare(rng, 0.0, 0.1, chance=0.1),
         "random_strength": _rare(rng, 0.0, 2.0, chance=0.1),
-        "learners": _rare(rng, None, 2, gb.RandomGroup(), gb.RandomLearners(5), gb.RandomByNode(1), gb.CyclicGroups()),
+        "learners": _rare(
+            rng,
+            None,
+            2,
+            gb.RandomGroup(),
+            gb.RandomLearners(5),
+            gb.RandomByNode(1),
+            gb.CyclicGroups(),
+            gb.SemiGreedyGroups(),
+        ),
         "sampling": _rare(rng, None, 0.5, 1.0, gb.MVS(0.4), gb.GOSS(), gb.WeightTrimming(0.2), *_importance(rng)),
         "execution": _rare(rng, None, *(_workers(rng) for _ in range(5)), gb.DataParallel(2)),
         "categorical_features": _rare(rng, "from_dtype", [2], chance=0.1),
+        "binning": _one(rng, "quantile", "greedy_log_sum"),
     }
     _change(rng, params)
     losses = {"regression": REGRESSION, "binary": BINARY, "multiclass": ("auto",)}[kind]
@@ -108,8 +118,9 @@ def _change(rng: np.random.Generator, params: dict[str, Any]) -> None:
 
 
 def _importance(rng: np.random.Generator) -> tuple[Any, ...]:
-    control = _one(rng, "leaf_refit", "leaf_refit", "none", "node")
-    return (gb.ImportanceSampling(0.5, floor=0.3, variance_control=control),)
+    control = _one(rng, "leaf_refit", "horvitz_thompson", "none", "node")
+    frozen = _one(rng, None, None, 1) if control == "leaf_refit" else None
+    return (gb.ImportanceSampling(0.5, floor=0.3, variance_control=control, frozen_from=frozen),)
 
 
 def _workers(rng: np.random.Generator) -> Any:

@@ -231,6 +231,7 @@ ESTIMATOR = {
     "min_split_gain": "real or 0",
     "random_strength": "real or 0",
     "max_bins": "bins",
+    "binning": "word",
     "categorical_features": "anything",
     "categorical_splits": "policy",
     "categorical_encoding": "policy",
@@ -412,6 +413,7 @@ def _functions() -> list[Call]:
         "group": "anything",
         "init_score": "offset",
         "max_bins": "bins",
+        "binning": "word",
         "categorical_features": "anything",
         "cuts": "anything",
         "n_jobs": "threads",
@@ -568,6 +570,7 @@ def _policies() -> list[Call]:
         (gb.RandomGroup, {"groups": "anything"}, {}),
         (gb.RandomGroups, {"t": "anything", "groups": "anything"}, {"t": 2}),
         (gb.RandomLearners, {"t": "anything"}, {}),
+        (gb.SemiGreedyGroups, {"groups": "anything"}, {}),
         (gb.CyclicGroups, {"t": "anything", "groups": "anything"}, {}),
         (gb.WeightedGroups, weights, {"t": 1, "weights": [1.0, 2.0, 1.0, 1.0]}),
         (gb.Asynchronous, {**worker, "engine": "word", "timeout": "anything"}, {"workers": 2}),
@@ -685,7 +688,7 @@ def _used(make: Any) -> Callable[..., object]:
             return made
         if role == "schedule":
             role, made = "langevin", gb.Langevin(schedule=made)
-        depth = 1 if kind.__name__ in ("RandomLearners", "CyclicGroups") else 2
+        depth = 1 if kind.__name__ in ("RandomLearners", "CyclicGroups", "SemiGreedyGroups") else 2
         more = {"categorical_features": [3]} if kind.__name__ == "CategoricalRidge" else {}
         data = small()
         x = np.column_stack([data["x"][:, :3], data["grades"]])

@@ -25,7 +25,7 @@ from gpuboost.steps import LineSearchStep, NewtonStep, QuantileStep, StepTraits,
 MACHINES: list[Any] = [Reference, Cpu, Cuda, Sharded, ShardedGpus]
 CONTROLS = tuple(name for name in vars(ControlVariates) if not name.startswith("_"))
 VERBS = {
-    "sampling": ("sample", "draw", "losses", *CONTROLS),
+    "sampling": ("sample", "draw", "losses", "score_rows", *CONTROLS),
     "langevin": ("noise",),
     "line_search": ("line_search", "length_along"),
     "base_learners": ("smoothing",),

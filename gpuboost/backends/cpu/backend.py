@@ -167,11 +167,19 @@ class Cpu:
         self._by_rows(data.n_rows, lambda a, b: run(data.y, scores, loss.parameter, a, b, each))
         return each if data.weight is None else each * data.weight
 
+    def score_rows(
+        self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
+    ) -> Array:
+        return reference_sampling.score_rows(gradients, kappa, losses, factor)
+
     def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
     def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         return reference_sampling.node_control_variate(gradients, sample, before, eta)
+
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
+        return reference_sampling.horvitz_thompson(gradients, sample)
 
     def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],

@@ -161,12 +161,22 @@ class Cuda:
     ) -> Sample:  # fmt: skip
         return self._importance.draw(self._targets.given(gradients), kappa, rule, key, losses).as_sample()
 
+    def score_rows(
+        self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
+    ) -> Array:
+        return self._importance.score_rows(self._targets.given(gradients), kappa, losses, factor)
+
     def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return self._control.keep_gradients(self._targets.given(gradients), rounds).as_gradients()
 
     def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         now, old = self._targets.given(gradients), self._targets.given(before)
         return self._control.node(now, _drawn(sample), old, eta).as_gradients()
+
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
+        if sample.rows is None:
+            return gradients
+        return self._control.node(self._targets.given(gradients), _drawn(sample), None, 1.0).as_gradients()
 
     def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],

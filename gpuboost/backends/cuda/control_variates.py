@@ -27,7 +27,7 @@ FILES = (
 
 
 class Control:
-    """The verbs ``keep_gradients``, ``node_control_variate`` and ``leaf_control_variate``."""
+    """The verbs ``keep_gradients``, ``node_control_variate``, ``leaf_control_variate`` and ``horvitz_thompson``."""
 
     def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets) -> None:
         self._runtime, self._arrays, self._rounds, self._targets = runtime, arrays, rounds, targets
@@ -59,16 +59,17 @@ class Control:
 
     @recorded_verb()
     def node(
-        self, gradients: DeviceGradients, sample: DeviceSample | None, before: DeviceGradients, eta: float
+        self, gradients: DeviceGradients, sample: DeviceSample | None, before: DeviceGradients | None, eta: float
     ) -> DeviceGradients:
-        """See the verb ``node_control_variate``."""
+        """See the verb ``node_control_variate``, and ``horvitz_thompson`` for no gradients from before."""
         (k, n), times = gradients.g.shape, gradients.multiplicity
         made = self._rounds.buffer(("controlled", k, n), lambda: self._targets.drawn_room(k, n))
         self._kernel("node_control_variate")(
             (*self._blocks(n, STRETCH), k), (EXTENT_THREADS,),
-            g=gradients.g, h=gradients.h, old_g=before.g, **self._arrays.times(times), **self._chances(sample),
-            eta=eta, n=n, made_g=made["g"], made_h=made["h"], **self._targets.scratch(k, n), weights=made["weights"],
-            most=made["most"], state=made["states"],
+            g=gradients.g, h=gradients.h, old_g=(gradients if before is None else before).g,
+            **self._arrays.times(times), **self._chances(sample), eta=eta,
+            plain=before is None, n=n, made_g=made["g"], made_h=made["h"], **self._targets.scratch(k, n),
+            weights=made["weights"], most=made["most"], state=made["states"],
         )  # fmt: skip
         lost = None if sample is None else sample.lost
         return DeviceGradients(made["g"], made["h"], times, states=made["states"], lost=lost)

@@ -54,12 +54,19 @@ def room_for(rule: ProbabilityRule, n: int) -> int:
     return rows_drawn_at_most(rule.largest_rate, n)
 
 
+def _made_of(kappa: float, losses: Array | None) -> int:
+    if losses is not None:
+        return LOSSES
+    return CURVATURE if kappa == inf else BOTH if kappa > 0.0 else GRADIENT
+
+
 class Importance:
     """The verb ``draw``."""
 
     def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound) -> None:
         self._runtime, self._arrays, self._rounds = runtime, arrays, rounds
         self._kernel, self._key = Kernels(runtime, *FILES), Input(rounds, KEY_WORDS)
+        self._row_factors = Kernels(runtime, "common/common.cuh", "sampling/row_factors.cu")
 
     def draw(
         self, gradients: DeviceGradients, kappa: float, rule: ProbabilityRule, key: Key,
@@ -70,6 +77,21 @@ class Importance:
             return self._draw_by(gradients, losses, rule, self._key.set(*key.words))
         losses = self._row_scores(gradients, losses) if callable(losses) else losses
         return self._draw(gradients, kappa, rule, self._key.set(*key.words), losses)
+
+    @recorded_verb()
+    def score_rows(self, gradients: DeviceGradients, kappa: float, losses: Array | None, factor: Array | None) -> Array:
+        """See the verb."""
+        (k, n), nothing = gradients.g.shape, self._arrays.nothing
+        of_rows = None if losses is None else self._arrays.array(losses, np.float64)
+        scores = self._rounds.buffer(("kept row scores", n), lambda: self._runtime.zeros(n, np.float64))
+        self._row_factors("row_factors")(
+            self._blocks(n, 256), (256,),
+            g=gradients.g, h=gradients.h, losses=nothing if of_rows is None else of_rows,
+            made_of=_made_of(kappa, of_rows), kappa=0.0 if kappa == inf else kappa,
+            factor=nothing if factor is None else self._arrays.array(factor, np.float64),
+            has_factor=factor is not None, n=n, k=k, out=scores,
+        )  # fmt: skip
+        return scores
 
     @recorded_verb()
     def _row_scores(self, gradients: DeviceGradients, score: RowScore) -> Array:
@@ -155,9 +177,9 @@ class Importance:
         """Queue the scores and the start of the threshold search."""
         (k, n), of_rows = gradients.g.shape, self._arrays.nothing
         a, b = rule.settings
-        made_of = CURVATURE if kappa == inf else BOTH if kappa > 0.0 else GRADIENT
+        made_of = _made_of(kappa, losses)
         if losses is not None:
-            made_of, of_rows = LOSSES, self._arrays.array(losses, np.float64)
+            of_rows = self._arrays.array(losses, np.float64)
         span = self._span(n)
         self._kernel("score_rows")(
             self._blocks(n, span), (COUNT_THREADS,),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -58,6 +58,13 @@ def scores_of(gradients: Gradients, kappa: float, losses: Array | None) -> Array
     return np.where(s >= NORMAL, s, 0.0).astype(np.float32)
 
 
+def score_rows(gradients: Gradients, kappa: float, losses: Array | None, factor: Array | None) -> Array:
+    """(n,) float64: see ``Backend.score_rows``. Losses are not rounded to float32; scores by derivatives are."""
+    of_one = replace(gradients, multiplicity=None)
+    scores = scores_of(of_one, kappa, None).astype(np.float64) if losses is None else np.array(losses, np.float64)
+    return scores if factor is None else scores * factor
+
+
 def probabilities(scores: Array, rule: ProbabilityRule) -> Array:
     """(n,) float64 probabilities of rows, from (n,) float32 scores."""
     return rule.probability(scores.astype(np.float64), rule.solve(counts_of(scores), _RowSums(scores)))
@@ -100,6 +107,12 @@ def node_control_variate(gradients: Gradients, sample: Sample, before: Gradients
     g, old = gradients.g.astype(np.float64), before.g.astype(np.float64)
     controlled = by * (g - old) + eta * old
     return Gradients(controlled.astype(np.float32), (by * gradients.h).astype(np.float32), gradients.multiplicity)
+
+
+def horvitz_thompson(gradients: Gradients, sample: Sample) -> Gradients:
+    """q / p g and h of all rows."""
+    g = _weights(gradients, sample) * gradients.g.astype(np.float64)
+    return replace(gradients, g=g.astype(np.float32))
 
 
 def leaf_control_variate(

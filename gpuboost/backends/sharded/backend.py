@@ -30,6 +30,7 @@ from gpuboost.backends.sharded.quantiles import quantiles
 from gpuboost.backends.sharded.shard import Shard
 from gpuboost.backends.sharded.shard_data import ShardSource
 from gpuboost.backends.sharded.worker_group import Kept, WorkerGroup
+from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss, SmoothedLoss
 from gpuboost.types import (
@@ -131,11 +132,20 @@ class Sharded(Machine):
         (number,) = self._driver.keep(1, Shard.row_losses, self._remote_loss(loss), scores)
         return self._array(number, scores.shape[1:])
 
+    def score_rows(
+        self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
+    ) -> Array:
+        """Not offered by shards; the composition check refuses rules that need it."""
+        raise RecipeError("sampling: shards of DataParallel hold no scores of rows between rounds.")
+
     def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
     def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
         return self._made(gradients.g.shape, self._sizes, Shard.node_control_variate, gradients, sample, before, eta)
+
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
+        return self._made(gradients.g.shape, self._sizes, Shard.horvitz_thompson, gradients, sample)
 
     def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],

@@ -191,6 +191,9 @@ class Shard:
     ) -> tuple[tuple[Array, Array, Array | None], None]:
         return _arrays(reference_sampling.node_control_variate(gradients, sample, before, eta)), None
 
+    def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> tuple[tuple[Array, Array, Array | None], None]:
+        return _arrays(reference_sampling.horvitz_thompson(gradients, sample)), None
+
     def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
         means: tuple[Array, ...],

@@ -1,0 +1,127 @@
+"""The nearest sound composition to one that is not, as parameters of an estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass, replace
+from typing import Any
+
+from gpuboost.errors import RecipeError
+from gpuboost.langevin import Langevin
+from gpuboost.records import declared
+from gpuboost.sampling import ImportanceSampling
+from gpuboost.sampling.protocol import SamplingTraits
+
+Parameters = dict[str, Any]
+
+PLAIN: Parameters = {
+    "langevin": None,
+    "posterior_samples": None,
+    "base_learner": None,
+    "execution": None,
+    "sampling": None,
+    "learners": None,
+    "growth": "depthwise",
+    "step": "auto",
+    "monotonic_cst": None,
+    "early_stopping_rounds": None,
+    "callbacks": (),
+    "min_split_gain": 0.0,
+    "min_samples_leaf": 1,
+    "random_strength": 0.0,
+}
+"""Values of parameters that a verdict depends on, which cannot spoil it; those that users give up last in front"""
+
+STEPS = "auto", "constant", "line_search", "gradient", "newton"
+RATES = 1.0, 0.5, 0.1, 0.03, 0.01, 0.003, 0.001
+
+
+def sound_alternative(params: Mapping[str, Any], is_sound: Callable[[Parameters], bool]) -> Parameters | None:
+    """Changes of parameters by which the verdict is sound, none of which can be left out; None if none are found.
+
+    is_sound: True if the composition of these parameters is refused by nothing and sound.
+    """
+    found: list[Parameters] = []
+    for by_rate in _plain(params):
+        full = next((changes for changes in by_rate if _holds({**params, **changes}, is_sound)), None)
+        if full is not None:
+            found.append(_minimal(params, full, is_sound))
+        if found and len(found[-1]) == 1:
+            break
+    if not found:
+        return None
+    fewest = min(found, key=len)
+    return {name: _gentlest(params, fewest, name, is_sound) for name in fewest}
+
+
+def _plain(params: Mapping[str, Any]) -> Iterator[list[Parameters]]:
+    """Sets of changes after each of which little is left to object to, in lists by falling learning rates.
+
+    One list has the given step, each other one another step.
+    """
+    changes = {name: value for name, value in PLAIN.items() if name in params and not _same(params[name], value)}
+    changes.pop("step", None)
+    rate = params["learning_rate"]
+    lower = [{"learning_rate": number} for number in RATES if isinstance(rate, (int, float)) and number < rate]
+    for step in (None, *STEPS):
+        for kept in _with_langevin(params, changes):
+            given = {} if step is None or _same(params["step"], step) else {"step": step}
+            yield [{**kept, **given, **of_rate} for of_rate in ({}, *lower)]
+
+
+def _with_langevin(params: Mapping[str, Any], changes: Parameters) -> Iterator[Parameters]:
+    """The changes that keep the noise, with all that the theorem asks of it, and those that leave it out."""
+    policy = params.get("langevin")
+    if isinstance(policy, Langevin):
+        shrinkage = None if policy.shrinkage == 0.0 else policy.shrinkage
+        noise = replace(policy, structure_noise=True, leaf_noise=True, shrinkage=shrinkage)
+        kept = replace(noise, schedule=None, random_from=None)
+        without = {name: value for name, value in changes.items() if name not in ("langevin", "posterior_samples")}
+        yield without if kept == policy else {"langevin": kept, **without}
+    yield changes
+
+
+def _minimal(params: Mapping[str, Any], changes: Parameters, is_sound: Callable[[Parameters], bool]) -> Parameters:
+    """The changes, which are enough, without those that are not needed."""
+    for name in [*PLAIN, "learning_rate"]:
+        fewer = {other: value for other, value in changes.items() if other != name}
+        if name in changes and _holds({**params, **fewer}, is_sound):
+            changes = fewer
+    return changes
+
+
+def _gentlest(params: Mapping[str, Any], changes: Parameters, name: str, is_sound: Callable[[Parameters], bool]) -> Any:
+    """The first value of the parameter, of those nearest to the given one, by which the composition is sound."""
+    for value in _near(name, params[name]):
+        if _holds({**params, **changes, name: value}, is_sound):
+            return value
+    return changes[name]
+
+
+def _near(name: str, value: Any) -> Iterator[Any]:
+    """Values of a parameter that keep most of what it asks for."""
+    if name == "sampling" and is_dataclass(value) and not isinstance(value, type):
+        exact: Any = value
+        if declared(SamplingTraits, value).variance_control != "leaf_refit":
+            exact = replace(value, variance_control="leaf_refit")
+            yield exact
+        if isinstance(exact, ImportanceSampling):
+            yield replace(exact, frozen_from=0)
+            if exact.rate is not None:
+                yield replace(exact, frozen_from=0, floor=0.5 * exact.rate)
+    if name == "execution" and getattr(value, "leaf_values", None) == "worker" and is_dataclass(value):
+        yield replace(value, leaf_values="server")  # type: ignore[type-var]
+
+
+def _holds(params: Parameters, is_sound: Callable[[Parameters], bool]) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return is_sound(params)
+        except RecipeError:
+            return False
+
+
+def _same(value: Any, other: Any) -> bool:
+    return value is other or (type(value) is type(other) and bool(value == other))
