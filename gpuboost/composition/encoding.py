@@ -48,9 +48,14 @@ def _refused(learners: Any, base_learner: BaseLearner | None) -> Iterator[str]:
             f"learners={learners!r} has labels or weights of the columns of X, and statistics of combinations belong "
             "to several. Use a count or a share, or categorical_encoding='partition'."
         )
+    if declared(SelectionTraits, learners).keeps_gains:
+        yield (
+            f"learners={learners!r} keeps a queue of gains, and columns of statistics change from round to round. Use "
+            "CyclicGroups(t), or categorical_encoding='partition'."
+        )
 
 
-def _refused_of_several(sampling: Sampling, langevin: Dynamics, execution: Execution) -> Iterator[str]:
+def _refused_of_several(sampling: Any, langevin: Dynamics, execution: Execution) -> Iterator[str]:
     if isinstance(langevin, Langevin):
         yield f"Langevin boosting is one chain, and the mean of several sequences of trees is none. Use {ONE}."
     if declared(ExecutionTraits, execution).has_workers:
@@ -58,7 +63,13 @@ def _refused_of_several(sampling: Sampling, langevin: Dynamics, execution: Execu
             f"{execution!r} builds trees on gradients of other rounds, and those of other permutations are not of "
             f"the same sequence. Use {ONE}."
         )
-    if declared(SamplingTraits, sampling).variance_control in ("node", "previous_leaf"):
+    traits = declared(SamplingTraits, sampling)
+    if traits.frozen_from is not None:
+        yield (
+            f"frozen_from={traits.frozen_from} keeps the scores of a round, and the next round is of another sequence. "
+            f"Use frozen_from=None, or {ONE}."
+        )
+    if traits.variance_control in ("node", "previous_leaf"):
         yield (
             f"{sampling!r} corrects gradients by those of the round before, and with several permutations that is a "
             f"round of another sequence. Use {ONE}."

@@ -112,20 +112,20 @@ def _of_sampling(sampling: Sampling, rounds: int) -> Iterator[Finding]:
         yield Finding(
             "heuristic",
             f"sampling: the noise that {sampling!r} adds depends on the scores, through the probabilities of the rows, "
-            "and the stationary law is then another one. Use uniform sampling for draws from the posterior, or keep "
-            "the scores of a round by frozen_from=.",
+            "and the stationary law is then another one. Use uniform sampling for draws from the posterior.",
         )
     elif traits.frozen_from is not None:
         yield _of_frozen(traits.frozen_from, rounds)
 
 
 def _of_frozen(start: int, rounds: int) -> Finding:
-    """Sound if the fit goes on after the round whose scores are kept."""
     if start >= rounds > 0:
         why = f"frozen_from={start} is no round of the {rounds}, so probabilities follow the scores to the end, and"
         return Finding("heuristic", f"sampling: {why} the stationary law is another one.")
-    why = f"from round {start} on the probabilities of the rows are fixed, so the limit of the structures is the same"
-    return Finding("sound", f"sampling: {why} for every F (SGLB, section 6.2); burn-in begins there.")
+    why = f"from round {start} on the probabilities of the rows are fixed, as SGLB (section 6.2) asks for, but measured"
+    return Finding(
+        "heuristic", f"sampling: {why} variances are below those of the law. Use uniform sampling for the posterior."
+    )
 
 
 def _of_the_rest(limits: Limits, execution: Execution) -> Iterator[Finding]:

@@ -73,7 +73,15 @@ def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
     if score == "loss" and is_list_loss(loss):
         why = f"sampling: a row has no loss of its own with {loss.name!r}, which is of whole lists. "
         yield Finding("refused", f"{why}Use score='mvs' or 'gradient'.")
-    if is_smoothed(loss) and declared(SamplingTraits, sampling).variance_control in ("node", "previous_leaf"):
+    yield from _of_smoothed(declared(SamplingTraits, sampling), loss) if is_smoothed(loss) else ()
+
+
+def _of_smoothed(traits: SamplingTraits, loss: Loss) -> Iterator[Finding]:
+    """Findings about rules that use gradients of an earlier round."""
+    if traits.frozen_from is not None:
+        why = f"frozen_from: gradients of loss {loss.name!r} are drawn anew in each round, so those of one round say "
+        yield Finding("refused", f"sampling: {why}little of a row. Use frozen_from=None.")
+    if traits.variance_control in ("node", "previous_leaf"):
         why = f"variance_control: gradients of loss {loss.name!r} are drawn anew in each round, so those of an earlier "
         yield Finding("refused", f"{why}round control no variance. Use variance_control='leaf_refit'.")
 

@@ -10,7 +10,7 @@ from typing import Any
 from gpuboost.errors import RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.records import declared
-from gpuboost.sampling import ImportanceSampling
+from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 
 Parameters = dict[str, Any]
@@ -106,10 +106,8 @@ def _near(name: str, value: Any) -> Iterator[Any]:
         if declared(SamplingTraits, value).variance_control != "leaf_refit":
             exact = replace(value, variance_control="leaf_refit")
             yield exact
-        if isinstance(exact, ImportanceSampling):
-            yield replace(exact, frozen_from=0)
-            if exact.rate is not None:
-                yield replace(exact, frozen_from=0, floor=0.5 * exact.rate)
+        if isinstance(exact, ImportanceSampling) and exact.rate is not None:
+            yield UniformSampling(exact.rate)
     if name == "execution" and getattr(value, "leaf_values", None) == "worker" and is_dataclass(value):
         yield replace(value, leaf_values="server")  # type: ignore[type-var]
 

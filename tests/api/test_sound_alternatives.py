@@ -45,7 +45,7 @@ def check_alternative(model: Any, x: Any, y: Any, weight: Any = None) -> Any:
         (C(), {"step": "constant"}),
         (R(sampling=gb.MVS(0.5)), {}),
         (R(sampling=gb.ImportanceSampling(0.5, variance_control="none")), {"sampling": gb.ImportanceSampling(0.5)}),
-        (R("huber", langevin=NOISE, sampling=gb.MVS(0.5)), {"sampling": gb.MVS(0.5, frozen_from=0)}),
+        (R("huber", langevin=NOISE, sampling=gb.MVS(0.5)), {"sampling": gb.UniformSampling(0.5)}),
         (R("huber", langevin=NOISE, step="newton"), {"step": "auto"}),
         (R("huber", langevin=gb.Langevin(shrinkage=0.0)), {"langevin": gb.Langevin()}),
         (R("poisson", step="gradient"), {"step": "line_search"}),

@@ -118,7 +118,7 @@ def check_law(model: Any, case: Composition) -> None:
     assert policy.leaf_noise
     assert policy.shrinkage != 0.0
     sampling = case.params["sampling"]
-    assert sampling in (None, 0.5, 1.0) or sampling.frozen_from is not None
+    assert sampling in (None, 0.5, 1.0)
     assert case.params["min_split_gain"] == 0.0
     assert getattr(case.params["execution"], "workers", 1) == 1 or isinstance(case.params["execution"], gb.DataParallel)
     loss, curvature = model.loss_, 1.0 if case.params["step"] != "constant" else model.loss_.smoothness

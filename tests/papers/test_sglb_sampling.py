@@ -1,4 +1,4 @@
-"""Importance sampling under SGLB: with kept scores a chain has the law of all rows (section 6.2)."""
+"""Importance sampling under SGLB: with kept scores a chain is nearer to the law of all rows (section 6.2)."""
 
 from __future__ import annotations
 
@@ -59,23 +59,27 @@ def variances(sampling: Any, seeds: int, rounds: int, n: int = 200, rate: float 
 
 
 @pytest.mark.slow
-def test_five_rows_have_the_variance_of_the_law() -> None:
-    """1 / 5, over 1 - rate / 2 for the length of the steps at most.
+def test_kept_scores_are_nearer_to_the_law_than_scores_of_every_round() -> None:
+    """The variance by the law is 1 / 5, over 1 - rate / 2 for the length of the steps at most.
 
-    Chances that follow the gradients give 0.14 at the default floor of 0.01. Kept ones have a floor of 0.05, at which
-    the floor decides the chances of the five rows in both cases (docs/theory/langevin.md, section 3).
+    A uniform sample has it. Kept scores have 0.181 and scores of every round 0.138, at the default floor of 0.01
+    (docs/theory/langevin.md, section 3).
     """
-    kept = gb.ImportanceSampling(0.1, floor=0.05, frozen_from=300)
-    for sampling in (gb.UniformSampling(0.1), kept):
-        found = variances(sampling, 8, 12_000)
-        error = found.std(ddof=1) / np.sqrt(len(found))
-        assert error < 0.012
-        assert 0.20 - 3.0 * error - 0.01 < found.mean() < 0.2 / 0.9 + 3.0 * error, (sampling, found)
-    found = variances(gb.MVS(0.1), 8, 12_000)
-    assert found.mean() + 4.0 * found.std(ddof=1) / np.sqrt(8) < 0.19
+
+    def measured(sampling: Any) -> tuple[float, float]:
+        of_chains = variances(sampling, 8, 12_000)
+        error = of_chains.std(ddof=1) / np.sqrt(len(of_chains))
+        assert error < 0.015
+        return of_chains.mean(), error
+
+    uniform, error = measured(gb.UniformSampling(0.1))
+    assert 0.20 - 3.0 * error - 0.01 < uniform < 0.2 / 0.9 + 3.0 * error
+    kept, error_of_kept = measured(gb.MVS(0.1, frozen_from=300))
+    followed, error_of_followed = measured(gb.MVS(0.1))
+    assert followed + 3.0 * np.hypot(error_of_kept, error_of_followed) < kept < uniform
 
 
-def test_the_verdict_is_sound_with_the_reason() -> None:
+def test_the_verdict_is_heuristic_with_the_reason() -> None:
     def check(sampling: Any, **more: Any) -> Any:
         policy = gb.Langevin(shrinkage=0.01)
         return gb.GradientBoostingRegressor(
@@ -84,8 +88,9 @@ def test_the_verdict_is_sound_with_the_reason() -> None:
 
     assert check(gb.MVS(0.5)).kind == "heuristic"
     kept = check(gb.MVS(0.5, frozen_from=5))
-    assert kept.kind == "sound"
+    assert kept.kind == "heuristic"
     assert "from round 5 on the probabilities of the rows are fixed" in str(kept)
+    assert "measured variances are below those of the law" in str(kept)
     assert check(gb.MVS(0.5, frozen_from=20)).kind == "heuristic"
     for chosen_by in ("gradient", "loss"):  # rows of score 0 at round 5 may have a gradient later
         unbounded = gb.ImportanceSampling(rho=1.0, score=chosen_by, frozen_from=5)
