@@ -69,9 +69,10 @@ def test_there_is_none_for_rankings_and_a_fit_has_none() -> None:
     assert pickle.loads(pickle.dumps(report)).verdict == report.verdict
 
 
-def test_random_compositions_have_alternatives_that_are_sound() -> None:
-    draws, found = np.random.default_rng(5), 0
-    for _ in range(40):
+@pytest.mark.parametrize("number", [10, pytest.param(60, marks=pytest.mark.slow)])
+def test_random_compositions_have_alternatives_that_are_sound(number: int) -> None:
+    draws, with_changes = np.random.default_rng(5), 0
+    for _ in range(number):
         case = composition(draws)
-        found += bool(check_alternative(case.estimator(), case.x, case.y, case.weight))
-    assert found >= 15
+        with_changes += bool(check_alternative(case.estimator(), case.x, case.y, case.weight))
+    assert with_changes >= number // 3

@@ -136,3 +136,17 @@ def test_every_machine_keeps_the_same_scores(weights: str) -> None:
         recipe = Recipe(losses.Logistic(), rounds=7, growth=DepthWise(Limits(max_leaves=8)), sampling=sampling)
         machines = (Reference(), Cpu(1), Cpu(3), Cuda(emulated_runtime()))
         assert len({model_bytes(boost(recipe, data, machine, seed=3)) for machine in machines}) == 1
+
+
+def test_kept_scores_need_one_sequence_of_exact_gradients() -> None:
+    categories = np.arange(80) % 20
+    x = np.column_stack([categories, X[:, 0]])
+    several = gb.OrderedTargetStatistics(permutations=2)
+    kw: dict[str, Any] = {"n_estimators": 4, "sampling": gb.MVS(0.5, frozen_from=1), "n_jobs": 1}
+    model = gb.GradientBoostingRegressor(categorical_features=[0], categorical_encoding=several, **kw)
+    with pytest.raises(ValueError, match="frozen_from=1 keeps the scores of a round"):
+        model.fit(x, Y)
+    model.set_params(categorical_encoding=gb.OrderedTargetStatistics(permutations=1)).fit(x, Y)
+    ranker = gb.GradientBoostingRanker("stochastic_rank", **kw)
+    with pytest.raises(ValueError, match="gradients of loss 'stochastic_rank' are drawn anew in each round"):
+        ranker.fit(X, categories % 3, group=np.repeat(np.arange(8), 10))

@@ -82,3 +82,11 @@ def test_verdicts() -> None:
         gb.SemiGreedyGroups("root")
     with pytest.raises(RuntimeError, match="gains of past rounds choose the learners on the CPU"):
         gb.GradientBoostingRegressor(learners=gb.SemiGreedyGroups(), device="cuda", **KW).fit(X, Y)
+
+
+def test_the_queue_is_not_of_statistics_that_change() -> None:
+    kw = {**KW, "n_estimators": 3, "learners": gb.SemiGreedyGroups(), "categorical_features": [0]}
+    model = gb.GradientBoostingRegressor(categorical_encoding=gb.OrderedTargetStatistics(), **kw)
+    with pytest.raises(ValueError, match="keeps a queue of gains, and columns of statistics change"):
+        model.fit(X, Y)
+    model.set_params(categorical_encoding="partition").fit(X, Y)
