@@ -63,13 +63,14 @@ def write(path: str | os.PathLike[str], parts: DatasetParts) -> None:
     about: dict[str, Any] = {
         "columns": parts.columns.to_json(),
         "max_bins": parts.max_bins,
-        "binning": parts.binning,
         "shape": list(parts.x.shape),
         "layout": "dense",
         "bins": None,
         "labels": {},
         "parquet": None,
     }
+    if parts.binning != QUANTILE:
+        about["binning"] = parts.binning  # files of quantiles have the bytes of those from before there was a choice
     arrays = _arrays_of_cuts(parts.cuts)
     if parts.weight is not None:
         arrays["weight"] = parts.weight
@@ -100,7 +101,7 @@ def read(path: str | os.PathLike[str]) -> DatasetParts:
     """
     file = ArrayFile.open(path, KIND, VERSION, WHAT)
     with named_errors(file):
-        about = {"binning": QUANTILE} | file.about  # files from before there was a choice do not name it
+        about = {"binning": QUANTILE} | file.about
         n, d = _shape(about)
         columns = Columns.from_json(about["columns"])
         check_max_bins(about["max_bins"])

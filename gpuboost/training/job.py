@@ -18,6 +18,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.encoding import PARTITION
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table, as_table
@@ -103,7 +104,7 @@ def job(
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
     found = features(params, rows.x, target.rows.weight, start, threads)
-    run = _with_values(run, plain, recipe, found.x, start)
+    run = _with_values(run, plain, recipe, found, start)
     recipe = with_numbers(recipe, found.columns.names)
     learn, watches = None, params["validation_fraction"] is None
     if watches:
@@ -166,12 +167,12 @@ def _run(
 
 
 def _with_values(
-    run: CheckpointState, plain: Fingerprint, recipe: Recipe, x: Any, start: Start | None
+    run: CheckpointState, plain: Fingerprint, recipe: Recipe, found: Features, start: Start | None
 ) -> CheckpointState:
-    """The state with a checksum of X too, if it is of a chain, whose law depends on the rows. x: numbers of X."""
+    """The state with a checksum of X too, if it is of a chain, whose law depends on the rows."""
     if not isinstance(recipe.langevin, Langevin):
         return run
-    data = fingerprint_with_values(plain, x)
+    data = fingerprint_with_values(plain, found.x)
     if start is not None and start.run is not None:
         start.run.check_data(data, plain)  # files of earlier versions have no checksum of X
     return replace(run, data=data)
@@ -289,6 +290,8 @@ def with_encoding(
     """
     if start is None:
         policy = chosen_policy(params, found.columns, recipe)
+        if policy == PARTITION:
+            return found, recipe  # rows of a file are not read, as only their bins are used
         bins = found.dataset.max_bins if found.dataset is not None else int(params["max_bins"])
         made = encoded(found.x, found.columns, found.cuts, policy, target, max_bins=bins, seed=seed, threads=threads)
     else:

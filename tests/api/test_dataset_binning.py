@@ -56,17 +56,10 @@ def test_files_pieces_and_copies_keep_it(tmp_path: Path) -> None:
     assert model.fit(copies["file"]).predict(data).tobytes() == model.fit(data).predict(data).tobytes()
 
 
-def test_files_and_pickles_from_before_the_choice_are_of_quantiles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pickles_from_before_the_choice_and_files_that_do_not_name_it_are_of_quantiles(tmp_path: Path) -> None:
     data = gb.Dataset(X, Y, max_bins=6)
-    write_arrays = dataset_file.write_arrays
-
-    def write_without(path: Any, kind: str, version: int, about: dict[str, Any], arrays: Any) -> None:
-        write_arrays(path, kind, version, {name: about[name] for name in about if name != "binning"}, arrays)
-
-    monkeypatch.setattr(dataset_file, "write_arrays", write_without)
-    assert saved(data, tmp_path / "old.gbd").binning == "quantile"
+    assert saved(data, tmp_path / "data.gbd").binning == "quantile"
+    assert b"binning" not in (tmp_path / "data.gbd").read_bytes()
     _, state = data.__getstate__()
     del state["binning"]
     old = object.__new__(Dataset)
