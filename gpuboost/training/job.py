@@ -18,7 +18,6 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.encoding import PARTITION
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table, as_table
@@ -290,8 +289,6 @@ def with_encoding(
     """
     if start is None:
         policy = chosen_policy(params, found.columns, recipe)
-        if policy == PARTITION:
-            return found, recipe  # rows of a file are not read, as only their bins are used
         bins = found.dataset.max_bins if found.dataset is not None else int(params["max_bins"])
         made = encoded(found.x, found.columns, found.cuts, policy, target, max_bins=bins, seed=seed, threads=threads)
     else:
