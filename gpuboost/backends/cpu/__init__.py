@@ -1,11 +1,3 @@
 """The CPU: numba kernels, called by a pool of threads."""
 
-from numba import config
-
-from gpuboost.errors import DeviceError
-
-if config.DISABLE_JIT:  # kernels cannot even be imported
-    raise DeviceError(
-        "NUMBA_DISABLE_JIT: gpuboost computes in kernels that numba compiles, and numba is told to compile nothing. "
-        "Unset this environment variable."
-    )
+from gpuboost.backends import numba_setting as numba_setting

@@ -1,0 +1,11 @@
+"""Refusal of a numba that is told to compile nothing. Packages that import kernels import this module first."""
+
+from numba import config
+
+from gpuboost.errors import DeviceError
+
+if config.DISABLE_JIT:  # kernels cannot even be imported
+    raise DeviceError(
+        "NUMBA_DISABLE_JIT: gpuboost computes in kernels that numba compiles, and numba is told to compile nothing. "
+        "Unset this environment variable."
+    )
