@@ -130,3 +130,4 @@ class SearchScratch(NamedTuple):
     gains: Any  # (257,) float64
     running: Any  # (narrow_split.ROOM,) int64
     about: Any  # (narrow_split.ROOM,) float32
+    places: Any  # (narrow_split.ROOM,) int64

@@ -47,7 +47,7 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
     of, counts, starts, root = histograms.of, histograms.counts, layout.starts, criterion.root
     scratch = SearchScratch(
         np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counts.shape[1] > 0 else 0, np.int64),
-        np.empty(257, np.float64), np.empty(ROOM, np.int64), np.empty(ROOM, np.float32),
+        np.empty(257, np.float64), np.empty(ROOM, np.int64), np.empty(ROOM, np.float32), np.empty(ROOM, np.int64),
     )  # fmt: skip
     least = least_units(criterion.units[1], criterion.rule[1])
     for i in range(new_pairs.shape[0]):
@@ -107,8 +107,8 @@ def _search_node(
             continue
         if quick and not is_categorical:
             gains[j] = best_cut(
-                cells, begin, size - 1, total, parent, least, units, rule, scratch.running,
-                scratch.about, splits[j],
+                cells, begin, size - 1, total, parent, least, units, rule, rows, scratch.running, scratch.about,
+                scratch.places, splits[j],
             )  # fmt: skip
             continue
         for c in range(size if n.shape[0] > 0 else 0):  # a slice would bring numba's text of its error: 2 s to compile
