@@ -5,6 +5,8 @@ Threads sum stretches of the rows of a pair's smaller node; the search completes
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,11 @@ NARROW_ROWS = histogram.TILE  # nodes of up to so many rows have narrow histogra
 
 def free_slots(first: int, end: int) -> NDArray[np.int64]:
     """A stack of slots first .. end - 1, the lowest on top: its height, and then the slots from the bottom."""
+    return _stack_of_slots(first, end).copy()
+
+
+@lru_cache(maxsize=16)  # of trees of equal limits it is the same
+def _stack_of_slots(first: int, end: int) -> NDArray[np.int64]:
     slots = np.zeros(end + 2, np.int64)
     slots[0], slots[1 : end - first + 1] = end - first, np.arange(end - 1, first - 1, -1)
     return slots

@@ -86,8 +86,11 @@ class DummyTree:
 
     def settle(self) -> None:
         """The leaf of every row, and the finished tree."""
-        self._rows.settle(self._tree, self._limits.max_depth)
-        self._tree.finished(np.ones(2), self._rows.layout)
+        tree, rows, depth, units = self._tree, self._rows, self._limits.max_depth, np.ones(2)
+        if self._large:
+            rows.settle(tree, depth)
+            tree.finished(units, rows.layout)
+        tree.finish(rows.columns(), rows.rows, units, depth, rows.room_for_leaves(wanted=True))
 
     def levels(self) -> None:
         """The levels of a small tree, in one call."""
