@@ -93,6 +93,16 @@ class Level(NamedTuple):
     left: Any  # (v, 3) int64: output, the pairs that are left to search
 
 
+class Team(NamedTuple):
+    """Threads that grow a small tree together, inside one call; see ``kernels.growth.team``."""
+
+    words: Any  # (team.WORDS,) int64: zeros at first; (0,) for a thread alone
+    bounds: Any  # (chunks + 1,) int64: features of each chunk of a level's work
+    gains: Any  # the fields of ``Splits``, of as many pairs as a level may have
+    splits: Any
+    left_sets: Any
+
+
 class GrowthLimits(NamedTuple):
     """Limits of a tree, and sizes from which a step is divided among threads."""
 

@@ -142,6 +142,18 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
 
 
 @kernel
+def build_features(rows, layout, node, new_pairs, histograms, first, last):
+    """Features [first, last) of the narrow histograms of the built nodes of all new pairs, from dense bins."""
+    starts, features = layout.starts[first:last], layout.features[first:last]
+    begin, end = np.int64(layout.starts[first]), np.int64(layout.starts[last])
+    for i in range(new_pairs.shape[0]):
+        v = new_pairs[i, 0]
+        out = histograms.of[node[v, SLOT]]
+        out[begin:end] = 0
+        _add_dense(rows.bins, features, starts, rows.packed, rows.rows, node[v, BEGIN], node[v, END], out)
+
+
+@kernel
 def count(rows, layout, node, new_pairs, first, last, counts):
     """Rows per cell for features [first, last): the built node of every new pair, and its sibling by subtraction.
 

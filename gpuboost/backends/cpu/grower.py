@@ -48,7 +48,7 @@ class TreeGrower:
         workspace: Workspace,
     ) -> None:
         self._limits, self._units, self._by_column, self._packed = limits, np.array(units), by_column, packed
-        self._output, self._rows, self._tree = output, rows, NodeTable(limits, len(rows))
+        self._output, self._rows, self._tree, self._workspace = output, rows, NodeTable(limits, len(rows)), workspace
         self._least_rows = least_rows(limits)
         can = can_split_root(limits, len(rows), totals[1], units[1])
         self._new_pairs = self._tree.sow(len(rows), totals, can_split=can)
@@ -90,7 +90,9 @@ class TreeGrower:
 
     def _grow_small_levels(self) -> None:
         """Grow several levels in one call, as long as no step is large and there is room for their histograms."""
-        levels = Levels(self._tree, self._rows, self._histograms, self._search, self._limits, self._least_rows)
+        levels = Levels(
+            self._tree, self._rows, self._histograms, self._search, self._limits, self._least_rows, self._workspace
+        )
         while len(self._new_pairs) or self._split_best(self._limits.max_leaves):
             if len(self._new_pairs):
                 HELPER.wait()

@@ -95,4 +95,5 @@ class DummyTree:
     def levels(self) -> None:
         """The levels of a small tree, in one call."""
         if not self._large:
-            Levels(self._tree, self._rows, self._histograms, self._search, self._limits, 0).grow(self._new_pairs)
+            tree, rows, limits, workspace = self._tree, self._rows, self._limits, self._workspace
+            Levels(tree, rows, self._histograms, self._search, limits, 0, workspace).grow(self._new_pairs)
