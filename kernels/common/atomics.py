@@ -10,14 +10,16 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-SPINS = 2_000  # times to ask before the processor is left to other threads, some ten microseconds
+SPINS = 2_000  # times to ask before the processor is left to other threads, some ten microseconds,
+YIELDS = 64  # and after so many times more, before the thread sleeps
+NAP = 20  # microseconds
 
 _LONG, _ADDRESS = ir.IntType(64), types.intp
 _PAUSE = {
     **dict.fromkeys(("x86_64", "AMD64"), ("llvm.x86.sse2.pause", ())),
     **dict.fromkeys(("aarch64", "arm64"), ("llvm.aarch64.hint", (1,))),
 }.get(platform.machine())  # LLVM's name and arguments of the instruction
-_YIELD = None if sys.platform == "win32" else "sched_yield"  # of the C library, which every process has loaded
+_POSIX = sys.platform != "win32"  # then the C library, which every process has loaded, has sched_yield and usleep
 
 
 def _place(builder, address):
@@ -68,7 +70,10 @@ def swap_if(typing_context, address, expected, number):
 
 @intrinsic
 def relax(typing_context, spins):
-    """Between two questions: let the other thread of this core run; after SPINS times, any other on this processor."""
+    """Between two questions: let the other thread of this core run; after SPINS times, any other on this processor.
+
+    A thread that waits for one that has no processor would otherwise use up the time that both are given.
+    """
 
     def codegen(context, builder, signature, args):
         if _PAUSE is not None:
@@ -76,11 +81,17 @@ def relax(typing_context, spins):
             kind = ir.FunctionType(ir.VoidType(), [ir.IntType(32)] * len(numbers))
             pause = cgutils.get_or_insert_function(builder.module, kind, name)
             builder.call(pause, [ir.IntType(32)(number) for number in numbers])
-        if _YIELD is not None:
-            kind = ir.FunctionType(ir.IntType(32), [])
-            give_way = cgutils.get_or_insert_function(builder.module, kind, _YIELD)
+        if _POSIX:
+            word = ir.IntType(32)
+            give_way = cgutils.get_or_insert_function(builder.module, ir.FunctionType(word, []), "sched_yield")
+            sleep = cgutils.get_or_insert_function(builder.module, ir.FunctionType(word, [word]), "usleep")
             with builder.if_then(builder.icmp_signed(">", args[0], args[0].type(SPINS)), likely=False):
-                builder.call(give_way, [])
+                long = builder.icmp_signed(">", args[0], args[0].type(SPINS + YIELDS))
+                with builder.if_else(long, likely=False) as (then, otherwise):
+                    with then:
+                        builder.call(sleep, [word(NAP)])
+                    with otherwise:
+                        builder.call(give_way, [])
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen

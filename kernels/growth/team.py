@@ -2,7 +2,7 @@
 
 One thread, the leader, offers the chunks of a level, and takes chunks itself until none is left. Others take chunks as
 long as there are any; one that comes late, or not at all, only leaves more to the leader. Between levels they wait in
-the kernel, and leave their processors to other threads after some microseconds.
+the kernel, and leave their processors to other threads after some ten microseconds.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from gpuboost.kernels.common.jit import kernel
 
 WORDS = 24  # int64 of the shared memory, which are on three cache lines
 DONE, PAIRS = 8, 16  # chunks that are done; pairs of the level. At 0: chunks of the level, and the next of them
-_MOST_SPINS = 20_000  # a hundredth of a second, or more if other threads want the processor
+_MOST_SPINS = 5_000  # some tenths of a second
 _LOW = 0xFFFF_FFFF
 _NONE, _OVER = -1, -2
 
