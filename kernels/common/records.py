@@ -2,7 +2,7 @@
 
 numba takes a named tuple apart, so a record costs no more inside a kernel than its fields. Each record is flat and has
 at most ten fields: nested or longer ones take long to compile and to dispatch. Where Python calls a kernel for every
-small tree, it passes plain tuples of the fields, which numba recognizes in less than half the time, and the kernel
+tree or level, it passes plain tuples of the fields, which numba recognizes in less than half the time, and the kernel
 makes the records of them. A field is never None, since numba leaves out branches on arguments that are None, but not
 on fields.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel, prefetch
 from gpuboost.kernels.common.nodes import BEGIN, END, SLOT
+from gpuboost.kernels.common.records import HistogramArrays, HistogramLayout, RowArrays
 
 TILE = 65_535  # rows: 65,535 * 32,767 < 2**31 and 65,535 * 65,535 < 2**32
 BATCH = np.uint64(128)  # rows
@@ -105,6 +106,7 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
     the line of its pair is returned, or -1. rows: RowArrays; layout: HistogramLayout; histograms: HistogramArrays;
     new_pairs (p, 3) int64: built node first.
     """
+    rows, layout, histograms = RowArrays(*rows), HistogramLayout(*layout), HistogramArrays(*histograms)
     shared, offset = -1, 0
     of, narrow_rows = histograms.of, histograms.narrow_rows
     scratch, spare = histograms.scratch[part], histograms.spare[part]

@@ -94,13 +94,14 @@ class Histograms:
 
     def build(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> None:
         """Sum the smaller node of every new pair."""
-        layout, (total, parts) = self._layout.arrays, self.summers(tree, new_pairs)
+        total, parts = self.summers(tree, new_pairs)
+        rows, layout, arrays = map(tuple, (self.rows, self._layout.arrays, self.arrays))
         self.shared = shared = np.empty((len(new_pairs), parts if parts > 1 else 0), np.int64)
         shared[:] = -1
 
         def sum_rows(part: int) -> None:
             stretch = share(total, part, parts)
-            line = histogram.build(self.rows, layout, tree.node, new_pairs, self.arrays, part, *stretch)
+            line = histogram.build(rows, layout, tree.node, new_pairs, arrays, part, *stretch)
             if line >= 0:
                 shared[line, part] = part
 

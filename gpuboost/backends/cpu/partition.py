@@ -76,8 +76,8 @@ class RowsByNode:
         parts = self.team.worth(self.held_by(tree, chosen), SORTED_PER_THREAD)
         if parts == 1 or n_deeper == 0:
             tree.size, pairs = partition.split_alone(
-                self.columns(), self.rows, self.scratch, chosen, tree.node, tree.left_set, tree.size, slots, limits,
-                np.empty((1, len(chosen)), np.int64), new_pairs,
+                tuple(self.columns()), self.rows, self.scratch, chosen, tree.node, tree.left_set, tree.size, slots,
+                tuple(limits), np.empty((1, len(chosen)), np.int64), new_pairs,
             )  # fmt: skip
         else:
             counts = self.sort(tree, chosen)
