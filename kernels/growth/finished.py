@@ -57,7 +57,8 @@ def finish(columns, rows, nodes, n_nodes, max_depth, units, leaf_of_row, tree, s
     node = arrays.node[:n_nodes]
     settled = arrays.chosen[: partition.to_settle(node, n_nodes, max_depth, arrays.chosen)]
     counts = np.zeros((1, settled.shape[0]), np.int64)
-    partition.settle_rows(columns, rows, settled, node, arrays.left_set, 0, rows.shape[0], leaf_of_row, counts[0])
+    first = np.int64(0)  # the number itself has a type of its own, for which numba would compile once more
+    partition.settle_rows(columns, rows, settled, node, arrays.left_set, first, rows.shape[0], leaf_of_row, counts[0])
     partition.bound_last_level(node, settled, counts)
     fields = ColumnArrays(*columns)
     feature, bin, missing_left, left, right, gain, cover, count, left_set = tree
