@@ -50,6 +50,11 @@ def usable_threads() -> int:
     return min(usable, int(asked)) if asked.isdecimal() and int(asked) > 0 else usable
 
 
+def processors() -> int:
+    """Number of processors that this process may run on; more threads than that take turns, and wait for each other."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def kernel_cache() -> str:
     """Folder of the cached compiled kernels; "none" if no folder can be written in."""
     from gpuboost.kernels.common.disk_cache import usable_folder
