@@ -415,7 +415,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             if not (on_gpu and fit_for_gpus(self.ensemble_)):
                 return self._numbers(on_host(X)), machine_of(self, "cpu", parameters.threads(self.n_jobs))
         X = as_device_array(X, self.device)
-        place = X.device if isinstance(X, DeviceMatrix) else None
+        place = X.device if not isinstance(X, np.ndarray) and isinstance(X, DeviceMatrix) else None
         machine = machine_of(self, choose_to_predict(self.device, place).name, parameters.threads(self.n_jobs))
         return self._numbers(X), machine
 
@@ -425,7 +425,8 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             return numbers(X, self.columns_)
         X = collected(X)
         table = as_table(X)
-        if not isinstance(X, Table):  # its columns are checked when they are encoded
+        nothing_to_ask = type(X) is np.ndarray and X.shape[1] == self.n_features_in_ and self.columns_.names is None
+        if not isinstance(X, Table) and not nothing_to_ask:  # the columns of a Table are checked when they are encoded
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.columns_.encode(table)
 
