@@ -41,6 +41,7 @@ IMPLIED_POLICIES = {
 
 PUBLIC = POLICIES | {
     "Asynchronous": "gpuboost.execution",
+    "ClassPredictor": "gpuboost.predictor",
     "DataParallel": "gpuboost.execution",
     "Dataset": "gpuboost.data.dataset",
     "DeviceError": "gpuboost.errors",
@@ -53,6 +54,7 @@ PUBLIC = POLICIES | {
     "MVS": "gpuboost.sampling.presets",
     "OutsideTheoryWarning": "gpuboost.errors",
     "PosteriorFit": "gpuboost.model_selection.posterior_fit",
+    "Predictor": "gpuboost.predictor",
     "Ray": "gpuboost.execution",
     "RecipeError": "gpuboost.errors",
     "Replay": "gpuboost.execution",
@@ -66,6 +68,7 @@ PUBLIC = POLICIES | {
     "estimate_memory": "gpuboost.api.memory",
     "fit_posterior": "gpuboost.model_selection.posterior_fit",
     "load_model": "gpuboost.api",
+    "load_predictor": "gpuboost.predictor",
     "loads": "gpuboost.api",
     "smart_first_order": "gpuboost.sampling.presets",
     "smart_second_order": "gpuboost.sampling.presets",

@@ -24,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost import losses
-from gpuboost.api.answers import beside, offset_of, rounds_of
+from gpuboost.api.answers import beside, offset_of
 from gpuboost.api.html import summary
 from gpuboost.api.peer_names import PEER_NAMES, unknown_parameter
 from gpuboost.api.policies import fields_of, replaced
@@ -45,6 +45,7 @@ from gpuboost.execution import Log
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
+from gpuboost.predictor import Predictor, predictor_of
 from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
 from gpuboost.training import files, parameters
@@ -54,6 +55,7 @@ from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.rehearsal import try_base_learner
+from gpuboost.training.rounds import rounds_of
 from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
 from gpuboost.training.sharding import on_its_machine
@@ -347,6 +349,27 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             self.classes_ = saved.classes
 
     # prediction
+
+    def predictor(self, *, n_rounds: Any = None) -> Predictor:
+        """A lean object that gives the predictions of this model for arrays of floats, one row in microseconds.
+
+        For services: it is validated once, shares the trees with the model, can be pickled, and serves several threads.
+        See ``gb.Predictor``; ``gb.load_predictor`` makes one of a model file.
+
+        Parameters
+        ----------
+        n_rounds : int or (int, int), optional
+            As for ``predict``, for all its predictions.
+
+        Raises
+        ------
+        InputError
+            If the model is not of trees, was fitted with offsets, or has columns of text.
+        """
+        check_is_fitted(self)
+        made = predictor_of(self._saved(), n_rounds)
+        made.warm_up()
+        return made
 
     def apply(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.int32]:
         """(n, trees) int32: node number of each row's leaf in each tree; ``n_rounds`` as for ``predict``."""
