@@ -136,9 +136,9 @@ class Predictor:
             )
         if np.isinf(X).any():
             raise InputError("X: infinity (inf) is neither a number nor missing. Use NaN for missing.")
-        if self._columns is None or not len(X):
+        if self._columns is None:
             return X
-        return self._columns.encode(X)
+        return self._columns.encode(X) if len(X) else np.empty((0, self._ensemble.cuts.n_columns))
 
 
 class ClassPredictor(Predictor):
