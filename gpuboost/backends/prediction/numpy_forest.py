@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.types import Array, Cuts, Ensemble, Nodes
+from gpuboost.types import Array, Cuts, Ensemble
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +47,7 @@ class NumpyForest:
         own = np.arange(len(feature))
         left = np.where(is_leaf, own, tree_of + _joined([n.left for n in nodes], np.int32))
         right = np.where(is_leaf, own, tree_of + _joined([n.right for n in nodes], np.int32))
+        child = np.stack([left, right], axis=1)
         pairs = zip(trees, ensemble.factors, strict=True)
         bins = _joined([n.bin for n in nodes], np.int32)
         is_set = ~is_leaf & cuts.is_categorical[feature]
@@ -60,8 +61,8 @@ class NumpyForest:
             set_of=np.where(is_set, np.cumsum(is_set), 0),
             goes_left=_bits(words[np.concatenate([[True], is_set])]),
             missing_left=_joined([n.missing_left for n in nodes], np.bool_),
-            child=np.stack([left, right], axis=1),
-            depth=max((_depth(n) for n in nodes), default=0),
+            child=child,
+            depth=_depth(root[:-1], is_leaf, child),
             value=_joined([factor * tree.value for tree, factor in pairs], np.float64),
             output=np.array([tree.output for tree in trees], np.int32),
             bias=np.asarray(ensemble.bias, np.float64),
@@ -130,12 +131,9 @@ def _bin_of(values: Floats, codes: NDArray[np.int64]) -> Floats:
     return np.where(listed[place] == values, order[place], np.nan)
 
 
-def _depth(nodes: Nodes) -> int:
-    """Steps from the root to the farthest leaf."""
-    depth, level = 0, np.zeros(1, np.int64)
-    while True:
-        level = level[nodes.feature[level] >= 0]
-        if not len(level):
-            return depth
-        level = np.concatenate([nodes.left[level], nodes.right[level]])
-        depth += 1
+def _depth(level: NDArray[np.int64], is_leaf: NDArray[np.bool_], child: NDArray[np.int64]) -> int:
+    """Steps from the roots, ``level``, to the farthest leaf."""
+    depth = 0
+    while len(level := level[~is_leaf[level]]):
+        level, depth = child[level].ravel(), depth + 1
+    return depth
