@@ -24,12 +24,11 @@ KERNELS = "gpuboost.backends.prediction.predictor"
 WORK_WITHOUT_KERNELS = 1 << 21
 """Rows times trees that NumPy predicts in about the time that it takes to load the kernels."""
 
-
 ROWS_OF_ALL_KERNELS = 32  # few rows have a kernel of their own
 FLOATS = np.dtype(np.float64), np.dtype(np.float32)
 
 
-class Predictor:
+class ModelPredictor:
     """The predictions of a regressor or ranker for arrays of floats: those of its ``predict``, to the last bit.
 
     ``model.predictor()`` and ``gb.load_predictor(path)`` make one. It does not change, so several threads may use it at
@@ -141,8 +140,8 @@ class Predictor:
         return self._columns.encode(X) if len(X) else np.empty((0, self._ensemble.cuts.n_columns))
 
 
-class ClassPredictor(Predictor):
-    """The predictions of a classifier for arrays of floats: see ``Predictor``.
+class ClassifierPredictor(ModelPredictor):
+    """The predictions of a classifier for arrays of floats: see ``ModelPredictor``.
 
     Attributes
     ----------
@@ -154,19 +153,19 @@ class ClassPredictor(Predictor):
         self.classes_ = np.asarray(saved.classes)
 
     def predict(self, X: NDArray[Any]) -> NDArray[Any]:
-        """(n,) the class of highest probability; the first one on a tie. X: see ``Predictor.predict``."""
+        """(n,) the class of highest probability; the first one on a tie. X: see ``ModelPredictor.predict``."""
         return labels(self.classes_, self._scores(X))
 
     def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """(n, K) float64 probabilities in the order of ``classes_``. X: see ``Predictor.predict``."""
+        """(n, K) float64 probabilities in the order of ``classes_``. X: see ``ModelPredictor.predict``."""
         return probabilities(self._loss, self._scores(X))
 
     def decision_function(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """(n,) float64 scores of two classes; (n, K) of K > 2 classes. X: see ``Predictor.predict``."""
+        """(n,) float64 scores of two classes; (n, K) of K > 2 classes. X: see ``ModelPredictor.predict``."""
         return decision(self._scores(X))
 
 
-def load_predictor(path: str | os.PathLike[str], *, n_rounds: Any = None) -> Predictor:
+def load_predictor(path: str | os.PathLike[str], *, n_rounds: Any = None) -> ModelPredictor:
     """The predictor of a model file: what ``gb.load_model(path).predictor()`` is, without scikit-learn and numba.
 
     A process that predicts some rows and ends need not wait for either.
@@ -180,7 +179,7 @@ def load_predictor(path: str | os.PathLike[str], *, n_rounds: Any = None) -> Pre
 
     Returns
     -------
-    Predictor
+    ModelPredictor
         Of a classifier it has ``predict_proba`` and ``decision_function`` too.
 
     Raises
@@ -193,7 +192,7 @@ def load_predictor(path: str | os.PathLike[str], *, n_rounds: Any = None) -> Pre
     return predictor_of(files.read(path), n_rounds)
 
 
-def predictor_of(saved: files.Saved, n_rounds: Any = None) -> Predictor:
+def predictor_of(saved: files.Saved, n_rounds: Any = None) -> ModelPredictor:
     """The predictor of a model. Raises InputError if an array of floats does not suffice, or there are no trees."""
     text = [f for f, listed in enumerate(saved.columns.categories) if listed and isinstance(listed[0], str)]
     if saved.ensemble.components:
@@ -206,7 +205,7 @@ def predictor_of(saved: files.Saved, n_rounds: Any = None) -> Predictor:
     if text:
         column = text[0] if saved.columns.names is None else saved.columns.names[text[0]]
         raise InputError(f"predictor: an array of floats cannot hold the text of column {column!r}. Ask the estimator.")
-    return (Predictor if saved.classes is None else ClassPredictor)(saved, n_rounds)
+    return (ModelPredictor if saved.classes is None else ClassifierPredictor)(saved, n_rounds)
 
 
 def _array(X: Any) -> NDArray[Any]:

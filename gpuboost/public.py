@@ -41,7 +41,7 @@ IMPLIED_POLICIES = {
 
 PUBLIC = POLICIES | {
     "Asynchronous": "gpuboost.execution",
-    "ClassPredictor": "gpuboost.predictor",
+    "ClassifierPredictor": "gpuboost.predictor",
     "DataParallel": "gpuboost.execution",
     "Dataset": "gpuboost.data.dataset",
     "DeviceError": "gpuboost.errors",
@@ -52,9 +52,9 @@ PUBLIC = POLICIES | {
     "InputError": "gpuboost.errors",
     "Log": "gpuboost.execution",
     "MVS": "gpuboost.sampling.presets",
+    "ModelPredictor": "gpuboost.predictor",
     "OutsideTheoryWarning": "gpuboost.errors",
     "PosteriorFit": "gpuboost.model_selection.posterior_fit",
-    "Predictor": "gpuboost.predictor",
     "Ray": "gpuboost.execution",
     "RecipeError": "gpuboost.errors",
     "Replay": "gpuboost.execution",

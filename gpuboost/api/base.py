@@ -45,7 +45,7 @@ from gpuboost.execution import Log
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
-from gpuboost.predictor import Predictor, predictor_of
+from gpuboost.predictor import ModelPredictor, predictor_of
 from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
 from gpuboost.training import files, parameters
@@ -350,11 +350,11 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
 
     # prediction
 
-    def predictor(self, *, n_rounds: Any = None) -> Predictor:
+    def predictor(self, *, n_rounds: Any = None) -> ModelPredictor:
         """A lean object that gives the predictions of this model for arrays of floats, one row in microseconds.
 
         For services: it is validated once, shares the trees with the model, can be pickled, and serves several threads.
-        See ``gb.Predictor``; ``gb.load_predictor`` makes one of a model file.
+        See ``gb.ModelPredictor``; ``gb.load_predictor`` makes one of a model file.
 
         Parameters
         ----------
@@ -448,8 +448,9 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             return numbers(X, self.columns_)
         X = collected(X)
         table = as_table(X)
-        nothing_to_ask = type(X) is np.ndarray and X.shape[1] == self.n_features_in_ and self.columns_.names is None
-        if not isinstance(X, Table) and not nothing_to_ask:  # the columns of a Table are checked when they are encoded
+        # scikit-learn asks for names and numbers of columns, for longer than a row is predicted; a Table is asked later
+        is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
+        if not is_plain and not isinstance(X, Table):
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.columns_.encode(table)
 

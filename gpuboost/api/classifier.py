@@ -20,7 +20,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
-from gpuboost.predictor import ClassPredictor
+from gpuboost.predictor import ClassifierPredictor
 from gpuboost.training.devices import on_host
 from gpuboost.training.outputs import decision, labels, probabilities
 from gpuboost.training.rows import LabelledRows
@@ -132,10 +132,10 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
             tags.classifier_tags.multi_class = self.loss == "logistic" or losses.get(self.loss, 3).n_outputs > 1
         return tags
 
-    def predictor(self, *, n_rounds: Any = None) -> ClassPredictor:
+    def predictor(self, *, n_rounds: Any = None) -> ClassifierPredictor:
         """As of the other estimators, with ``predict_proba`` and ``decision_function``."""
         made = super().predictor(n_rounds=n_rounds)
-        assert isinstance(made, ClassPredictor)
+        assert isinstance(made, ClassifierPredictor)
         return made
 
     def _target(self, rows: LabelledRows) -> TrainingTarget:
