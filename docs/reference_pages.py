@@ -14,7 +14,7 @@ from typing import Any
 from gpuboost import public
 
 GROUPS = {
-    "estimators": ("Estimators and saved models", ("gpuboost.api",)),
+    "estimators": ("Estimators and saved models", ("gpuboost.api", "gpuboost.predictor")),
     "data": ("Data", ("gpuboost.data",)),
     "model_selection": ("Cross-validation and posterior draws", ("gpuboost.model_selection",)),
     "sampling": ("Row sampling", ("gpuboost.sampling",)),

@@ -18,6 +18,8 @@ from gpuboost.records import fast_dataclass
 class Stream(StrEnum):
     """The names of all random streams. The CRC of a value is the stream: a changed value changes every model file."""
 
+    __hash__ = str.__hash__  # an enum's own is written in Python, and asked for every stream of every round
+
     # of the data
     CUTS = "cuts"  # the rows that cuts are chosen from
     PERMUTATIONS = "permutations"  # the orders of the rows for target statistics, followed by a number

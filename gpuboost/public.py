@@ -42,6 +42,7 @@ IMPLIED_POLICIES = {
 
 PUBLIC = POLICIES | {
     "Asynchronous": "gpuboost.execution",
+    "ClassifierPredictor": "gpuboost.predictor",
     "DataParallel": "gpuboost.execution",
     "Dataset": "gpuboost.data.dataset",
     "DeviceError": "gpuboost.errors",
@@ -52,6 +53,7 @@ PUBLIC = POLICIES | {
     "InputError": "gpuboost.errors",
     "Log": "gpuboost.execution",
     "MVS": "gpuboost.sampling.presets",
+    "ModelPredictor": "gpuboost.predictor",
     "OutsideTheoryWarning": "gpuboost.errors",
     "PosteriorFit": "gpuboost.model_selection.posterior_fit",
     "Ray": "gpuboost.execution",
@@ -67,6 +69,7 @@ PUBLIC = POLICIES | {
     "estimate_memory": "gpuboost.api.memory",
     "fit_posterior": "gpuboost.model_selection.posterior_fit",
     "load_model": "gpuboost.api",
+    "load_predictor": "gpuboost.predictor",
     "loads": "gpuboost.api",
     "smart_first_order": "gpuboost.sampling.presets",
     "smart_second_order": "gpuboost.sampling.presets",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import Any, TypeVar
 
 C = TypeVar("C")
@@ -50,4 +51,9 @@ def declared(traits: type[C], policy: object) -> C:
 
     traits: a dataclass with a default for every field.
     """
-    return traits(**{one.name: getattr(policy, one.name, one.default) for one in fields(traits)})  # type: ignore[arg-type]
+    return traits(*[getattr(policy, name, default) for name, default in _defaults(traits)])  # type: ignore[arg-type]
+
+
+@cache  # asked in every round
+def _defaults(traits: type[Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((one.name, one.default) for one in fields(traits))

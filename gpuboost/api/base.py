@@ -24,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost import losses
-from gpuboost.api.answers import beside, offset_of, rounds_of
+from gpuboost.api.answers import beside, offset_of
 from gpuboost.api.html import summary
 from gpuboost.api.peer_names import PEER_NAMES, unknown_parameter
 from gpuboost.api.policies import fields_of, replaced
@@ -45,6 +45,7 @@ from gpuboost.execution import Log
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
+from gpuboost.predictor import ModelPredictor, predictor_of
 from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
 from gpuboost.training import files, parameters
@@ -55,6 +56,7 @@ from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.rehearsal import try_base_learner, try_selection
+from gpuboost.training.rounds import rounds_of
 from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
 from gpuboost.training.sharding import on_its_machine
@@ -351,6 +353,27 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
 
     # prediction
 
+    def predictor(self, *, n_rounds: Any = None) -> ModelPredictor:
+        """A lean object that gives the predictions of this model for arrays of floats, one row in microseconds.
+
+        For services: it is validated once, shares the trees with the model, can be pickled, and serves several threads.
+        See ``gb.ModelPredictor``; ``gb.load_predictor`` makes one of a model file.
+
+        Parameters
+        ----------
+        n_rounds : int or (int, int), optional
+            As for ``predict``, for all its predictions.
+
+        Raises
+        ------
+        InputError
+            If the model is not of trees, was fitted with offsets, or has columns of text.
+        """
+        check_is_fitted(self)
+        made = predictor_of(self._saved(), n_rounds)
+        made.warm_up()
+        return made
+
     def apply(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.int32]:
         """(n, trees) int32: node number of each row's leaf in each tree; ``n_rounds`` as for ``predict``."""
         self._needs_trees("apply")
@@ -418,7 +441,7 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             if not (on_gpu and fit_for_gpus(self.ensemble_)):
                 return self._numbers(on_host(X)), machine_of(self, "cpu", parameters.threads(self.n_jobs))
         X = as_device_array(X, self.device)
-        place = X.device if isinstance(X, DeviceMatrix) else None
+        place = X.device if not isinstance(X, np.ndarray) and isinstance(X, DeviceMatrix) else None
         machine = machine_of(self, choose_to_predict(self.device, place).name, parameters.threads(self.n_jobs))
         return self._numbers(X), machine
 
@@ -428,7 +451,9 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
             return numbers(X, self.columns_)
         X = collected(X)
         table = as_table(X)
-        if not isinstance(X, Table):  # its columns are checked when they are encoded
+        # scikit-learn asks for names and numbers of columns, for longer than a row is predicted; a Table is asked later
+        is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
+        if not is_plain and not isinstance(X, Table):
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.columns_.encode(table)
 

@@ -16,11 +16,13 @@ from gpuboost.api.docstrings import completed
 from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.encoding import OrderedTargetStatistics
-from gpuboost.errors import InputError, RecipeError
+from gpuboost.errors import RecipeError
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
+from gpuboost.predictor import ClassifierPredictor
 from gpuboost.training.devices import on_host
+from gpuboost.training.outputs import decision, labels, probabilities
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget, classification
 from gpuboost.types import Array
@@ -132,19 +134,25 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
             tags.classifier_tags.multi_class = self.loss == "logistic" or losses.get(self.loss, 3).n_outputs > 1
         return tags
 
+    def predictor(self, *, n_rounds: Any = None) -> ClassifierPredictor:
+        """As of the other estimators, with ``predict_proba`` and ``decision_function``."""
+        made = super().predictor(n_rounds=n_rounds)
+        assert isinstance(made, ClassifierPredictor)
+        return made
+
     def _target(self, rows: LabelledRows) -> TrainingTarget:
         return classification(self.loss, self.class_weight, rows)
 
     def decision_function(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
         """(n,) float64 scores for two classes, positive if the second is more probable; (n, K) for K > 2 classes."""
-        answer: NDArray[np.float64] = self._answer(X, _decision, init_score=init_score, n_rounds=n_rounds)
+        answer: NDArray[np.float64] = self._answer(X, decision, init_score=init_score, n_rounds=n_rounds)
         return answer
 
     def staged_decision_function(
         self, X: Any, *, init_score: Any = None, n_rounds: Any = None
     ) -> Iterator[NDArray[np.float64]]:
         """``decision_function`` after each round."""
-        return self._staged_answers(X, _decision, init_score=init_score, n_rounds=n_rounds)
+        return self._staged_answers(X, decision, init_score=init_score, n_rounds=n_rounds)
 
     def predict_proba(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
         """(n, K) float64 probabilities in the order of ``classes_``. Raises InputError if a custom loss has no link."""
@@ -188,26 +196,11 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return self._staged_answers(X, self._labels, init_score=init_score, n_rounds=n_rounds)
 
     def _probabilities(self, scores: Array) -> NDArray[np.float64]:
-        if self.loss_.task == "any" and getattr(self.loss_, "link", None) is None:
-            raise InputError(
-                f"predict_proba: the loss {self.loss_.name!r} does not say how scores become probabilities; make it "
-                "with gb.losses.custom(..., inverse_link=), or ask for decision_function."
-            )
-        p = np.asarray(self.loss_.inverse_link(scores))
-        return p if p.ndim == 2 else np.column_stack([1.0 - p, p])
+        return probabilities(self.loss_, scores)
 
     def _log_probabilities(self, scores: Array) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):
             return np.log(self._probabilities(scores))
 
     def _labels(self, scores: Array) -> NDArray[Any]:
-        labels: NDArray[Any] = self.classes_[
-            scores.argmax(axis=0) if len(scores) > 1 else (scores[0] > 0.0).astype(int)
-        ]
-        return labels
-
-
-def _decision(scores: Array) -> NDArray[np.float64]:
-    if len(scores) > 2:
-        return np.ascontiguousarray(scores.T)
-    return np.asarray(scores[0] if len(scores) == 1 else scores[1] - scores[0])
+        return labels(self.classes_, scores)

@@ -10,6 +10,8 @@ __all__ = ["Backend", "get"]
 def get(name: str, threads: int = 1) -> Backend:
     """The backend of that name: "cpu", "cuda:N", or "reference", the slow definition that the others must match.
 
+    threads: at most; never more than there are processors.
+
     Raises:
         DeviceError: if that GPU cannot be used.
     """
@@ -23,5 +25,6 @@ def get(name: str, threads: int = 1) -> Backend:
 
         return Cuda(open_gpu(name), threads=threads)
     from gpuboost.backends.cpu.backend import Cpu
+    from gpuboost.backends.devices import processors
 
-    return Cpu(threads)
+    return Cpu(min(threads, processors()))

@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 
 from gpuboost.backends.cuda.device.gpus import Gpu, gpus
@@ -43,11 +44,23 @@ def usable_threads() -> int:
 
     joblib sets that variable in its worker processes, so a grid search does not start workers times cores threads.
     """
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    usable = _cores(processors(), os.environ.get("LOKY_MAX_CPU_COUNT", ""))
+    return min(usable, int(asked)) if asked.isdecimal() and int(asked) > 0 else usable
+
+
+@cache
+def _cores(processors: int, asked: str) -> int:
+    """joblib's count, which reads files: as long as predicting some rows. The arguments are what may change it."""
     from joblib import cpu_count
 
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    usable: int = cpu_count()
-    return min(usable, int(asked)) if asked.isdecimal() and int(asked) > 0 else usable
+    count: int = cpu_count()
+    return count
+
+
+def processors() -> int:
+    """Number of processors that this process may run on; more threads than that take turns, and wait for each other."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def kernel_cache() -> str:

@@ -53,7 +53,7 @@ class Table:
 
     @property
     def on_device(self) -> bool:
-        return isinstance(self.matrix, DeviceMatrix)
+        return not isinstance(self.matrix, np.ndarray) and isinstance(self.matrix, DeviceMatrix)
 
     def column(self, f: int) -> Column:
         """Column f of dense data; brought to the host if it is on a device."""
@@ -92,6 +92,8 @@ def as_table(X: Any) -> Table:
     """
     if isinstance(X, Table):
         return X
+    if type(X) is np.ndarray:  # the other questions take longer than to predict a row
+        return _from_numpy(X)
     if isinstance(X, DeviceMatrix):
         return Table(X.shape, matrix=X)
     _refuse_device(X)
@@ -101,9 +103,7 @@ def as_table(X: Any) -> Table:
     if pandas is not None and isinstance(X, pandas.DataFrame):
         return _from_pandas(X)
     frame = eager_frame(X)
-    if frame is not None:
-        return _from_frame(frame)
-    return _from_other(X)
+    return _from_other(X) if frame is None else _from_frame(frame)
 
 
 def _from_other(X: Any) -> Table:
@@ -125,12 +125,12 @@ def as_pandas(X: Any) -> Any:
 
 def refuse_infinite(x: Any, table: Table) -> None:
     """Raise InputError naming the first row with an infinity, and its column. x: as ``encode`` returns it."""
-    if isinstance(x, DeviceMatrix):
+    dense = isinstance(x, np.ndarray)  # asked first: it is no protocol
+    if not dense and isinstance(x, DeviceMatrix):
         first = x.first_infinite()
         if first is not None:
             _refuse(*first, table)
         return
-    dense = isinstance(x, np.ndarray)
     values = x if dense else x.data
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # cheaper than looking at each; may fail for other reasons

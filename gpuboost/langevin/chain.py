@@ -55,7 +55,9 @@ class Chain:
 
     def grow(self, search: Grow, limits: Limits, key: Key) -> Grow:
         """``search`` or, in rounds of random shapes, a random draw. key: key of the round."""
-        return partial(_drawn, limits, key) if self._draws(key) else search
+        if self.random_from is None or not self._draws(key):
+            return search
+        return partial(_drawn, limits, key)
 
     def _draws(self, key: Key) -> bool:
         return self.draws_shapes(key.iteration)
@@ -66,6 +68,8 @@ class Chain:
 
     def leaf_noise(self, key: Key) -> Noise | None:
         """Noise on the gradients of the leaf values, independent of the structure's noise. key: key of the round."""
+        if self.leaves == 0.0:
+            return None
         deviation = self.leaves * deviation_factor(self.schedule, key.iteration)
         return None if deviation == 0.0 else Noise(deviation, key)
 

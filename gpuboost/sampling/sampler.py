@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gpuboost.backends.protocol import Backend
@@ -44,13 +44,19 @@ class PlainSampler:
     rule: Sampling
     own_leaves: bool = False
     on_all_rows: bool = False
+    weighs_losses: bool = field(init=False)  # what the rule declares, asked once
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weighs_losses", declared(SamplingTraits, self.rule).weighs_losses)
 
     @property
     def lag(self) -> int:
         return 0
 
     def draw(self, backend: Backend, gradients: Gradients, losses: Losses, key: Key) -> Sample:
-        return drawn_by(self.rule, backend, gradients, losses, key)
+        if self.weighs_losses:
+            return drawn_by(self.rule, backend, gradients, losses, key)
+        return self.rule.draw(backend, gradients, key)
 
     def target(self, backend: Backend, version: int, gradients: Gradients, sample: Sample) -> Target:
         if not self.on_all_rows:

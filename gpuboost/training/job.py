@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from gpuboost import backends
-from gpuboost.backends.devices import Choice, choose
+from gpuboost.backends.devices import Choice, choose, processors
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins
@@ -93,7 +93,7 @@ def job(
     """
     target = with_offsets(target, start)
     values, place = size_of(rows.x)
-    choice, threads = machine(params, values, place), parameters.threads(params["n_jobs"])
+    choice, threads = machine(params, values, place), min(parameters.threads(params["n_jobs"]), processors())
     run, plain = _run(params, rows, target, start)
     seed = run.seed
     known = None if start is None else start.columns

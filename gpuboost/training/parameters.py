@@ -328,12 +328,11 @@ def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bi
 
 def threads(n_jobs: Any) -> int:
     """Number of threads for ``n_jobs``: all that this process may use for None and -1, all but one for -2."""
-    usable = usable_threads()
     if n_jobs is None:
-        return usable
+        return usable_threads()
     asked = int(n_jobs) if isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) else 0
     if asked == 0:
         raise RecipeError(f"n_jobs: must be None, a number of threads, or -1 for all; got {n_jobs!r}.")
     if abs(asked) > MOST_THREADS:
         raise RecipeError(f"n_jobs: must be at most {MOST_THREADS} threads; got {shown(n_jobs)}.")
-    return asked if asked > 0 else max(1, usable + 1 + asked)
+    return asked if asked > 0 else max(1, usable_threads() + 1 + asked)

@@ -5,7 +5,7 @@ sum of g stays within 31 bits and a sign and that of h within 32 bits. The scale
 see to that (``gpuboost.backends.numerics.fixed_point.fixed_point_scale`` is the definition and holds the proof).
 """
 
-from math import frexp, inf, ldexp, nan
+from math import frexp, inf, isnan, ldexp, nan
 
 import numpy as np
 
@@ -132,6 +132,19 @@ def pack(g, h, multiplicity, scale_g, scale_h, start, stop, out, totals):
             out[i] = (a << 32) + b
     totals[0] += sum_g
     totals[1] += sum_h
+
+
+@kernel
+def scale_and_pack(g, h, multiplicity, weight, out):
+    """``scale`` of both and ``pack`` in one call, for at most BLOCK rows.
+
+    Returns the scales, of which one is NaN if a number is not finite, and the sums of the integers.
+    """
+    totals = np.zeros(2, np.int64)
+    scale_h, scale_g = scale(h, multiplicity, weight, 32), scale(g, multiplicity, weight, 31)
+    if not (isnan(scale_g) or isnan(scale_h)):
+        pack(g, h, multiplicity, scale_g, scale_h, 0, g.size, out, totals)
+    return scale_g, scale_h, totals[0], totals[1]
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 numba takes a named tuple apart, so a record costs no more inside a kernel than its fields. Each record is flat and has
 at most ten fields: nested or longer ones take long to compile and to dispatch. Where Python calls a kernel for every
-small tree, it passes plain tuples of the fields, which numba recognizes in less than half the time, and the kernel
+tree or level, it passes plain tuples of the fields, which numba recognizes in less than half the time, and the kernel
 makes the records of them. A field is never None, since numba leaves out branches on arguments that are None, but not
 on fields.
 
@@ -93,6 +93,16 @@ class Level(NamedTuple):
     left: Any  # (v, 3) int64: output, the pairs that are left to search
 
 
+class Team(NamedTuple):
+    """Threads that grow a small tree together, inside one call; see ``kernels.growth.team``."""
+
+    words: Any  # (team.WORDS,) int64: zeros at first; (0,) for a thread alone
+    bounds: Any  # (chunks + 1,) int64: features of each chunk of a level's work
+    gains: Any  # the fields of ``Splits``, of as many pairs as a level may have
+    splits: Any
+    left_sets: Any
+
+
 class GrowthLimits(NamedTuple):
     """Limits of a tree, and sizes from which a step is divided among threads."""
 
@@ -130,3 +140,4 @@ class SearchScratch(NamedTuple):
     gains: Any  # (257,) float64
     running: Any  # (packed_split.ROOM,) int64
     about: Any  # (packed_split.ROOM,) float32
+    places: Any  # (packed_split.ROOM,) int64

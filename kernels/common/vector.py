@@ -197,6 +197,96 @@ def at_least(typing_context, numbers, least):
     return _U64(_ADDRESS, types.float32), codegen
 
 
+def _halves(builder, pairs):
+    """Lower and upper 32 bits of two vectors of 8 int64, 16 each."""
+    words = [builder.bitcast(pair, ir.VectorType(_WORD, SIXTEEN)) for pair in pairs]
+    return [
+        builder.shuffle_vector(*words, ir.Constant(ir.VectorType(_WORD, SIXTEEN), list(range(first, 32, 2))))
+        for first in (0, 1)
+    ]
+
+
+@intrinsic
+def cut_scores(typing_context, running, lines, shift, total, fewest, span, ridge, out):
+    """out = the scores of ``lines`` times 16 cuts, and the largest of them, at least 0: see ``packed_split._estimate``.
+
+    running: packed pairs of g, int32, and h, uint32. Scores are (g^2 / (h + ridge)) of both sides, added; 0 where h of
+    the left side less ``fewest`` is above ``span``. One division a cut: numbers must be small enough for that.
+    """
+
+    def codegen(context, builder, signature, args):
+        running, lines, shift, total, fewest, span, ridge, out = args
+        floats, words = ir.VectorType(_FLOAT, SIXTEEN), ir.VectorType(_WORD, SIXTEEN)
+        shift, total = _splat(builder, shift, EIGHT), _splat(builder, total, EIGHT)
+        fewest, span, ridge = (_splat(builder, number, SIXTEEN) for number in (fewest, span, ridge))
+        zero = ir.Constant(floats, [0.0] * SIXTEEN)
+        most = cgutils.alloca_once_value(builder, zero)
+        with cgutils.for_range(builder, lines) as loop:
+            at = builder.add(running, builder.mul(loop.index, ir.Constant(running.type, 8 * SIXTEEN)))
+            places = at, builder.add(at, ir.Constant(at.type, 8 * EIGHT))
+            left = [builder.add(_load(builder, a, ir.VectorType(_LONG, EIGHT), align=8), shift) for a in places]
+            right = [builder.sub(total, pair) for pair in left]
+            (low, x), (high, y) = _halves(builder, left), _halves(builder, right)
+            p, q = (builder.fadd(builder.uitofp(h, floats), ridge) for h in (low, high))
+            x, y = builder.sitofp(x, floats), builder.sitofp(y, floats)
+            x, y = builder.fmul(builder.fmul(x, x), q), builder.fmul(builder.fmul(y, y), p)
+            both = builder.fdiv(builder.fadd(x, y), builder.fmul(p, q))
+            allowed = builder.icmp_unsigned("<=", builder.sub(low, fewest), span)
+            both = builder.select(allowed, both, zero)
+            to = builder.add(out, builder.mul(loop.index, ir.Constant(out.type, 4 * SIXTEEN)))
+            builder.store(both, builder.inttoptr(to, floats.as_pointer()), align=4)
+            before = builder.load(most)
+            builder.store(builder.select(builder.fcmp_ordered(">", both, before), both, before), most)
+        # numbers that are not negative are ordered as their bits are
+        largest = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_WORD, [words]), "llvm.vector.reduce.umax.v16i32"
+        )
+        return builder.bitcast(builder.call(largest, [builder.bitcast(builder.load(most), words)]), _FLOAT)
+
+    u32, f32 = types.uint32, types.float32
+    return f32(_ADDRESS, types.intp, types.int64, types.int64, u32, u32, f32, _ADDRESS), codegen
+
+
+@intrinsic
+def not_zero(typing_context, numbers):
+    """Bit mask of 64 int64: set where a number is not 0; the first is bit 0."""
+
+    def codegen(context, builder, signature, args):
+        line = _load(builder, args[0], ir.VectorType(_LONG, LANES), align=8)
+        return builder.bitcast(builder.icmp_unsigned("!=", line, _same(0, LANES)), _LONG)
+
+    return _U64(_ADDRESS), codegen
+
+
+@intrinsic
+def running_sums(typing_context, numbers, lines, out):
+    """out[i] = the sum of numbers[0] .. numbers[i], for ``lines`` times 8 int64.
+
+    Each line is summed by itself in three additions: a line waits for one addition of the line before, not for eight.
+    """
+
+    def codegen(context, builder, signature, args):
+        numbers, lines, out = args
+        eight = ir.VectorType(_LONG, EIGHT)
+        before = cgutils.alloca_once_value(builder, _same(0))
+        with cgutils.for_range(builder, lines) as loop:
+            offset = builder.mul(loop.index, ir.Constant(numbers.type, 8 * EIGHT))
+            sums = _load(builder, builder.add(numbers, offset), eight, align=8)
+            for by in (1, 2, 4):  # lane i gets lane i - by, or 0
+                places = [EIGHT + i - by if i >= by else 0 for i in range(EIGHT)]
+                sums = builder.add(
+                    sums, builder.shuffle_vector(_same(0), sums, ir.Constant(ir.VectorType(_WORD, EIGHT), places))
+                )
+            last = builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(_WORD, EIGHT), [EIGHT - 1] * EIGHT))
+            carried = builder.load(before)
+            to = builder.inttoptr(builder.add(out, offset), eight.as_pointer())
+            builder.store(builder.add(sums, carried), to, align=8)
+            builder.store(builder.add(carried, last), before)
+        return context.get_dummy_value()
+
+    return types.void(_ADDRESS, types.intp, _ADDRESS), codegen
+
+
 @intrinsic
 def bitmap_sum(typing_context, numbers, bitmaps, words):
     """The sum of those of 64 * ``words`` int64 whose bit is set. bitmaps: uint64 each, the first number is bit 0."""

@@ -32,7 +32,7 @@ from gpuboost.kernels.common.nodes import (
     SUM_G,
     SUM_H,
 )
-from gpuboost.kernels.common.records import ColumnArrays
+from gpuboost.kernels.common.records import ChildLimits, ColumnArrays
 
 PREFETCH_DISTANCE = 32
 NEAR = 1 << 18  # bins of a column up to which nothing has to be asked for before its turn
@@ -259,6 +259,7 @@ def add_children(chosen, node, n_nodes, slots, counts, limits, new_pairs):
 @kernel
 def split_alone(columns, rows, scratch, chosen, node, left_set, n_nodes, slots, limits, counts, new_pairs):
     """The same as ``sort_stretches``, ``copy_stretches`` and ``add_children``, on one thread. counts (1, c) int64."""
+    columns, limits = ColumnArrays(*columns), ChildLimits(*limits)
     for c in range(chosen.shape[0]):
         v = chosen[c]
         counts[0, c] = 0

@@ -62,8 +62,10 @@ def grow(
     g, h, multiplicity: see ``fixed_point.pack``; weight: the sum of the multiplicities; scale_h: what it is if that is
     known, else 0. features (t,) int32; n_bins (d,) int32; columns (d, n) uint8: dense bins; sparse: SparseColumns. One
     of the two is None, and numba leaves out what is done with it. packed (n,) int64, for sparse bins a multiple of 64:
-    scratch memory. limits, weight: see ``stump.as_root``. general, root: see ``split.search``. out: StumpArrays.
+    scratch memory. limits, weight: see ``stump.as_root``. general, root: see ``split.search``. out: StumpArrays,
+    as a plain tuple.
     """
+    out = StumpArrays(*out)
     n, t = g.shape[0], features.shape[0]
     scale_g = fixed_point.scale(g, multiplicity, np.float64(weight), 31)
     if scale_h == 0.0:

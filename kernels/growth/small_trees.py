@@ -19,28 +19,60 @@ from gpuboost.kernels.common.records import (
     NodeArrays,
     RowArrays,
     Splits,
+    Team,
 )
 from gpuboost.kernels.growth import partition
+from gpuboost.kernels.growth import team as teams
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import split
 
 BUILD, SEARCH, SPLIT, ON = 0, 1, 2, 3  # the steps of a level, and all that follow
+HELP = 4  # of the thread that leads a team
+
+
+@kernel
+def _search_chunk(chunk, pairs, kinds, layout, node, rows, histograms, criterion, level, team):
+    """Histograms and splits of the features of one chunk, for the first pairs of ``level.left``."""
+    new_pairs, first, last = level.left[:pairs], team.bounds[chunk], team.bounds[chunk + 1]
+    histogram.build_features(rows, layout, node, new_pairs, histograms, first, last)
+    split.search(
+        layout, kinds, new_pairs, np.empty((pairs, 0), np.int64), node, histograms, criterion, first, last, None,
+        np.empty((0, 0), np.bool_), Splits(team.gains, team.splits, team.left_sets),
+    )  # fmt: skip
+
+
+@kernel
+def _search_together(new_pairs, kinds, layout, node, rows, histograms, criterion, level, team):
+    """All chunks of a level, some of them by other threads. Returns the number of chunks."""
+    pairs, chunks = new_pairs.shape[0], team.bounds.shape[0] - 1
+    for i in range(pairs):
+        level.left[i, 0], level.left[i, 1], level.left[i, 2] = new_pairs[i, 0], new_pairs[i, 1], new_pairs[i, 2]
+    teams.offer(team.words, chunks, pairs)
+    while True:
+        chunk = teams.take(team.words)
+        if chunk < 0:
+            return chunks
+        _search_chunk(chunk, pairs, kinds, layout, node, rows, histograms, criterion, level, team)
+        teams.finish_chunk(team.words)
 
 
 @kernel
 def grow(
-    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion
-):
+    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
+    team,
+):  # fmt: skip
     """Run the steps of a level from ``step`` until ``until``, or ON level by level until a step is large.
 
     One kernel for all steps, so small data do not wait for the compilation of the separate kernels.
 
     BUILD until SEARCH: rows [first, last) of ``histogram.build``, by thread ``part``; returns what that returns.
     SEARCH until SPLIT: features [first, last) of ``split.search``, the case ``general=None``.
+    HELP: chunks of the levels of another thread's call, until its end. ``team`` is the same, and has words.
+    BUILD until ON with a team: features are divided into chunks, each of which is summed and searched by one thread.
     Otherwise ``part`` is 0; ``results`` are read only if the first step is to split.
     kinds: those of the layout, or None if none is categorical. The rest are the fields of records, as plain tuples:
-    results: Splits; level: Level, whose pairs that are left to search are written; limits: GrowthLimits; the others the
-    records of their names.
+    results: Splits; team: Team; level: Level, whose pairs that are left to search are written; limits: GrowthLimits;
+    the others the records of their names.
 
     Returns the number of nodes, and the number of such pairs. If there are none, there may be open nodes left for which
     there was no room in the tables. No array is returned: the Python code that numba runs to make one is where an
@@ -48,13 +80,26 @@ def grow(
     """
     level, limits, nodes, layout = Level(*level), GrowthLimits(*limits), NodeArrays(*nodes), HistogramLayout(*layout)
     columns, rows, histograms = ColumnArrays(*columns), RowArrays(*rows), HistogramArrays(*histograms)
-    criterion, results = Criterion(*criterion), Splits(*results)
+    criterion, results, team = Criterion(*criterion), Splits(*results), Team(*team)
     node, left_set, slots, left = nodes.node, nodes.left_set, histograms.slots, level.left
     n_nodes, new_pairs, shared = level.n_nodes, level.new_pairs, level.shared
     leaves, t = (n_nodes + 1) // 2, layout.features.shape[0]
     no_features = np.empty((0, 0), np.bool_)
     child_limits = ChildLimits(limits.max_depth, limits.least_rows, criterion.rule[1], criterion.units[1])
+    together, done = team.words.shape[0] > 0, 0
+    if step == HELP:
+        while True:
+            chunk = teams.wait_for_chunk(team.words)
+            if chunk < 0:
+                return 0, 0
+            pairs = team.words[teams.PAIRS]
+            _search_chunk(chunk, pairs, kinds, layout, node, rows, histograms, criterion, level, team)
+            teams.finish_chunk(team.words)
     while True:
+        if together:
+            done += _search_together(new_pairs, kinds, layout, node, rows, histograms, criterion, level, team)
+            teams.wait_for_others(team.words, done)
+            results, step = Splits(team.gains, team.splits, team.left_sets), SPLIT
         if step == BUILD:
             line = histogram.build(rows, layout, node, new_pairs, histograms, part, first, last)
             if until == SEARCH:
@@ -78,6 +123,8 @@ def grow(
         chosen = nodes.chosen[:count]
         deeper = partition.count_above(node, chosen, limits.max_depth - 1)
         if count == 0 or deeper > slots[0] or n_nodes + 2 * count > node.shape[0]:
+            if together:
+                teams.end(team.words)
             return n_nodes, 0
         new_pairs = np.empty((count, 3), np.int64)
         n_nodes, pairs = partition.split_alone(
@@ -89,7 +136,10 @@ def grow(
         smaller = 0
         for i in range(pairs):
             smaller += node[new_pairs[i, 0], END] - node[new_pairs[i, 0], BEGIN]
-        if pairs == 0 or smaller >= limits.most_summed or 2 * pairs >= limits.most_searched:
+        large = not together and (smaller >= limits.most_summed or 2 * pairs >= limits.most_searched)
+        if pairs == 0 or large:
+            if together:
+                teams.end(team.words)
             for i in range(pairs):  # of a whole slice numba would compile the error message as well, for seconds
                 left[i, 0], left[i, 1], left[i, 2] = new_pairs[i, 0], new_pairs[i, 1], new_pairs[i, 2]
             return n_nodes, pairs

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel, prefetch
 from gpuboost.kernels.common.nodes import BEGIN, END, SLOT
+from gpuboost.kernels.common.records import HistogramArrays, HistogramLayout, RowArrays
 
 TILE = 65_535  # rows: 65,535 * 32,767 < 2**31 and 65,535 * 65,535 < 2**32
 BATCH = np.uint64(128)  # rows
@@ -105,6 +106,7 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
     the line of its pair is returned, or -1. rows: RowArrays; layout: HistogramLayout; histograms: HistogramArrays;
     new_pairs (p, 3) int64: built node first.
     """
+    rows, layout, histograms = RowArrays(*rows), HistogramLayout(*layout), HistogramArrays(*histograms)
     shared, offset = -1, 0
     of, packed_rows = histograms.of, histograms.packed_rows
     scratch, spare = histograms.scratch[part], histograms.spare[part]
@@ -139,6 +141,18 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
             new_tile = False
             begin = stop
     return shared
+
+
+@kernel
+def build_features(rows, layout, node, new_pairs, histograms, first, last):
+    """Features [first, last) of the packed histograms of the built nodes of all new pairs, from dense bins."""
+    starts, features = layout.starts[first:last], layout.features[first:last]
+    begin, end = np.int64(layout.starts[first]), np.int64(layout.starts[last])
+    for i in range(new_pairs.shape[0]):
+        v = new_pairs[i, 0]
+        out = histograms.of[node[v, SLOT]]
+        out[begin:end] = 0
+        _add_dense(rows.bins, features, starts, rows.packed, rows.rows, node[v, BEGIN], node[v, END], out)
 
 
 @kernel

@@ -20,7 +20,7 @@ from gpuboost.kernels.common.nodes import (
     SUM_G,
     SUM_H,
 )
-from gpuboost.kernels.common.records import NodeSums
+from gpuboost.kernels.common.records import Criterion, HistogramArrays, HistogramLayout, NodeSums, Splits
 from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running, seen
 from gpuboost.kernels.splits.categories import (
     MOST_CATEGORIES,
@@ -157,6 +157,8 @@ def search(
     results,
 ):  # fmt: skip
     """``split.search``, with bounds (v, 2) of all nodes and directions (t,) of the features that compete."""
+    layout, histograms = HistogramLayout(*layout), HistogramArrays(*histograms)
+    criterion, results = Criterion(*criterion), Splits(*results)
     of, counts, starts, root = histograms.of, histograms.counts, layout.starts, criterion.root
     n = np.empty(257 if counts.shape[1] > 0 else 0, np.int64)
     scratch = np.empty(257, np.int64), np.empty(257, np.int64), n

@@ -1,19 +1,29 @@
 """The best cut of a numeric feature from a packed histogram: what ``split`` finds, in less than half its time.
 
 Sums of packed pairs are packed pairs, so the running sums of g and h are one addition a bin. And most cuts need no
-exact gain: scores in float32, four times as fast as those in float64, tell which few of them may be the best.
+exact gain: scores in float32, four times as fast as those in float64, tell which few of them may be the best. In a node
+of few rows most cells are empty, and cuts behind them are left out.
 """
 
 import numpy as np
 
 from gpuboost.kernels.common.jit import inlined, kernel
-from gpuboost.kernels.common.vector import LANES, at_least, trailing_zeros, wide_vectors
+from gpuboost.kernels.common.vector import (
+    EIGHT,
+    LANES,
+    SIXTEEN,
+    at_least,
+    cut_scores,
+    not_zero,
+    running_sums,
+    trailing_zeros,
+)
 from gpuboost.kernels.splits.gain import NOISE, score
 
 ROOM = 258  # numbers that ``running`` and ``about`` have room for: whole lines of at most 255 cuts, and one more
 MOST_RIDGE = 2.0**62  # units of h: with a larger one, scores could be too small for float32
+FEWER = 3  # times fewer rows than cuts: then only the cells that hold rows are looked at
 SURELY = np.float32(1.0 - 2.0**-18)  # a float32 score is off by at most 13 roundings, of 2**-24 each
-_LAST = ROOM - 1
 _LOW = np.int64(0xFFFF_FFFF)
 
 
@@ -31,28 +41,17 @@ def least_units(unit_h, least_h):
 
 
 @kernel
+@inlined
 def _estimate(running, cuts, shift, total, least, ridge, about):
     """about[b]: the score of both sides of a cut in units of g^2 / h, to five digits; 0 if it is not allowed.
 
-    Returns the largest. Numbers that are not negative are ordered as their bits are, and of integers LLVM knows how to
-    find the largest eight at a time.
+    Returns the largest. No number reaches 2**126. The cuts that fill up the last line leave the right side no h.
     """
-    wide_vectors()
-    running, ours = running[:cuts], about[:cuts]
-    fewest, span = np.uint32(least), np.uint32((total & _LOW) - 2 * least)
-    for b in range(running.size):
-        left = running[b] + shift
-        right = total - left
-        low, high = np.uint32(left), np.uint32(right)
-        x, y = np.float32(np.int32(left >> 32)), np.float32(np.int32(right >> 32))
-        p, q = np.float32(low) + ridge, np.float32(high) + ridge
-        both = (x * x * q + y * y * p) / (p * q)  # one division: no number reaches 2**126
-        ours[b] = both if np.uint32(low - fewest) <= span else np.float32(0.0)
-    bits, most = about.view(np.int32), np.int32(0)
-    for b in range(cuts):
-        most = max(most, bits[b])
-    bits[_LAST] = most
-    return about[_LAST]
+    lines = (cuts + SIXTEEN - 1) // SIXTEEN
+    for b in range(cuts, lines * SIXTEEN):
+        running[b] = total - shift
+    span = np.uint32((total & _LOW) - 2 * least)
+    return cut_scores(running.ctypes.data, lines, shift, total, np.uint32(least), span, ridge, about.ctypes.data)
 
 
 @kernel
@@ -84,30 +83,68 @@ def _best(running, cuts, shift, total, least, units, ridge, parent, about):
 
 @kernel
 @inlined
-def best_cut(own, begin, n_bins, total, parent, least, units, rule, running, about, out):
+def _sum_all(stored, running):
+    """running[b]: the sum of cells 0 .. b."""
+    lines = stored.size // EIGHT
+    running_sums(stored.ctypes.data, lines, running.ctypes.data)
+    sum_so_far = running[lines * EIGHT - 1] if lines > 0 else np.int64(0)
+    for b in range(lines * EIGHT, stored.size):
+        sum_so_far += stored[b]
+        running[b] = sum_so_far
+
+
+@kernel
+@inlined
+def _sum_occupied(stored, running, places):
+    """The same of the first cell and those that are not 0 alone; places: their bins. Returns how many they are.
+
+    stored: at least LANES cells. A cut behind an empty bin parts the rows as the cut before it does, and comes second.
+    """
+    count, sum_so_far, done, base = 0, np.int64(0), 0, stored.ctypes.data
+    while done < stored.size:
+        first = min(done, stored.size - LANES)  # the last line overlaps the one before
+        occupied = (not_zero(base + 8 * first) >> np.uint64(done - first)) << np.uint64(done - first)
+        if done == 0:
+            occupied |= np.uint64(1)
+        while occupied:
+            b = first + np.int64(trailing_zeros(occupied))
+            occupied &= occupied - np.uint64(1)
+            sum_so_far += stored[b]
+            running[count], places[count] = sum_so_far, b
+            count += 1
+        done += LANES
+    return count
+
+
+@kernel
+@inlined
+def best_cut(own, begin, n_bins, total, parent, least, units, rule, rows, running, about, places, out):
     """The best cut of one feature of a packed node: gain, bin, missing_left, left g and left h as ``split`` has them.
 
     own: its histogram, the feature's cells from ``begin`` on; total: the packed sums of all its rows; parent: their
-    score; least: see ``least_units``; units, rule and out as in ``split``. running (ROOM,) int64 and about (ROOM,)
-    float32 are scratch.
+    score; least: see ``least_units``; units, rule and out as in ``split``; rows: the number of its rows, or more.
+    running and places (ROOM,) int64 and about (ROOM,) float32 are scratch.
     """
     ridge, total_h, missing = rule[0], total & _LOW, own[begin + n_bins]
     cuts = n_bins if missing != 0 else n_bins - 1
     if cuts < 1 or total_h < 2 * least:
         return 0.0
-    stored, sum_so_far = own[begin : begin + cuts], np.int64(0)
-    for b in range(cuts):
-        sum_so_far += stored[b]
-        running[b] = sum_so_far
+    stored, some, behind = own[begin : begin + cuts], cuts >= LANES and FEWER * rows < cuts, cuts
+    if some:
+        cuts = _sum_occupied(stored, running, places)
+    else:
+        _sum_all(stored, running)
     best, at = _best(running, cuts, np.int64(0), total, least, units, ridge, parent, about)
     left, missing_left = running[at], 0
-    if missing != 0 and cuts > 1:
-        other_best, other = _best(running, cuts - 1, missing, total, least, units, ridge, parent, about)
+    if missing != 0 and behind > 1:
+        if not some or places[cuts - 1] == behind - 1:
+            cuts -= 1
+        other_best, other = _best(running, cuts, missing, total, least, units, ridge, parent, about)
         if other_best > best or (other_best == best and other < at):
             best, at, left, missing_left = other_best, other, running[other] + missing, 1
     if not best > max(rule[2], NOISE * parent):
         return 0.0
-    out[0], out[1], out[2], out[3] = at, missing_left, left >> 32, left & _LOW
+    out[0], out[1], out[2], out[3] = places[at] if some else at, missing_left, left >> 32, left & _LOW
     if missing == 0:  # none seen here: a missing value follows the heavier child
         out[1] = 1 if out[3] > total_h - out[3] else 0
     return best

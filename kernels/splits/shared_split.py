@@ -24,6 +24,7 @@ from gpuboost.kernels.common.nodes import (
     SUM_G,
     SUM_H,
 )
+from gpuboost.kernels.common.records import Criterion, HistogramArrays, HistogramLayout
 from gpuboost.kernels.histograms.cells import complete, read, read_running, seen
 from gpuboost.kernels.splits.categories import (
     GROUP_ROWS,
@@ -261,6 +262,7 @@ def search(layout, kinds, new_pairs, shared, level, node, histograms, criterion,
     level (c,) int64: see ``level_of``. gains (t,) float64, splits (t, 3) int64, left_sets (t, 8) uint32: what
     ``_numeric`` and ``_categorical`` say of each feature. The rest as for ``split.search``.
     """
+    layout, histograms, criterion = HistogramLayout(*layout), HistogramArrays(*histograms), Criterion(*criterion)
     for i in range(new_pairs.shape[0]):
         complete(i, histograms, shared, new_pairs, node, layout, first, last)
     of, counts, packed_rows = histograms.of, histograms.counts, histograms.packed_rows

@@ -23,7 +23,15 @@ from gpuboost.kernels.common.nodes import (
     SUM_G,
     SUM_H,
 )
-from gpuboost.kernels.common.records import NodeSums, SearchScratch
+from gpuboost.kernels.common.records import (
+    Criterion,
+    HistogramArrays,
+    HistogramLayout,
+    NodeArrays,
+    NodeSums,
+    SearchScratch,
+    Splits,
+)
 from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running
 from gpuboost.kernels.splits.categories import best_set
 from gpuboost.kernels.splits.cuts import general_cut, no_bit, only_cut
@@ -44,10 +52,12 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
     compete, a leaf has its own value, and reg_lambda is below MOST_RIDGE units; else True.
     by_node (2p, t) bool: the features by which each node may be split, (0, 0) for all.
     """
+    layout, histograms = HistogramLayout(*layout), HistogramArrays(*histograms)
+    criterion, results = Criterion(*criterion), Splits(*results)
     of, counts, starts, root = histograms.of, histograms.counts, layout.starts, criterion.root
     scratch = SearchScratch(
         np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counts.shape[1] > 0 else 0, np.int64),
-        np.empty(257, np.float64), np.empty(ROOM, np.int64), np.empty(ROOM, np.float32),
+        np.empty(257, np.float64), np.empty(ROOM, np.int64), np.empty(ROOM, np.float32), np.empty(ROOM, np.int64),
     )  # fmt: skip
     least = least_units(criterion.units[1], criterion.rule[1])
     for i in range(new_pairs.shape[0]):
@@ -107,8 +117,8 @@ def _search_node(
             continue
         if quick and not is_categorical:
             gains[j] = best_cut(
-                cells, begin, size - 1, total, parent, least, units, rule, scratch.running,
-                scratch.about, splits[j],
+                cells, begin, size - 1, total, parent, least, units, rule, rows, scratch.running, scratch.about,
+                scratch.places, splits[j],
             )  # fmt: skip
             continue
         for c in range(size if n.shape[0] > 0 else 0):  # a slice would bring numba's text of its error: 2 s to compile
@@ -131,6 +141,7 @@ def pick(new_pairs, nodes, layout, results, slots):
     nodes: NodeArrays; layout: HistogramLayout; results: Splits. slots: a stack of free slots, its height first; a node
     that cannot be split gives its own back.
     """
+    nodes, layout, results = NodeArrays(*nodes), HistogramLayout(*layout), Splits(*results)
     node, gain, left_set = nodes.node, nodes.gain, nodes.left_set
     gains, splits, left_sets = results.gains, results.splits, results.left_sets
     for i in range(new_pairs.shape[0]):

@@ -12,6 +12,7 @@ import pytest
 from gpuboost.backends.cpu import backend as cpu
 from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu import partition as cpu_partition
+from gpuboost.backends.cpu import small_trees as cpu_small_trees
 from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu.backend import Cpu
@@ -98,6 +99,7 @@ def eager_threads(rows: int = 16, cells: int = 16, narrow: int | None = 40) -> I
         patch.setattr(cpu_search, "CELLS_PER_THREAD", cells)
         patch.setattr(cpu_stump, "CELLS_SUMMED_PER_THREAD", cells)
         patch.setattr(cpu_stump, "ROUTED_PER_THREAD", rows)
+        patch.setattr(cpu_small_trees, "WORK_PER_THREAD", rows)
         patch.setattr(cpu_histograms, "PACKED_ROWS", cpu_histograms.PACKED_ROWS if narrow is None else narrow)
         yield
 

@@ -465,6 +465,15 @@ def _functions() -> list[Call]:
         Call("estimate_memory", gb.estimate_memory, memory, {"n_rows": 100, "n_features": 4}, aliases, _endless),
         Call("chains", gb.chains, chains, {"model": noisy, **rows, "n_chains": 2}, aliases, _no_text_of_weights),
         Call("load_model", gb.load_model, {"path": "path"}, skip=_path_of_no_file),
+        Call("load_predictor", gb.load_predictor, {"path": "path"}, skip=_path_of_no_file),
+        Call("predictor", data["regressor"].predictor, {"n_rounds": "part"}),
+        Call(
+            "predictor.predict",
+            data["regressor"].predictor().predict,
+            {"X": "rows"},
+            {"X": data["x"]},
+            skip=_no_rows,
+        ),
         Call("loads", gb.loads, {"text": "text"}, {"text": gb.dumps(data["regressor"])}, {"text": ("model file",)}),
         Call("dumps", gb.dumps, {"model": "model"}, {"model": data["regressor"]}),
         Call("to_dict", gb.to_dict, {"model": "model"}, {"model": data["regressor"]}),
@@ -483,6 +492,11 @@ def _functions() -> list[Call]:
 def _path_of_no_file(name: str, value: Any) -> bool:
     """True for what is a path; the error is then FileNotFoundError."""
     return name == "path" and isinstance(value, (str, bytes, Path))
+
+
+def _no_rows(name: str, value: Any) -> bool:
+    """True for rows of the right width, none of them, which a predictor accepts."""
+    return getattr(value, "shape", None) == (0, 4)
 
 
 def _compiles(name: str, value: Any) -> bool:

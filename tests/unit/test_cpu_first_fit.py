@@ -252,6 +252,7 @@ gb.GradientBoostingRegressor(n_estimators=2, n_jobs=2, device="cpu", categorical
 HELPER.wait()
 kernels = (
     levels.grow, split.search, split.pick, histogram.build, fixed_point.scale, fixed_point.extents, fixed_point.pack,
+    fixed_point.scale_and_pack, finished.finish,
     partition.choose, partition.count_above, partition.rows_in, partition.split_alone, partition.add_children,
     partition.sort_stretches, partition.copy_stretches, partition.settle_rows, partition.to_settle,
     partition.bound_last_level, finished.take_apart,
@@ -260,7 +261,7 @@ for kernel in kernels:
     print(kernel.py_func.__name__, sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
 """
 
-OWN = {"search", "pick", "settle_rows", "to_settle", "bound_last_level", "take_apart"}
+OWN = {"search", "pick", "settle_rows", "to_settle", "bound_last_level", "take_apart", "finish"}
 """What the first process compiles itself."""
 
 
@@ -275,7 +276,7 @@ def test_the_other_process_compiles_what_a_fit_asks_for(tmp_path: Path, rows: in
     found = {name: (int(hits), int(misses)) for name, hits, misses in map(str.split, done.stdout.splitlines())}
     assert {name for name, (_, misses) in found.items() if misses} <= OWN, found
     assert all(hits + misses <= 1 for hits, misses in found.values()), found  # one signature each
-    from_disk = {"build", "pack", "split_alone", "choose"} if rows > PACKED_ROWS else {"grow", "pack"}
+    from_disk = {"build", "pack", "split_alone", "choose"} if rows > PACKED_ROWS else {"grow", "scale_and_pack"}
     assert all(found[name][0] == 1 for name in from_disk), found
     assert [path.name.rsplit("-", 1)[0] for path in tmp_path.glob("*-*-*")] == [
         f"{'large' if rows > PACKED_ROWS else 'small'}-{kind}"

@@ -22,7 +22,7 @@ from gpuboost.backends.cpu.warm_up import HELPER
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.kernels.common.records import ChildLimits
 from gpuboost.kernels.growth import partition
-from gpuboost.types import Candidates, Cuts, Limits, Structure, Target
+from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target
 
 
 class TreeGrower:
@@ -48,7 +48,7 @@ class TreeGrower:
         workspace: Workspace,
     ) -> None:
         self._limits, self._units, self._by_column, self._packed = limits, np.array(units), by_column, packed
-        self._output, self._rows, self._tree = output, rows, NodeTable(limits, len(rows))
+        self._output, self._rows, self._tree, self._workspace = output, rows, NodeTable(limits, len(rows)), workspace
         self._least_rows = least_rows(limits)
         can = can_split_root(limits, len(rows), totals[1], units[1])
         self._new_pairs = self._tree.init_root(len(rows), totals, can_split=can)
@@ -74,14 +74,25 @@ class TreeGrower:
             while self._split_best(1 if leaf_wise else self._limits.max_leaves):
                 self._find_splits()
         every = target.rows is None  # the leaves of a sample's rows are found later, with those of all rows
-        leaf_of_row = self._rows.settle(self._tree, self._limits.max_depth, wanted=every)
-        nodes = self._tree.finished(self._units, self._rows.layout)
-        sums = self._tree.sums(self._units) if target.gives_leaf_sums else None
-        return Structure(nodes, self._output, target.version, leaf_of_row if every else None, sums)
+        nodes, leaf_of_row, sums = self._finished(wanted=every)
+        leaf_sums = sums if target.gives_leaf_sums else None
+        return Structure(nodes, self._output, target.version, leaf_of_row if every else None, leaf_sums)
+
+    def _finished(self, *, wanted: bool) -> tuple[Nodes, Array, tuple[Array, Array]]:
+        """The nodes, the leaf of every row if they are wanted, and G and H of every node."""
+        tree, rows, depth = self._tree, self._rows, self._limits.max_depth
+        if rows.settlers() > 1:
+            leaf_of_row = rows.settle(tree, depth, wanted=wanted)
+            return tree.finished(self._units, rows.layout), leaf_of_row, tree.sums(self._units)
+        leaf_of_row = rows.room_for_leaves(wanted=wanted)
+        nodes, sums = tree.finish(rows.columns(), rows.rows, self._units, depth, leaf_of_row)
+        return nodes, leaf_of_row, sums
 
     def _grow_small_levels(self) -> None:
         """Grow several levels in one call, as long as no step is large and there is room for their histograms."""
-        levels = Levels(self._tree, self._rows, self._histograms, self._search, self._limits, self._least_rows)
+        levels = Levels(
+            self._tree, self._rows, self._histograms, self._search, self._limits, self._least_rows, self._workspace
+        )
         while len(self._new_pairs) or self._split_best(self._limits.max_leaves):
             if len(self._new_pairs):
                 HELPER.wait()

@@ -5,6 +5,8 @@ Threads sum stretches of the rows of a pair's smaller node; the search completes
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,11 @@ PACKED_ROWS = histogram.TILE  # nodes of up to so many rows have packed histogra
 
 def free_slots(first: int, end: int) -> NDArray[np.int64]:
     """A stack of slots first .. end - 1, the lowest on top: its height, and then the slots from the bottom."""
+    return _stack_of_slots(first, end).copy()
+
+
+@lru_cache(maxsize=16)  # of trees of equal limits it is the same
+def _stack_of_slots(first: int, end: int) -> NDArray[np.int64]:
     slots = np.zeros(end + 2, np.int64)
     slots[0], slots[1 : end - first + 1] = end - first, np.arange(end - 1, first - 1, -1)
     return slots
@@ -87,13 +94,14 @@ class Histograms:
 
     def build(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> None:
         """Sum the smaller node of every new pair."""
-        layout, (total, parts) = self._layout.arrays, self.summers(tree, new_pairs)
+        total, parts = self.summers(tree, new_pairs)
+        rows, layout, arrays = map(tuple, (self.rows, self._layout.arrays, self.arrays))
         self.shared = shared = np.empty((len(new_pairs), parts if parts > 1 else 0), np.int64)
         shared[:] = -1
 
         def sum_rows(part: int) -> None:
             stretch = share(total, part, parts)
-            line = histogram.build(self.rows, layout, tree.node, new_pairs, self.arrays, part, *stretch)
+            line = histogram.build(rows, layout, tree.node, new_pairs, arrays, part, *stretch)
             if line >= 0:
                 shared[line, part] = part
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values
 from gpuboost.kernels.common import normal
+from gpuboost.kernels.leaves.newton import newton
 from gpuboost.types import Array, FittedTree, Limits, Nodes, Noise, Structure
 
 
@@ -13,7 +14,11 @@ def with_values(
     structure: Structure, nodes: Nodes, sums: tuple[Array, Array], limits: Limits, noise: Noise | None
 ) -> FittedTree:
     """The structure's tree with Newton leaf values, plus ``noise`` if not None. sums: (v,) G and H of every node."""
-    value = newton_values(nodes, sums, limits)
+    if limits.signed:
+        value = newton_values(nodes, sums, limits)
+    else:
+        value = np.empty(len(nodes.feature))
+        newton(nodes.feature, *sums, float(limits.reg_lambda), value)
     if noise is not None:
         z = np.empty(len(value))
         normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.layout import Layout
 from gpuboost.kernels.common import nodes as table
-from gpuboost.kernels.common.records import NodeArrays
-from gpuboost.kernels.growth.finished import take_apart
+from gpuboost.kernels.common.records import ColumnArrays, NodeArrays
+from gpuboost.kernels.growth.finished import finish, take_apart
 from gpuboost.types import Limits, Nodes
 
 
@@ -56,21 +58,26 @@ class NodeTable:
 
     def finished(self, units: NDArray[np.float64], layout: Layout) -> Nodes:
         """The tree, once its rows are settled. A split that was found but not made is left out."""
-        v = self.size
-        nodes = Nodes(
-            feature=np.zeros(v, np.int32),
-            bin=np.zeros(v, np.int32),
-            missing_left=np.zeros(v, np.bool_),
-            left=np.zeros(v, np.int32),
-            right=np.zeros(v, np.int32),
-            gain=np.zeros(v),
-            cover=np.zeros(v),
-            count=np.zeros(v, np.int64),
-            left_set=np.zeros((v, 8), np.uint32),
-        )
-        take_apart(
-            self.node[:v], self.gain[:v], self.left_set[:v], layout.n_bins_of_all, layout.kinds_of_all, units[1],
-            nodes.feature, nodes.bin, nodes.missing_left, nodes.left, nodes.right, nodes.gain, nodes.cover,
-            nodes.count, nodes.left_set,
-        )  # fmt: skip
-        return nodes
+        v, arrays = self.size, _empty(self.size)
+        kinds = layout.n_bins_of_all, layout.kinds_of_all
+        take_apart(self.node[:v], self.gain[:v], self.left_set[:v], *kinds, units[1], *arrays)
+        return Nodes(*arrays)
+
+    def finish(
+        self, columns: ColumnArrays, rows: NDArray[np.int32], units: NDArray[np.float64], max_depth: int,
+        leaf_of_row: NDArray[np.int32],
+    ) -> tuple[Nodes, tuple[NDArray[np.float64], NDArray[np.float64]]]:  # fmt: skip
+        """Settle the rows on one thread; return the tree, and G and H of every node. See ``finished.finish``."""
+        v, arrays = self.size, _empty(self.size)
+        sums = np.empty(v), np.empty(v)
+        finish(tuple(columns), rows, tuple(self.arrays), v, max_depth, units, leaf_of_row, arrays, sums)
+        return Nodes(*arrays), sums
+
+
+def _empty(v: int) -> tuple[NDArray[Any], ...]:
+    """The arrays of ``Nodes``, v nodes, all zeros."""
+    feature, bin, left, right = (np.zeros(v, np.int32) for _ in range(4))
+    return (
+        feature, bin, np.zeros(v, np.bool_), left, right, np.zeros(v), np.zeros(v), np.zeros(v, np.int64),
+        np.zeros((v, 8), np.uint32),
+    )  # fmt: skip

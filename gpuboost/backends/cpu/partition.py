@@ -76,8 +76,8 @@ class RowsByNode:
         parts = self.pool.n_parts(self.held_by(tree, chosen), SORTED_PER_THREAD)
         if parts == 1 or n_deeper == 0:
             tree.size, pairs = partition.split_alone(
-                self.columns(), self.rows, self.scratch, chosen, tree.node, tree.left_set, tree.size, slots, limits,
-                np.empty((1, len(chosen)), np.int64), new_pairs,
+                tuple(self.columns()), self.rows, self.scratch, chosen, tree.node, tree.left_set, tree.size, slots,
+                tuple(limits), np.empty((1, len(chosen)), np.int64), new_pairs,
             )  # fmt: skip
         else:
             counts = self.sort(tree, chosen)
@@ -104,6 +104,15 @@ class RowsByNode:
         self.pool.run_parts(parts, copy)
         return counts
 
+    def settlers(self) -> int:
+        """Number of threads to settle the rows."""
+        return self.pool.n_parts(len(self.rows), SORTED_PER_THREAD)
+
+    def room_for_leaves(self, *, wanted: bool) -> NDArray[np.int32]:
+        """(m,) for the leaf of every row of the bins, (0,) if it is not wanted."""
+        size = len(self.rows) if isinstance(self.bins, DenseBins) else self.bins.shape[0]
+        return np.empty(size if wanted else 0, np.int32)
+
     def settle(self, tree: NodeTable, max_depth: int, *, wanted: bool = True) -> NDArray[np.int32]:
         """(m,) the leaf of every row, (0,) if it is not wanted.
 
@@ -111,10 +120,7 @@ class RowsByNode:
         """
         node = tree.node[: tree.size]
         settled = tree.chosen[: partition.to_settle(node, tree.size, max_depth, tree.chosen)]
-        size = len(self.rows) if isinstance(self.bins, DenseBins) else self.bins.shape[0]
-        out = np.empty(size if wanted else 0, np.int32)
-        total = len(self.rows)
-        parts = self.pool.n_parts(total, SORTED_PER_THREAD)
+        out, total, parts = self.room_for_leaves(wanted=wanted), len(self.rows), self.settlers()
         counts = np.zeros((parts, len(settled)), np.int64)
 
         def settle(part: int) -> None:

@@ -72,7 +72,7 @@ def grow_small_stump(
         limits.signed,
     )
     given = *rows, candidates.features, data.cuts.n_bins, columns, sparse, packed, rule, signed
-    out = root, kernel.StumpArrays(leaf_of_row, words, missing_left, numbers, counts)
+    out = root, (leaf_of_row, words, missing_left, numbers, counts)
     size, _, scale_h = kernel.grow(*given, None if candidates.root is None and not signed else True, *out)
     if size == kernel.NOT_PLAIN:
         size, _, scale_h = kernel.grow(*given, True, *out)

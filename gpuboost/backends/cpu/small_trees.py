@@ -8,15 +8,23 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu.histograms import Histograms
-from gpuboost.backends.cpu.layout import even
+from gpuboost.backends.cpu.layout import NO_LONGS, even
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import EVERY_ROW, RowsByNode
 from gpuboost.backends.cpu.split_search import Search, no_splits
 from gpuboost.backends.host.threads import share
-from gpuboost.kernels.common.records import GrowthLimits, Level
-from gpuboost.kernels.growth import small_trees
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.kernels.common.records import GrowthLimits, Level, Team
+from gpuboost.kernels.growth import small_trees, team
 from gpuboost.types import Limits
 
+WORK_PER_THREAD = 262_144  # below so many bins to sum and cells to search in a tree a thread is not worth waking,
+ROWS_PER_NODE = 8  # if nodes of fewer rows than that are not counted: most of their cells are empty
+AT_ONCE = 4  # features that ``histogram.build_features`` sums in one loop
+CHUNKS_PER_THREAD = 1  # of a level's work
+MOST_RESULTS = 1 << 20  # (node, feature) pairs up to which a team has room for results
+NO_TEAM = Team(NO_LONGS, NO_LONGS, np.empty((0, 0)), np.empty((0, 0, 4), np.int64), np.empty((0, 0, 8), np.uint32))
+NO_SHARED = np.empty((0, 0), np.int64)
 NO_RESULTS = np.empty((0, 0)), np.empty((0, 0, 4), np.int64), np.empty((0, 0, 8), np.uint32)
 
 
@@ -24,21 +32,28 @@ class Levels:
     """Arguments of the kernel for a growing tree."""
 
     def __init__(
-        self, tree: NodeTable, rows: RowsByNode, histograms: Histograms, search: Search, limits: Limits, least_rows: int
-    ) -> None:
+        self, tree: NodeTable, rows: RowsByNode, histograms: Histograms, search: Search, limits: Limits,
+        least_rows: int, workspace: Workspace,
+    ) -> None:  # fmt: skip
         """least_rows: number of rows that a node needs to be split."""
+        self._workspace = workspace
         self._tree, self._rows, self._histograms, self._search = tree, rows, histograms, search
-        layout, alone = rows.layout, rows.pool.size == 1
+        self._threads = self._team_size()
+        layout, alone = rows.layout, self._threads == 1
         most_summed = EVERY_ROW if alone else -(-2 * cpu_histograms.ROWS_PER_THREAD // histograms.lines_of_eight)
         most_searched = EVERY_ROW if alone else -(-2 * cpu_search.CELLS_PER_THREAD // layout.n_cells)
         self._limits = GrowthLimits(limits.max_leaves, limits.max_depth, least_rows, most_summed, most_searched)
 
     def grow(self, new_pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Split this level and the next ones until a step is large; return the new pairs left to sum and search."""
+        if self._threads > 1:
+            return self._grow_together(new_pairs, self._threads)
         pool, tree, layout = self._rows.pool, self._tree, self._rows.layout
         histograms, kinds = self._histograms, layout.kinds_if_any
-        total, summers = histograms.summers(tree, new_pairs)
-        searchers, step, results = self._search.searchers(len(new_pairs)), small_trees.BUILD, NO_RESULTS
+        total, summers, searchers, step, results = EVERY_ROW, 1, 1, small_trees.BUILD, NO_RESULTS
+        if self._threads == 0:
+            total, summers = histograms.summers(tree, new_pairs)
+            searchers = self._search.searchers(len(new_pairs))
         shared = np.empty((len(new_pairs), summers if summers > 1 else 0), np.int64)
         shared[:] = -1
         left = np.empty((len(tree.node), 3), np.int64)
@@ -46,9 +61,8 @@ class Levels:
             Level(tree.size, new_pairs, shared, left), self._limits, tree.arrays, layout.arrays, self._rows.columns(),
             histograms.rows, histograms.arrays, self._search.criterion,
         )  # fmt: skip
-        records = tuple(
-            map(tuple, arguments)
-        )  # numba recognizes a plain tuple in less than half the time of a named one
+        # numba recognizes a plain tuple in less than half the time of a named one
+        records = tuple(map(tuple, (*arguments, NO_TEAM)))
         if summers > 1 or searchers > 1:
             step = small_trees.SEARCH
 
@@ -70,3 +84,55 @@ class Levels:
             pool.run_parts(searchers, search)
         tree.size, pairs = small_trees.grow(step, small_trees.ON, 0, 0, len(self._rows), kinds, results, *records)
         return left[:pairs]
+
+    def _team_size(self) -> int:
+        """Number of threads that grow the tree in one call. 0: each level divides its rows, then its features.
+
+        That is how sparse bins are summed, since their rows are not divided by features.
+        """
+        rows, t, lines = self._rows, len(self._rows.layout.features), len(self._tree.node) + 1
+        if rows.pool.size == 1:
+            return 1
+        if not rows.layout.rows.shape[1] or lines * t > MOST_RESULTS:
+            return 0
+        work = len(rows) * t + rows.layout.n_cells * min(lines, len(rows) // ROWS_PER_NODE) // 2
+        return min(rows.pool.n_parts(work, WORK_PER_THREAD), -(-t // AT_ONCE))
+
+    def _grow_together(self, new_pairs: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
+        """All levels by one call of each thread; return the new pairs left, which are none."""
+        rows, tree, layout, workspace = self._rows, self._tree, self._rows.layout, self._workspace
+        t, lines = len(layout.features), len(tree.node) + 1
+        chunks = min(CHUNKS_PER_THREAD * threads, t)
+        words, left = np.zeros(team.WORDS, np.int64), np.empty((lines, 3), np.int64)
+        shared = Team(
+            words, _bounds(t, chunks),
+            workspace.array("gains", (lines, t), np.float64), workspace.array("splits", (lines, t, 4), np.int64),
+            workspace.array("left sets", (lines, t if layout.some_categorical else 0, 8), np.uint32),
+        )  # fmt: skip
+        level = Level(tree.size, new_pairs, NO_SHARED, left)
+        arguments = (
+            level, self._limits, tree.arrays, layout.arrays, rows.columns(), self._histograms.rows,
+            self._histograms.arrays, self._search.criterion, shared,
+        )  # fmt: skip
+        records = tuple(map(tuple, arguments))
+        ends = [(0, 0)] * threads
+
+        def grow(part: int) -> None:
+            step = small_trees.HELP if part else small_trees.BUILD
+            try:
+                ends[part] = small_trees.grow(
+                    step, small_trees.ON, 0, 0, len(rows), layout.kinds_if_any, NO_RESULTS, *records
+                )
+            finally:
+                if part == 0:  # an interrupt may have come before the call
+                    words[0] = -1
+
+        rows.pool.run_parts(threads, grow)
+        tree.size, pairs = ends[0]
+        return left[:pairs]
+
+
+def _bounds(t: int, parts: int) -> NDArray[np.int64]:
+    """(parts + 1,) bounds of about equal parts of t features, multiples of AT_ONCE but for the last."""
+    groups = -(-t // AT_ONCE)
+    return np.minimum(np.arange(parts + 1) * groups // parts * AT_ONCE, t)

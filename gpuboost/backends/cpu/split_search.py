@@ -83,18 +83,20 @@ class Search:
         kinds, general = layout.kinds_if_any, None if self.plain else True
         results = no_splits(layout, len(new_pairs))
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
+        arrays = layout.arrays, histograms.arrays, self.criterion, results
+        of_layout, of_nodes, criterion, found = map(tuple, arrays)
         search_features = split.search if self._bounds is None else self._bounds.search_below(new_pairs, tree.node)
 
         def search(part: int) -> None:
             search_features(
-                layout.arrays, kinds, new_pairs, histograms.shared, tree.node, histograms.arrays, self.criterion,
-                bounds[part], bounds[part + 1], general, by_node, results,
+                of_layout, kinds, new_pairs, histograms.shared, tree.node, of_nodes, criterion, bounds[part],
+                bounds[part + 1], general, by_node, found,
             )  # fmt: skip
 
         self._pool.run_parts(parts, search)
         if self.gain_noise is not None:
             self._disturb_gains(results.gains, tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
-        split.pick(new_pairs, tree.arrays, layout.arrays, results, histograms.slots)
+        split.pick(new_pairs, tuple(tree.arrays), of_layout, found, histograms.slots)
 
     def shared(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
         """Find the one split that all new nodes share."""
@@ -106,11 +108,12 @@ class Search:
         left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
         parts = self.searchers(len(new_pairs))
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
+        of_layout, of_nodes, criterion = map(tuple, (layout.arrays, histograms.arrays, self.criterion))
 
         def search(part: int) -> None:
             shared_split.search(
-                layout.arrays, kinds, new_pairs, histograms.shared, level, tree.node, histograms.arrays, self.criterion,
-                bounds[part], bounds[part + 1], gains, found, left_sets,
+                of_layout, kinds, new_pairs, histograms.shared, level, tree.node, of_nodes, criterion, bounds[part],
+                bounds[part + 1], gains, found, left_sets,
             )  # fmt: skip
 
         self._pool.run_parts(parts, search)

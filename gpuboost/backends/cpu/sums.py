@@ -88,8 +88,14 @@ def pack(
 ) -> tuple[Array, tuple[int, int], tuple[float, float]]:
     """(m,) packed integers, their sums, and the value of one unit of g and of h."""
     g, h, m = gradients.g[output], gradients.h[output], multiplicity_of(gradients)
-    found = scales(gradients, output, pool)
     packed = workspace.array("packed", g.shape, np.int64)
+    if len(g) <= fixed_point.BLOCK:
+        weight = float(len(g) if gradients.multiplicity is None else m.sum())
+        scale_g, scale_h, sum_g, sum_h = fixed_point.scale_and_pack(g, h, m, weight, packed)
+        if isnan(scale_g) or isnan(scale_h):
+            raise InputError(NOT_FINITE)
+        return packed, (sum_g, sum_h), (1.0 / scale_g, 1.0 / scale_h)
+    found = scales(gradients, output, pool)
     totals = np.zeros((pool.size, LINE), np.int64)
     in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *found, a, b, packed, totals[part]))
     sums = totals.tolist()

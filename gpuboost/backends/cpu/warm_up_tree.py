@@ -86,10 +86,14 @@ class DummyTree:
 
     def settle(self) -> None:
         """The leaf of every row, and the finished tree."""
-        self._rows.settle(self._tree, self._limits.max_depth)
-        self._tree.finished(np.ones(2), self._rows.layout)
+        tree, rows, depth, units = self._tree, self._rows, self._limits.max_depth, np.ones(2)
+        if self._large:
+            rows.settle(tree, depth)
+            tree.finished(units, rows.layout)
+        tree.finish(rows.columns(), rows.rows, units, depth, rows.room_for_leaves(wanted=True))
 
     def levels(self) -> None:
         """The levels of a small tree, in one call."""
         if not self._large:
-            Levels(self._tree, self._rows, self._histograms, self._search, self._limits, 0).grow(self._new_pairs)
+            tree, rows, limits, workspace = self._tree, self._rows, self._limits, self._workspace
+            Levels(tree, rows, self._histograms, self._search, limits, 0, workspace).grow(self._new_pairs)

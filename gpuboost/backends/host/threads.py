@@ -28,8 +28,8 @@ class ThreadPool:
         self.size = size
         self._idle: list[_WorkerGroup] = []
 
-    def run(self, work: Task) -> None:
-        """Raise the exception of a part, once all parts have ended."""
+    def run(self, work: Task, parts: int | None = None) -> None:
+        """Raise the exception of a part, once all parts have ended. parts: number of parts, 2 .. size; None: size."""
         if self.size == 1:
             work(0)
             return
@@ -38,14 +38,15 @@ class ThreadPool:
         except IndexError:
             workers = self._start_workers()
         workers.set_affinity()
-        for worker in workers:
+        awake = workers if parts is None else workers[: parts - 1]
+        for worker in awake:
             worker.start(work)
         failure: BaseException | None = None
         try:
             work(0)
         except BaseException as error:  # also KeyboardInterrupt: the others must be waited for
             failure = error
-        for worker in workers:
+        for worker in awake:
             failure = worker.finish() or failure
         workers.check_lateness()
         self._idle.append(workers)
@@ -61,7 +62,7 @@ class ThreadPool:
         if parts == 1:
             work(0)
         else:
-            self.run(lambda part: work(part) if part < parts else None)
+            self.run(work, parts)
 
     def _start_workers(self) -> _WorkerGroup:
         workers = _WorkerGroup(self.size)

@@ -5,6 +5,7 @@ New arrays in every round would cost a page fault for each 4 kB of them, and fra
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -38,8 +39,14 @@ class Workspace:
 
 def count_up(out: NDArray[Any]) -> NDArray[Any]:
     """out = 0, 1, 2, ..."""
-    first = np.arange(min(STEP, len(out)), dtype=out.dtype)
-    for begin in range(0, len(out), STEP):
+    first = _first_numbers(out.dtype)
+    out[:STEP] = first[: len(out)]
+    for begin in range(STEP, len(out), STEP):
         part = out[begin : begin + STEP]
         np.add(first[: len(part)], begin, out=part)
     return out
+
+
+@cache
+def _first_numbers(dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.arange(STEP, dtype=dtype)

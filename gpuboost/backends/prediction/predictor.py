@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from gpuboost.backends.prediction.flat_forest import WIDTH, FlatForest
 from gpuboost.backends.prediction.raw_values import DenseRows, RawRows, rows_of
 from gpuboost.errors import InputError
+from gpuboost.kernels.prediction import few_rows
 from gpuboost.kernels.prediction import predict as kernels
 from gpuboost.types import Array, Cuts, Ensemble
+
+FEW = 6  # rows up to which ``few_rows`` is faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,16 @@ class ForestPredictor:
         forest.absent[:] = codes[0, :, 0]
         return forest
 
+    def add_few(self, rows: DenseRows, start: int, n: int, out: Array) -> None:
+        """out[:, start : start + n] += values, tree after tree, in one call. out: (k, rows) float64."""
+        cuts = self.cuts32 if rows.values.dtype == np.float32 else self.cuts
+        flat, tables = self.flat_forest, (self.categories, self.category_bins)
+        few_rows.add_rows(
+            rows.values, rows.row_stride, rows.column_stride, start, n, self.columns, self.kinds, self.places,
+            flat.missing, cuts, *tables, flat.nodes, flat.starts[3], flat.leaf_of, flat.starts[2], flat.sets,
+            self.values, self.output, out,
+        )  # fmt: skip
+
     def code(self, rows: RawRows, start: int, n: int, codes: Array) -> None:
         """codes[block, slot, row] of rows start .. start + n."""
         cuts = self.cuts32 if rows.values.dtype == np.float32 else self.cuts
@@ -126,16 +139,23 @@ def predict(forest: ForestPredictor, x: Any, start: int, stop: int, out: Array) 
     Raises InputError if x has another number of features than the forest was grown with.
     """
     rows = forest.rows_of(x)
-    trees = range(forest.flat_forest.n_trees)
     out[:, start:stop] = forest.bias[:, None] if forest.scale == 1.0 else 0.0
-    codes = forest.flat_forest.room(stop - start)
+    if stop - start <= FEW and isinstance(rows, DenseRows):
+        forest.add_few(rows, start, stop - start, out)
+    else:
+        _add_blocks(forest, rows, start, stop, out)
+    if forest.scale != 1.0:
+        out[:, start:stop] = forest.bias[:, None] + forest.scale * out[:, start:stop]
+
+
+def _add_blocks(forest: ForestPredictor, rows: RawRows, start: int, stop: int, out: Array) -> None:
+    """out[:, start:stop] += values, tree after tree, over blocks of rows."""
+    trees, codes = range(forest.flat_forest.n_trees), forest.flat_forest.room(stop - start)
     step = codes.shape[0] * codes.shape[2]
     for first in range(start, stop, step):
         n = min(step, stop - first)
         forest.code(rows, first, n, codes)
         forest.flat_forest.add(codes, n, trees, forest.values, forest.output, out, first)
-    if forest.scale != 1.0:
-        out[:, start:stop] = forest.bias[:, None] + forest.scale * out[:, start:stop]
 
 
 def leaves(forest: ForestPredictor, x: Any, start: int, stop: int, out: Array) -> None:
