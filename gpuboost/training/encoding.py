@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
 from gpuboost.data.cuts import MOST_BINS, choose_cuts
-from gpuboost.data.encoded_columns import arranged, codes_of, learned, training_columns
-from gpuboost.data.encoding import AUTO, ONE_HOT, PARTITION, OrderedTargetStatistics, checked_encoding
+from gpuboost.data.encoded_columns import TargetStatistics, arranged, codes_of, learned, training_columns
+from gpuboost.data.encoding import AUTO, PARTITION, OrderedTargetStatistics, checked_encoding
 from gpuboost.data.target_statistics import joined, joined_columns
 from gpuboost.errors import RecipeError
 from gpuboost.learners import FeatureViews
@@ -87,11 +87,12 @@ def encoded(
     seed: int,
     threads: int,
 ) -> Encoding:
-    """The training rows of a new model. x: (n, d) with codes of categories; cuts: of its columns."""
-    if policy == ONE_HOT:
-        return Encoding(x, columns, one_hot(cuts), None)
+    """The training rows of a new model. x: (n, d) with codes of categories; cuts: of its columns.
+
+    policy: statistics, or "one_hot".
+    """
     if not isinstance(policy, OrderedTargetStatistics):
-        return Encoding(x, columns, cuts, None)
+        return Encoding(x, columns, one_hot(cuts), None)
     kept, weight = target.rows.kept, target.rows.weight
     kept_weight = None if weight is None else weight[slice(None) if kept is None else kept]
     values = target_values(target)[slice(None) if kept is None else kept]
@@ -118,15 +119,21 @@ def encoded(
     return Encoding(matrix, made, model_cuts, binning, policy.permutations, _views(made, model_cuts))
 
 
-def encoded_again(x: Any, columns: Columns, cuts: Cuts, target: TrainingTarget, *, seed: int, threads: int) -> Encoding:
-    """The training rows of a model that is continued, whose columns and cuts stay.
+def encoded_again(
+    x: Any,
+    columns: Columns,
+    statistics: TargetStatistics,
+    cuts: Cuts,
+    target: TrainingTarget,
+    *,
+    seed: int,
+    threads: int,
+) -> Encoding:
+    """The training rows of a model that is continued, whose columns, statistics and cuts stay.
 
     Means of training rows are those of these rows, in permutations of this seed; for a fit that is resumed they are
     what they were. Rows to predict have those of the first fit.
     """
-    statistics = columns.statistics
-    if statistics is None:
-        return Encoding(x, columns, cuts, None)
     kept, weight = target.rows.kept, target.rows.weight
     some = slice(None) if kept is None else kept
     codes = {f: _kept(codes_of(x, f), kept) for f in statistics.encoded}

@@ -18,6 +18,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, check_max_bins
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.encoding import PARTITION
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table, as_table
@@ -263,18 +264,21 @@ def with_encoding(
     RecipeError
         If a piece of the recipe contradicts ordered target statistics.
     """
+    options: Any = {"seed": seed, "threads": threads}
     if start is None:
         policy = chosen_policy(params, found.columns, recipe)
+        if policy == PARTITION:
+            return found, replace(recipe, permutations=0)  # x of a stored Dataset is not read
         bins = found.dataset.max_bins if found.dataset is not None else int(params["max_bins"])
-        made = encoded(found.x, found.columns, found.cuts, policy, target, max_bins=bins, seed=seed, threads=threads)
+        made = encoded(found.x, found.columns, found.cuts, policy, target, max_bins=bins, **options)
     else:
         check_continued(params, found.columns)
-        made = encoded_again(found.x, found.columns, found.cuts, target, seed=seed, threads=threads)
+        if found.columns.statistics is None:
+            return found, replace(recipe, permutations=0)
+        made = encoded_again(found.x, found.columns, found.columns.statistics, found.cuts, target, **options)
     recipe = replace(
         recipe, permutations=made.permutations, views=made.views, rounds=recipe.rounds * max(1, made.permutations)
     )
-    if made.cuts is found.cuts and made.binning is None:
-        return found, recipe
     limits, extra = recipe.growth.limits, made.cuts.n_columns - found.columns.n_features
     if limits.directions is not None:
         growth: Any = recipe.growth
