@@ -20,6 +20,7 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.start_values import needs_one_score
 from gpuboost.training.devices import on_host
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget, classification
@@ -127,7 +128,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         with suppress(RecipeError):  # of a loss that fit will refuse
-            tags.classifier_tags.multi_class = self.loss == "logistic" or losses.get(self.loss, 3).n_outputs > 1
+            several = self.loss == "logistic" or losses.get(self.loss, 3).n_outputs > 1
+            tags.classifier_tags.multi_class = several and not needs_one_score(self.start)
         return tags
 
     def _target(self, rows: LabelledRows) -> TrainingTarget:
