@@ -36,6 +36,7 @@ PARAMETERS = (
     "min_split_gain",
     "random_strength",
     "max_bins",
+    "categorical_encoding",
     "monotonic_cst",
     "sampling",
     "learners",
