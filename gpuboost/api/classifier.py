@@ -43,7 +43,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         missing values are not compared with other values, and go to the side of larger gain. Not for categorical
         columns. For two classes only.
     class_weight : "balanced", mapping from classes, or None
-        Multiplies the weights of the rows of a class; "balanced" gives all classes the same total.
+        Multiplies the weights of the rows of a class; "balanced" gives all classes the same total. A product that is
+        no whole number equals repeated rows up to rounding, about 1e-8 of a score, and not to the last bit.
 
     Attributes
     ----------
