@@ -36,6 +36,26 @@ def is_one_of(value: Any, words: Collection[str]) -> bool:
     return isinstance(value, str) and value in words
 
 
+def declares(x: Any, name: str) -> bool:
+    """``hasattr`` that asks no ``__getattr__``: that of a pandas frame is slow, and loses interrupts."""
+    return hasattr(type(x), name) or name in getattr(x, "__dict__", ())
+
+
+def real_numbers(name: str, value: Any) -> NDArray[np.float64]:
+    """The value as a float64 array of any shape.
+
+    Raises:
+        InputError: if it holds anything but real numbers; with NumPy's reason.
+    """
+    try:
+        values = np.asarray(value)
+        if values.dtype.kind == "c":
+            raise TypeError(f"got {values.dtype}")
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name}: must hold numbers; {error}.") from None
+
+
 def floats(name: str, value: Any) -> NDArray[np.float64]:
     """The value as a float64 array.
 

@@ -91,6 +91,7 @@ def boost(
     ensemble = resume or recipe.start(data)
     recipe = recipe.prepared(backend, data)
     ensemble = recipe.continued(ensemble)
+    recipe = recipe.scaled(ensemble, data)
     loss, weak_learner = recipe.loss, recipe.weak_learner
     curvature = recipe.step.curvature(loss)
     chain = recipe.chain(data, ensemble)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import BaseLearner, Trees
 from gpuboost.base_learners.best_of_families import BestOfFamilies
@@ -24,6 +26,9 @@ from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learners import AllLearners, FeatureViews, GainNoise, Selection, gain_noise, prepared
 from gpuboost.learners.selection import SelectionTraits
+from gpuboost.losses.averages import weighted_mean
+from gpuboost.losses.base import estimates_spread
+from gpuboost.losses.distribution import scaled_to_start
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.records import declared
@@ -117,6 +122,18 @@ class Recipe:
         learner = self.base_learner
         plan = learner.plan if isinstance(learner, BestOfFamilies) else None
         return ensemble if plan is None or not ensemble.components else on_spaces(ensemble, plan.spaces)
+
+    def scaled(self, ensemble: Ensemble, data: TrainingSet) -> Recipe:
+        """The recipe with a loss in the units of the model's start, if the loss has such.
+
+        Langevin boosting keeps the loss as it is, since it draws from the posterior of that loss.
+        """
+        if isinstance(self.langevin, Langevin) or not estimates_spread(self.loss):
+            return self
+        start = np.array(ensemble.bias)
+        if data.offset is not None:
+            start[1] += weighted_mean(data.offset[1], data.row_weight())
+        return replace(self, loss=scaled_to_start(self.loss, start))
 
     @property
     def findings(self) -> tuple[Finding, ...]:

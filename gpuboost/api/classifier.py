@@ -20,6 +20,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.start_values import needs_one_score
 from gpuboost.predictor import ClassifierPredictor
 from gpuboost.training.devices import on_host
 from gpuboost.training.outputs import decision, labels, probabilities
@@ -44,7 +45,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         missing values are not compared with other values, and go to the side of larger gain. Not for categorical
         columns. For two classes only.
     class_weight : "balanced", mapping from classes, or None
-        Multiplies the weights of the rows of a class; "balanced" gives all classes the same total.
+        Multiplies the weights of the rows of a class; "balanced" gives all classes the same total. A product that is
+        no whole number equals repeated rows up to rounding, about 1e-8 of a score, and not to the last bit.
 
     Attributes
     ----------
@@ -131,7 +133,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         with suppress(RecipeError):  # of a loss that fit will refuse
-            tags.classifier_tags.multi_class = self.loss == "logistic" or losses.get(self.loss, 3).n_outputs > 1
+            several = self.loss == "logistic" or losses.get(self.loss, 3).n_outputs > 1
+            tags.classifier_tags.multi_class = several and not needs_one_score(self.start)
         return tags
 
     def predictor(self, *, n_rounds: Any = None) -> ClassifierPredictor:

@@ -18,6 +18,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.protocol import Loss
 from gpuboost.posterior import Uncertainty, interval, member_rounds, uncertainty
+from gpuboost.posterior.inference_data import inference_data
 from gpuboost.posterior.members import too_short
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.parameters import integer
@@ -122,6 +123,30 @@ class PosteriorMixin(ABC):
         """(rounds, k, n) float64 scores after every round, for ``gb.posterior.diagnose`` and ``gb.plot.trace``."""
         check_is_fitted(self)
         return np.stack(list(self._staged_answers(X, np.array)))
+
+    def to_inference_data(self, X: Any, burn_in: float = 0.5) -> Any:
+        """The scores of these rows along the chain as an ``arviz.InferenceData`` of one chain.
+
+        Its posterior has one variable, "score", of (chain, draw, output, row); a draw is numbered by its round, from 1.
+        ``gb.chains`` fits several chains, which R-hat needs.
+
+        Parameters
+        ----------
+        X : rows, as for ``predict``
+        burn_in : float
+            Share of the chain's rounds that are left out.
+
+        Raises
+        ------
+        RecipeError
+            If the model was trained without ``langevin``.
+        InputError
+            If ``burn_in`` is not a share of the rounds, or ArviZ (below version 1) is not installed.
+        """
+        check_is_fitted(self)
+        self._must_be_a_chain()
+        start = self._chain_start()
+        return inference_data(self.trace(X)[None, start:], burn_in, start)
 
     def _must_be_a_chain(self) -> None:
         record = self._fit_record()

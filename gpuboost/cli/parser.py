@@ -79,6 +79,7 @@ def _add_parameters(group: Any) -> None:
     add("--random-strength", float, "noise on gains when a split's feature is chosen")
     add("--max-bins", int, "most bins of a feature, up to 255")
     add("--binning", str, "choice of the bins: quantile or greedy_log_sum")
+    add("--categorical-encoding", str, "auto, partition, ordered (means of the target) or one_hot")
     add("--monotonic", _directions, "columns with which predictions rise or fall, as in age=1,rent=-1", "monotonic_cst")
     add("--sampling", float, "share of the rows drawn for each tree")
     add("--learners", _count_or_share, "features drawn for each tree: a count, or a share such as 0.5")

@@ -37,6 +37,7 @@ PARAMETERS = (
     "random_strength",
     "max_bins",
     "binning",
+    "categorical_encoding",
     "monotonic_cst",
     "sampling",
     "learners",

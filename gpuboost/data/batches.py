@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gpuboost.arguments import declares
+from gpuboost.data.frames import MARKS, collected
 from gpuboost.data.sparse import check_sparse
-from gpuboost.data.tables import as_pandas
+from gpuboost.data.tables import Column, Table, as_table
 from gpuboost.data.targets import target_array
 from gpuboost.errors import InputError
 
-KEYS = ("X", "y", "weight", "group")
+KEYS = ("X", "y", "weight", "group", "init_score")
 
 
 class JoinedRows(NamedTuple):
-    """Arguments of ``Dataset``: X (n, d); y, weight, group (n,) or None."""
+    """Arguments of ``Dataset``: X (n, d); y, weight, group (n,) or None; init_score (n,) or (n, K), or None."""
 
     X: Any
     y: Any
     weight: Any
     group: Any
+    init_score: Any
 
 
 def joined(batches: Any) -> JoinedRows:
@@ -61,25 +66,37 @@ def _piece(value: Any, i: int) -> dict[str, Any]:
 
 def _vector(parts: list[Any], name: str) -> Any:
     arrays = [target_array(part) for part in parts]
+    dimensions, rule = ((1, 2), "one or two dimensions") if name == "init_score" else ((1,), "one dimension")
     for i, array in enumerate(arrays):
-        if array.ndim != 1:
-            raise InputError(f"batches: {name} of piece {i} must have one dimension; got shape {array.shape}.")
+        if array.ndim not in dimensions:
+            raise InputError(f"batches: {name} of piece {i} must have {rule}; got shape {array.shape}.")
+        if array.shape[1:] != arrays[0].shape[1:]:
+            raise InputError(
+                f"batches: {name} of piece 0 has shape {arrays[0].shape}, and that of piece {i} {array.shape}."
+            )
     return np.concatenate(arrays)
 
 
+def _kind(part: Any) -> str:
+    if hasattr(part, "tocsr"):
+        return "sparse"
+    return "frame" if hasattr(part, "iloc") or any(declares(part, mark) for mark in MARKS) else "array"
+
+
 def _matrix(parts: list[Any]) -> Any:
-    parts = [as_pandas(part) if hasattr(part, "to_pandas") else part for part in parts]
-    kinds = ["sparse" if hasattr(part, "tocsr") else "frame" if hasattr(part, "iloc") else "array" for part in parts]
+    kinds = [_kind(part) for part in parts]
     for i, kind in enumerate(kinds):
         if kind != kinds[0]:
             raise InputError(f"batches: X of piece 0 is of the kind {kinds[0]}, and that of piece {i} {kind}.")
-    if kinds[0] == "frame":
-        return _frame(parts)
-    arrays: Any = parts if kinds[0] == "sparse" else [np.asarray(part) for part in parts]
+    return _frame(parts) if kinds[0] == "frame" else _numbers(parts, kinds[0])
+
+
+def _numbers(parts: list[Any], kind: str) -> Any:
+    arrays: Any = parts if kind == "sparse" else [np.asarray(part) for part in parts]
     for i, array in enumerate(arrays):
         if array.ndim != 2 or array.shape[1:] != arrays[0].shape[1:]:
             raise InputError(f"batches: X of piece 0 has shape {arrays[0].shape}, and that of piece {i} {array.shape}.")
-    if kinds[0] == "array":
+    if kind == "array":
         return np.concatenate(arrays)
     from scipy.sparse import vstack
 
@@ -88,16 +105,18 @@ def _matrix(parts: list[Any]) -> Any:
     return vstack(arrays, format="csr")
 
 
-def _frame(frames: list[Any]) -> Any:
+def _frame(parts: list[Any]) -> Any:
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and all(isinstance(part, pandas.DataFrame) for part in parts):
+        return _pandas_frame(parts)
+    return _table([collected(part) for part in parts])
+
+
+def _pandas_frame(frames: list[Any]) -> Any:
     """One frame; the categories of a column are those of all pieces, in the order of their first appearance."""
     import pandas as pd
 
-    for i, frame in enumerate(frames):
-        if list(frame.columns) != list(frames[0].columns):
-            raise InputError(
-                f"batches: piece {i} has the columns {list(frame.columns)[:8]}, and piece 0 "
-                f"{list(frames[0].columns)[:8]}."
-            )
+    _check_names([list(frame.columns) for frame in frames])
     whole = pd.concat(frames, ignore_index=True)
     for name in frames[0].columns if frames[0].columns.is_unique else ():  # Dataset refuses names that come twice
         parts = [frame[name] for frame in frames]
@@ -107,3 +126,40 @@ def _frame(frames: list[Any]) -> Any:
             except TypeError as error:
                 raise InputError(f"batches: the categories of column {name!r} differ in kind; {error}.") from None
     return whole
+
+
+def _check_names(names: list[list[Any]]) -> None:
+    for i, listed in enumerate(names):
+        if listed != names[0]:
+            raise InputError(f"batches: piece {i} has the columns {listed[:8]}, and piece 0 {names[0][:8]}.")
+
+
+def _table(frames: list[Any]) -> Table:
+    """The rows of frames of any libraries, read without pandas. Pieces without rows are left out."""
+    tables = [as_table(frame) for frame in frames if frame.shape[0]] or [as_table(frames[0])]
+    _check_names([list(table.names or ()) for table in tables])
+    shape = sum(table.shape[0] for table in tables), tables[0].shape[1]
+    if all(isinstance(table.matrix, np.ndarray) for table in tables):
+        return Table(shape, tables[0].names, matrix=np.concatenate([table.matrix for table in tables]))
+    if any(table.is_sparse for table in tables):
+        raise InputError("batches: frames of sparse columns cannot be joined; pass scipy sparse matrices.")
+    columns = tuple(_column([table.column(f) for table in tables]) for f in range(shape[1]))
+    return Table(shape, tables[0].names, columns=columns)
+
+
+def _column(parts: list[Column]) -> Column:
+    """One column; its levels are those of all parts, in the order of their first appearance."""
+    if any(part.levels is None for part in parts):
+        return Column(np.concatenate([part.values if part.levels is None else _decoded(part) for part in parts]))
+    places: dict[Any, int] = {}
+    codes = []
+    for part in parts:
+        known = [places.setdefault(level, len(places)) for level in part.levels or ()]
+        codes.append(np.array([*known, -1], np.int64)[part.values])  # -1, missing, is the last entry
+    return Column(np.concatenate(codes), tuple(places))
+
+
+def _decoded(column: Column) -> NDArray[Any]:
+    """(n,) the levels of the rows, None where there is none."""
+    values: NDArray[Any] = np.array([*(column.levels or ()), None], dtype=object)[column.values]
+    return values

@@ -142,6 +142,7 @@ class Dataset:
         *,
         weight: str | None = None,
         group: str | None = None,
+        init_score: str | Sequence[str] | None = None,
         features: Sequence[str] | None = None,
         max_bins: int = MOST_BINS,
         cuts: Any = None,
@@ -151,8 +152,8 @@ class Dataset:
 
         With ``execution=gb.DataParallel(...)`` each shard reads its own rows, from paths that must lead to the same
         files on every machine, and no machine ever holds all of them; any other fit reads them all. Read at once are
-        the target, the weights, and up to 200,000 rows that the cuts are chosen from: those rows, and so those cuts,
-        that a Dataset of the same rows in memory takes. Needs pyarrow and pandas.
+        the target, weights and offsets, and up to 200,000 rows that the cuts are chosen from: those rows, and so those
+        cuts, that a Dataset of the same rows in memory takes. Needs pyarrow and pandas.
 
         Parameters
         ----------
@@ -160,6 +161,8 @@ class Dataset:
             A file, a folder (its .parquet files, sorted by name), or a pattern such as ``"part-*.parquet"``.
         target, weight, group : str, optional
             The columns that hold them.
+        init_score : str or list of str, optional
+            The column of the offsets of the scores; a list for a loss of several scores a row, one column for each.
         features : list of str, optional
             Columns to learn from, all numbers; None for all others. Nulls are missing values.
         max_bins : int, 2 to 255
@@ -171,9 +174,10 @@ class Dataset:
         InputError
             If files cannot be read or differ in their columns, or a column is not there or not of numbers.
         """
-        parts = read_parquet(paths, target, weight, group, features, max_bins, cuts, binning)
+        parts = read_parquet(paths, target, weight, group, features, max_bins, cuts, binning, init_score)
         dataset = object.__new__(cls)
-        dataset._set(parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, int(max_bins), binning)
+        rows = parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, int(max_bins), binning
+        dataset._set(*rows, offset=parts.offset)
         return dataset
 
     def save(self, path: str | os.PathLike[str], *, n_jobs: int | None = None) -> None:
@@ -251,10 +255,11 @@ class Dataset:
 
         Parameters
         ----------
-        batches : iterable of (X, y), of (X, y, weight), or of mappings with "X" and some of "y", "weight", "group"
-            Pieces of any kind of X that ``Dataset`` takes, all of the same kind and columns. The categories of a
-            column of pandas dtype ``category`` are those of all pieces. ``group`` has query ids, one for each row;
-            the rows of a query stand together, also where a piece ends.
+        batches : iterable of (X, y), of (X, y, weight), or of mappings
+            A mapping has "X" and some of "y", "weight", "group" and "init_score". Pieces of any kind of X that
+            ``Dataset`` takes, all of the same kind and columns. The categories of a column of dtype ``category`` are
+            those of all pieces. ``group`` has query ids, one for each row; the rows of a query stand together, also
+            where a piece ends. ``init_score`` has a number, or K of them, for each row.
         max_bins, categorical_features, cuts, n_jobs, binning
             As for ``Dataset``.
 
@@ -267,6 +272,7 @@ class Dataset:
         return cls(
             rows.X, rows.y, weight=rows.weight, group=rows.group, max_bins=max_bins,
             categorical_features=categorical_features, cuts=cuts, n_jobs=n_jobs, binning=binning,
+            init_score=rows.init_score,
         )  # fmt: skip
 
     @property

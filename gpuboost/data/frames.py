@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import declares
 from gpuboost.errors import InputError
 
 LAZY = ("polars", "duckdb")
@@ -24,7 +25,7 @@ def eager_frame(X: Any) -> Any | None:
     InputError
         If it is a lazy frame of a cluster, or reading it takes a package that is not installed.
     """
-    if isinstance(X, (np.ndarray, list, tuple)) or not any(hasattr(X, mark) for mark in MARKS):
+    if isinstance(X, (np.ndarray, list, tuple)) or not any(declares(X, mark) for mark in MARKS):
         return None
     import narwhals as nw  # no frame, no import
 
@@ -38,7 +39,7 @@ def eager_frame(X: Any) -> Any | None:
             return frame.collect()
         if isinstance(frame, nw.DataFrame):
             return frame
-        if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array__"):  # no series
+        if declares(X, "__arrow_c_stream__") and not declares(X, "__array__"):  # no series
             return nw.from_arrow(X, backend="pyarrow")
     except ModuleNotFoundError as error:
         raise needs_package(X, error.name) from error
@@ -55,7 +56,7 @@ def needs_package(X: Any, package: str | None) -> InputError:
 
 def collected(X: Any) -> Any:
     """X; a lazy frame, or a stream of Arrow batches, as a frame of its library or of pyarrow that has names."""
-    if hasattr(X, "shape") and not (hasattr(X, "collect") or hasattr(X, "fetch_arrow_table")):
+    if declares(X, "shape") and not (declares(X, "collect") or declares(X, "fetch_arrow_table")):
         return X
     frame = eager_frame(X)
     return X if frame is None else frame.to_native()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import real_numbers
 from gpuboost.errors import InputError
 
 Offset = NDArray[np.float64]
@@ -26,13 +27,7 @@ def check_offset(offset: Any, n_rows: int, name: str = "init_score") -> Offset |
     """
     if offset is None:
         return None
-    try:
-        values = np.asarray(offset)
-        if values.dtype.kind == "c":
-            raise TypeError(f"got {values.dtype}")
-        values = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name}: must hold numbers; {error}.") from None
+    values = real_numbers(name, offset)
     if values.ndim == 0 and not isinstance(offset, (str, bytes)):
         values = np.full(n_rows, float(values))
     if values.ndim not in (1, 2) or values.shape[0] != n_rows or (values.ndim == 2 and not values.shape[1]):

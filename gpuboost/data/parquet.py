@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from gpuboost.data.columns import Columns
 from gpuboost.data.cuts import QUANTILE, check_binning, check_max_bins, choose_cuts
 from gpuboost.data.given_cuts import check_cuts, replaced
+from gpuboost.data.offsets import Offset, check_offset
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 from gpuboost.types import Cuts
 
 FilePaths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -75,7 +76,10 @@ class ParquetRows:
 
 @dataclass(frozen=True, slots=True)
 class ParquetParts:
-    """The parts of a Dataset whose features stay in Parquet files. y, weight, group: (n,) in memory, or None."""
+    """The parts of a Dataset whose features stay in Parquet files. y, weight, group: (n,) in memory, or None.
+
+    offset: (k, n), or None.
+    """
 
     columns: Columns
     cuts: Cuts
@@ -83,6 +87,7 @@ class ParquetParts:
     y: NDArray[Any] | None
     weight: NDArray[np.float64] | None
     group: NDArray[Any] | None
+    offset: Offset | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +122,20 @@ class _Sampled:
 
 def read_parquet(
     paths: FilePaths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
-    max_bins: int, given: Any = None, binning: str = QUANTILE,
+    max_bins: int, given: Any = None, binning: str = QUANTILE, init_score: str | Sequence[str] | None = None,
 ) -> ParquetParts:  # fmt: skip
     """Read all but the features of the files, which only a sample is read of; see ``Dataset.from_parquet``."""
     check_max_bins(max_bins)
     check_binning(binning)
     files = files_of(paths)
     special = {role: name for role, name in (("target", target), ("weight", weight), ("group", group)) if name}
+    offsets = _offset_columns(init_score)
     counts, names = row_counts(files)
-    for role, name in special.items():
+    for role, name in [*special.items(), *(("init_score", name) for name in offsets)]:
         if name not in names:
             raise InputError(f"{role}: the files have no column {name!r}; they have {', '.join(names[:8])} ...")
-    wanted = [name for name in names if name not in special.values()] if features is None else list(features)
+    others = [name for name in names if name not in (*special.values(), *offsets)]
+    wanted = others if features is None else list(features)
     missing = [name for name in wanted if name not in names]
     if missing or not wanted:
         raise InputError(f"features: must name columns of the files; {missing or 'none'} was asked for.")
@@ -145,8 +152,17 @@ def read_parquet(
     y = check_target(held["target"], x.shape[0]) if "target" in held else None
     queries = check_group(held.get("group"), x.shape[0])
     weights = check_weight(weight_of_rows(held.get("weight"), queries), x.shape[0], "weight")
+    offset = check_offset(np.column_stack([_column(files, name) for name in offsets]), x.shape[0]) if offsets else None
     cuts = replaced(choose_cuts(_Sampled(x), weights, max_bins, binning=binning), thresholds)
-    return ParquetParts(columns, cuts, x, y, weights, queries)
+    return ParquetParts(columns, cuts, x, y, weights, queries, offset)
+
+
+def _offset_columns(init_score: Any) -> list[str]:
+    """Names of the columns of offsets."""
+    listed = [init_score] if isinstance(init_score, str) else [] if init_score is None else init_score
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) for name in listed):
+        raise InputError(f"init_score: must be the name of a column, or a list of names; got {shown(init_score)}.")
+    return list(listed)
 
 
 def files_of(paths: FilePaths) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import declares
 from gpuboost.data.frames import eager_frame, matrix_of, needs_package, values_of
 from gpuboost.data.sparse import check_sparse
 from gpuboost.errors import InputError
@@ -108,9 +109,9 @@ def as_table(X: Any) -> Table:
 
 def _from_other(X: Any) -> Table:
     """Any other X, as a pandas frame or a numpy array."""
-    if hasattr(X, "to_pandas"):
+    if declares(X, "to_pandas"):
         return _from_pandas(as_pandas(X))
-    if hasattr(X, "collect"):  # of dask, Spark
+    if declares(X, "collect"):  # of dask, Spark
         raise InputError(f"X: a {type(X).__name__} says how to come to its rows, and does not hold them. Collect it.")
     return _from_numpy(X)
 
@@ -156,8 +157,12 @@ def _refuse(row: int, f: int, table: Table, value: str = "one") -> NoReturn:
 
 
 def _refuse_device(X: Any) -> None:
-    """Raise InputError if X lives on a GPU: estimators accept it, functions of the host do not."""
-    if hasattr(X, "__cuda_array_interface__"):
+    """Raise InputError if X lives on a GPU: estimators accept it, functions of the host do not.
+
+    Only an object that declares the attribute is asked for it, which a CPU tensor of torch then denies.
+    """
+    name = "__cuda_array_interface__"
+    if declares(X, name) and hasattr(X, name):
         raise InputError(
             f"X: a {type(X).__name__} on a GPU goes to fit, predict and eval_set of an estimator; here X must be on "
             "the host. Bring it there: X.get() in CuPy, X.cpu() in torch."

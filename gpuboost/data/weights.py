@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import real_numbers
 from gpuboost.errors import InputError
 
 MOST_REPEATS = 4096
@@ -22,13 +23,7 @@ def check_weight(weight: Any, n_rows: int, name: str = "sample_weight") -> NDArr
     """
     if weight is None:
         return None
-    try:
-        values = np.asarray(weight)
-        if values.dtype.kind == "c":
-            raise TypeError(f"got {values.dtype}")
-        checked = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name}: must hold numbers; {error}.") from None
+    checked = real_numbers(name, weight)
     if checked.shape != (n_rows,):
         raise InputError(f"{name}: needs one weight for each of {n_rows} rows; got shape {checked.shape}.")
     wrong = ~(np.isfinite(checked) & (checked >= 0.0))

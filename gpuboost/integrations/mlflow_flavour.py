@@ -16,7 +16,6 @@ import mlflow
 from mlflow import pyfunc
 from mlflow.entities import Metric
 from mlflow.models import Model
-from mlflow.tracking.artifact_utils import _download_artifact_from_uri
 from mlflow.utils.autologging_utils import autologging_integration, safe_patch
 from mlflow.utils.environment import _PythonEnv
 
@@ -81,7 +80,7 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Any:
     InputError
         If it is no model of this flavour, or its file is damaged.
     """
-    folder = Path(_download_artifact_from_uri(artifact_uri=model_uri, output_path=dst_path))
+    folder = Path(mlflow.artifacts.download_artifacts(artifact_uri=model_uri, dst_path=dst_path))
     flavors = Model.load(str(folder / "MLmodel")).flavors
     if FLAVOR_NAME not in flavors:
         raise InputError(f"model_uri: {model_uri!r} has the flavours {sorted(flavors)}, and not {FLAVOR_NAME!r}.")

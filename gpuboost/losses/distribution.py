@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gpuboost.elementary import bounded, exp, exp_array, log
 from gpuboost.losses.averages import constant, location, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
+from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import finite
 from gpuboost.types import Array
 
@@ -25,8 +26,9 @@ class GaussianNLL(BaseLoss):
     The scores are the mean f and log s; ``predict`` gives the mean. (CatBoost: RMSEWithUncertainty.) Curvatures are
     the Fisher information, 1 / s^2 and 2, so that Newton steps are those of natural gradient boosting (Duan and others
     2020); gradient steps, and so ``langevin``, take the plain gradient. e^(-2 log s) goes on as a constant where
-    |2 log s| > 40. The targets should be of the order of 1: ``min_child_weight`` and ``reg_lambda`` are compared with
-    1 / s^2, so that a target of large numbers is hardly split.
+    |2 log s| > 40. In fits without ``langevin``, derivatives of the mean are multiplied by the variance at the start
+    (``scaled_to_start``), so that a target in other units has the same trees; those of the first round are the
+    squared error's.
     """
 
     name: ClassVar[str] = "gaussian_nll"
@@ -43,8 +45,11 @@ class GaussianNLL(BaseLoss):
     @staticmethod
     def row_derivatives(y: float, f: Array, g: Array, h: Array, a: float) -> None:
         r, precision = f[0] - y, exp(bounded(-2.0 * f[1]))
-        g[0], h[0] = r * precision, precision
         g[1], h[1] = 1.0 - r * r * precision, 2.0
+        if a > 0.0:  # of a fit: the variance at the start
+            precision *= a
+            precision = 1e18 if precision > 1e18 else precision  # float32 holds it times any residual
+        g[0], h[0] = r * precision, precision
 
     def check_target(self, y: Array) -> None:
         finite(y, "GaussianNLL", _LARGEST)
@@ -66,3 +71,38 @@ class GaussianNLL(BaseLoss):
     def variance(self, scores: Array) -> NDArray[np.float64]:
         """(n,) s^2."""
         return exp_array(np.clip(2.0 * scores[1], -40.0, 40.0))
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledGaussianNLL(BaseLoss):
+    """``GaussianNLL`` inside a fit: gradient and curvature of the mean are multiplied by the variance at the start.
+
+    A common factor of both changes no Newton step but for ``reg_lambda`` and ``min_child_weight``, which are then in
+    units of one row whatever the units of the target. Scores stay in the units of the target.
+
+    variance: above 0, of the target at the start.
+    """
+
+    name: ClassVar[str] = GaussianNLL.name
+    facts: ClassVar[LossFacts] = GaussianNLL.facts
+    variance: float
+
+    row_value = staticmethod(GaussianNLL.row_value)
+    row_derivatives = staticmethod(GaussianNLL.row_derivatives)
+
+    @property
+    def parameter(self) -> float:
+        return self.variance
+
+    def check_target(self, y: Array) -> None:
+        GaussianNLL().check_target(y)
+
+    def start(self, y: Array, weight: Array) -> Array:
+        return GaussianNLL().start(y, weight)
+
+
+def scaled_to_start(loss: Loss, start: Array) -> Loss:
+    """``GaussianNLL`` in units of the spread at the start; any other loss as it is. start: (k,) scores."""
+    if not isinstance(loss, GaussianNLL):
+        return loss
+    return ScaledGaussianNLL(exp(bounded(2.0 * float(start[1]))))

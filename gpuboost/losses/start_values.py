@@ -33,12 +33,20 @@ def start_rule(value: Any, loss: Loss) -> StartRule:
         return float(value)
     if not isinstance(value, str) or value not in (OPTIMUM, MEAN, HALF_LOG_ODDS):
         raise RecipeError(f"start: must be 'optimum', 'mean', 'half_log_odds' or a finite number; got {shown(value)}.")
+    binary = " Only binary classification is supported." * (loss.task == "multiclass")  # scikit-learn's words
     if value == MEAN and (loss.n_outputs > 1 or is_list_loss(loss)):
         kind = "whole lists" if is_list_loss(loss) else f"{loss.n_outputs} scores a row"
-        raise RecipeError(f"start: 'mean' is for losses of one target and one score a row; {loss.name!r} has {kind}.")
+        raise RecipeError(
+            f"start: 'mean' is for losses of one target and one score a row; {loss.name!r} has {kind}.{binary}"
+        )
     if value == HALF_LOG_ODDS and loss.task != "binary":
-        raise RecipeError(f"start: 'half_log_odds' is for losses of two classes; got loss {loss.name!r}.")
+        raise RecipeError(f"start: 'half_log_odds' is for losses of two classes; got loss {loss.name!r}.{binary}")
     return value
+
+
+def needs_one_score(value: Any) -> bool:
+    """True if losses of several scores a row have no such start."""
+    return isinstance(value, str) and value in (MEAN, HALF_LOG_ODDS)
 
 
 def start_value(

@@ -12,9 +12,10 @@ from sklearn.base import clone
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
-from gpuboost.errors import InputError, RecipeError
+from gpuboost.errors import RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.posterior import Diagnostics, Uncertainty, diagnose, interval, uncertainty
+from gpuboost.posterior.inference_data import after_burn_in, inference_data
 from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import integer
 from gpuboost.watch.early_stopping import stops_early
@@ -54,10 +55,25 @@ class Chains:
         InputError
             If fewer than 8 rounds come after it.
         """
-        if isinstance(burn_in, bool) or not 0.0 <= burn_in < 1.0:
-            raise InputError(f"burn_in: must be a share of the rounds, 0 or more and below 1; got {burn_in!r}.")
-        traces = self.traces(X)
-        return diagnose(traces[:, int(burn_in * traces.shape[1]) :])
+        return diagnose(after_burn_in(self.traces(X), burn_in)[0])
+
+    def to_inference_data(self, X: Any, burn_in: float = 0.5) -> Any:
+        """The scores of these rows after the burn-in as an ``arviz.InferenceData``, for ArviZ's summaries and plots.
+
+        Its posterior has one variable, "score", of (chain, draw, output, row); a draw is numbered by its round, from 1.
+
+        Parameters
+        ----------
+        X : rows, as for ``predict``
+        burn_in : float
+            Share of the rounds that are left out.
+
+        Raises
+        ------
+        InputError
+            If ``burn_in`` is not a share of the rounds, or ArviZ (below version 1) is not installed.
+        """
+        return inference_data(self.traces(X), burn_in)
 
 
 def chains(model: GradientBoosting, X: Any, y: Any = None, *, n_chains: int = 4, sample_weight: Any = None) -> Chains:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.errors import InputError
 from gpuboost.training.callbacks import metrics_of
+from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import integer
 from gpuboost.watch.early_stopping import EarlyStopping
 
@@ -39,7 +39,7 @@ def fit_in_step(
     """
     integer("early_stopping_rounds", patience, 1)
     rule = stopping_rule(model, patience)
-    common = {"early_stopping_rounds": None, "callbacks": _others(model), "random_state": _seed(model)}
+    common = {"early_stopping_rounds": None, "callbacks": _others(model), "random_state": seed_of(model.random_state)}
     fitted: list[GradientBoosting] = []
     histories: list[dict[str, Curves]] = [{name: {} for name in sets} for sets in watched]
     done = 0
@@ -129,10 +129,3 @@ def _extend(history: dict[str, Curves], more: dict[str, Curves]) -> None:
 
 def _others(model: GradientBoosting) -> tuple[Any, ...]:
     return tuple(callback for callback in model.callbacks if not isinstance(callback, EarlyStopping))
-
-
-def _seed(model: GradientBoosting) -> Any:
-    """The seed of all parts of the fits: that of the model, or one that is drawn."""
-    state = model.random_state
-    whole = isinstance(state, (int, np.integer)) and not isinstance(state, bool)
-    return state if whole else int(check_random_state(None).randint(2**31 - 1))

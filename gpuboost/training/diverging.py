@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.langevin import Langevin
+from gpuboost.losses.distribution import scaled_to_start
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.losses.start_values import OPTIMUM, start_value
 from gpuboost.recipe import Recipe
@@ -55,6 +56,7 @@ def _mean_curvature(recipe: Recipe, y: NDArray[np.float64], weight: NDArray[np.f
     """Largest mean of h over the rows, of all outputs."""
     loss, paper = recipe.loss, isinstance(recipe.langevin, Langevin) and recipe.langevin.paper
     start = start_value(0.0 if paper and recipe.start_at == OPTIMUM else recipe.start_at, loss, y, weight)
+    loss = loss if isinstance(recipe.langevin, Langevin) else scaled_to_start(loss, start)
     rows = np.arange(0, len(y), max(1, len(y) // MOST_ROWS))
     h = np.zeros((len(rows), loss.n_outputs))
     for i, row in enumerate(rows.tolist()):

@@ -6,6 +6,7 @@ It gives exact sums (``math.fsum``) and the size of what was added, which bounds
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,31 @@ def _encoded(model: Json, row: Row) -> list[float]:
     for f, table in tables.items():
         if row[int(f)] in table:
             coded[int(f)] = float(table.index(row[int(f)]))
-    return [math.nan if value is None else float(value) for value in coded]
+    x = [math.nan if value is None else float(value) for value in coded]
+    return _with_statistics(model["columns"], x) if "statistics" in model["columns"] else x
+
+
+def _with_statistics(columns: Json, x: list[float]) -> list[float]:
+    """The columns that trees see: those of X, encoded ones as their mean, and after them those of each table."""
+    statistics, seen, added = columns["statistics"], list(x), []
+    a = statistics["prior_weight"]
+    for table in statistics["tables"]:
+        key = 0
+        for f in table["columns"]:
+            size = len(columns["categories"][str(f)])
+            key = key * (size + 1) + (size if math.isnan(x[f]) else int(x[f]))
+        place = table["keys"].index(key) if key in table["keys"] else -1
+        weight = table["weight"][place] if place >= 0 else 0
+        sums = [listed[place] if place >= 0 else 0 for listed in table["sums"]]
+        means = [_float32((s + a * prior) / (weight + a)) for s, prior in zip(sums, statistics["prior"], strict=True)]
+        if len(table["columns"]) == 1:
+            seen[table["columns"][0]] = means.pop(0)
+        added += [*means, *([_float32(weight)] if statistics["counts"] else [])]
+    return seen + added
+
+
+def _float32(value: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
 def _terms(model: Json, part: Json, x: list[float]) -> list[float]:

@@ -46,11 +46,16 @@ class Grammar:
         kind = self.one_of(list(LOSSES))
         loss = self.one_of(LOSSES[kind])
         columns, features = self.columns()
-        self.features = features
         k, rounds = loss.n_outputs, self.count(0, 4)
+        version = 1
+        if columns["categories"] and self.rng.random() < 0.4:
+            version = 3
+            columns["statistics"] = self.statistics(columns["categories"], k if k > 1 and kind == CLASSIFIER else 1)
+            features = self.features_of_statistics(columns)
+        self.features = features
         document = {
             "format": "gpuboost",
-            "version": 1,
+            "version": version,
             "loss": {"name": loss.name, **asdict(loss)},
             "columns": columns,
             "parameters": self.parameters(),
@@ -59,7 +64,7 @@ class Grammar:
             "scale": self.scale(rounds),
             "features": features,
         }
-        if self.rng.random() < 0.5:
+        if version == 3 or self.rng.random() < 0.5:
             return document | {"trees": [self.tree(output) for _ in range(rounds) for output in range(k)]}
         spaces = [self.space() for _ in range(self.count(1, 3))]
         components = [self.component(output, spaces) for _ in range(rounds) for output in range(k)]
@@ -85,6 +90,51 @@ class Grammar:
             features = [{name: value for name, value in feature.items() if name != "column"} for feature in features]
         names = [f"column {f}" for f in range(d)] if self.rng.random() < 0.3 else None
         return {"n_features": d, "names": names, "categories": categories}, features
+
+    def statistics(self, categories: dict[str, list[Any]], k: int) -> Json:
+        """Target statistics of some of the categorical columns, and of a combination. k: number of means of a key."""
+        sizes = {int(column): len(table) for column, table in categories.items()}
+        chosen = [f for f in sizes if self.rng.random() < 0.8] or list(sizes)
+        listed = [[f] for f in chosen] + ([chosen[:2]] if len(chosen) > 1 else [])
+        return {
+            "prior": [self.number() for _ in range(k)],
+            "prior_weight": self.one_of([1.0, 0.3, 1e-3, 50.0]),
+            "counts": self.one_of([True, False]),
+            "permutations": self.count(1, 3),
+            "tables": [self.statistics_table(columns, sizes, k) for columns in listed],
+        }
+
+    def statistics_table(self, columns: list[int], sizes: dict[int, int], k: int) -> Json:
+        every = int(np.prod([sizes[f] + 1 for f in columns]))
+        keys = sorted(int(key) for key in self.rng.choice(every, self.count(0, min(every, 9)), replace=False))
+        weight = [self.one_of([0, 1, 3, 0.1, 2.7]) for _ in keys]
+        return {
+            "columns": columns,
+            "keys": keys,
+            "weight": weight,
+            "sums": [[self.number() for _ in keys] for _ in range(k)],
+        }
+
+    def features_of_statistics(self, columns: Json) -> list[Json]:
+        """A feature for each column that trees see, and one for each permutation of a mean."""
+        statistics, tables = columns["statistics"], columns["categories"]
+        means = {table["columns"][0] for table in statistics["tables"] if len(table["columns"]) == 1}
+        kinds = [
+            "mean" if f in means else "set" if str(f) in tables else "number" for f in range(columns["n_features"])
+        ]
+        for table in statistics["tables"]:
+            kinds += ["mean"] * (len(statistics["prior"]) - (len(table["columns"]) == 1))
+            kinds += ["number"] * statistics["counts"]
+        features: list[Json] = []
+        for column, kind in enumerate(kinds):
+            if kind == "set":
+                features.append({"column": column, "categories": self.codes(len(tables[str(column)]), False)[0]})
+            else:
+                for _ in range(statistics["permutations"] if kind == "mean" else 1):
+                    features.append({"column": column, "thresholds": self.thresholds()})
+        if len(features) == len(kinds):
+            features = [{name: value for name, value in feature.items() if name != "column"} for feature in features]
+        return features
 
     def table(self) -> list[Any]:
         size = self.count(0, 6)

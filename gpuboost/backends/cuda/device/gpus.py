@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from gpuboost.arguments import declares
 from gpuboost.backends.cuda.device.device import cupy_runtime, import_cupy, why_not
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.errors import DeviceError
@@ -111,18 +112,13 @@ def own_runtime(name: str) -> CupyRuntime:
 def gpu_of(x: Any) -> str | None:
     """The GPU that holds x, by CuPy, DLPack or ``__cuda_array_interface__``; None if there is none."""
     index = None
-    if _has(x, "__dlpack_device__"):
+    if declares(x, "__dlpack_device__"):
         kind, number = x.__dlpack_device__()
         index = int(number) if int(kind) in _DLPACK_CUDA else None
-    elif _has(x, "__cuda_array_interface__"):
+    elif declares(x, "__cuda_array_interface__"):
         pointer = x.__cuda_array_interface__["data"][0]
         index = int(_namespace().cuda.runtime.pointerGetAttributes(pointer).device) if pointer else 0
     return None if index is None else f"cuda:{index}"
-
-
-def _has(x: Any, name: str) -> bool:
-    """``hasattr`` that asks no ``__getattr__``: that of a pandas frame is slow, and loses interrupts."""
-    return hasattr(type(x), name) or name in getattr(x, "__dict__", ())
 
 
 def driver_version(load: Callable[[str], Any] = ctypes.CDLL) -> int:
