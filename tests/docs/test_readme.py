@@ -80,6 +80,24 @@ def test_seconds_on_a_cpu_are_recorded(label: str) -> None:
         assert f"{name} {versions[peer]}" in TEXT
 
 
+def test_the_time_of_the_first_fit_is_recorded() -> None:
+    runs = [run for run in recorded(XEON / "cpu_speed.json")["runs"] if run["case"] == "start-cold"]
+    assert f"takes {median(map(fit_or_predict, runs)):.1f} s on this machine" in " ".join(TEXT.split())
+
+
+def test_losses_of_sampled_fits_are_recorded() -> None:
+    rows = recorded(XEON / "sampling.json")["parts"]["long"]["rows"]
+    change = {row[0]: float(row[-1].rstrip("%")) for row in rows}
+    assert round(change["gpuboost: uniform"], 1) == round(change["gpuboost: mvs"], 1) == -0.2
+    others = [change[name] for name in change if name.startswith(("xgboost", "lightgbm")) and "all rows" not in name]
+    assert (round(min(others)), round(max(others))) == (2, 4)
+    assert round(change["catboost: mvs"], 1) == 0.3
+    assert "0.2 % *lower*" in TEXT
+    assert "it is 2 to 4 % higher than that of their own fits to all rows, with CatBoost's 0.3 % higher" in " ".join(
+        TEXT.split()
+    )
+
+
 @pytest.mark.parametrize("label", GPU_ROWS)
 def test_milliseconds_on_a_gpu_are_recorded(label: str) -> None:
     part = recorded(RESULTS / "cpu-intel-xeon-processor-16-cores" / "gpu_speed.json")["parts"][GPU_ROWS[label]]
