@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from pathlib import Path
@@ -52,6 +53,21 @@ def test_parameters_of_gpuboost_exist(name: str) -> None:
                 value: Any = gb
                 for part in path.split(".")[1:]:
                     value = getattr(value, part)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_methods_and_arguments_of_gpuboost_exist(name: str) -> None:
+    """Methods after ``model.``, and names of arguments in calls of what ``gb`` has."""
+    last = [line.strip("|").split("|")[-1] for line in page(name).splitlines() if line.startswith("|")]
+    methods = re.findall(r'(?<!")\bmodel\.(\w+)', " ".join(last))
+    assert methods
+    assert not [method for method in methods if not hasattr(gb.GradientBoostingClassifier, method)]
+    calls = re.findall(r"\bgb\.([\w.]+)\(([^()]*)\)", page(name).split("## Parameters")[1])
+    assert calls
+    for path, arguments in calls:
+        function = functools.reduce(getattr, path.split("."), gb)
+        named = set(re.findall(r"(\w+)=", arguments))
+        assert named <= set(inspect.signature(function).parameters), path
 
 
 def rows(name: str) -> list[list[str]]:

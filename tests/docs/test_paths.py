@@ -55,6 +55,16 @@ def test_paths_in_commands_exist(name: str) -> None:
     assert not [path for path in sorted(in_commands(text)) if not (ROOT / path).exists()]
 
 
+def test_the_table_of_folders_has_each_one() -> None:
+    table = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## The folders")[1].split("\n## ")[0]
+    packages = [ROOT / "gpuboost", ROOT / "gpuboost" / "backends"]
+    folders = [child for package in packages for child in package.iterdir() if (child / "__init__.py").exists()]
+    assert len(folders) > 25
+    listed = paths(table)
+    names = [folder.relative_to(ROOT).as_posix() for folder in folders]
+    assert not [name for name in names if name not in listed and name != "gpuboost/backends"]
+
+
 def test_what_counts_as_a_path() -> None:
     assert paths("`gpuboost/types.py` `kernels` `kernels/` `a / b` `np.int32` `README.md` `.cu`") == {
         "gpuboost/types.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,10 @@ def test_notebook_runs(path: Path, tmp_path: Path) -> None:
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     assert code
     assert all(cell.execution_count for cell in code)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_begins_with_its_only_title(path: Path) -> None:
+    cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "markdown"]
+    titles = [line for cell in cells for line in cell["source"] if line.startswith("# ")]
+    assert titles == cells[0]["source"][:1]
