@@ -95,6 +95,8 @@ LOSSES = {
     "huber": "gpuboost.losses.residual:Huber",
     "absolute_error": "gpuboost.losses.residual:AbsoluteError",
     "quantile": "gpuboost.losses.residual:Quantile",
+    "quantiles": "gpuboost.losses.residual:Quantiles",
+    "expectile": "gpuboost.losses.residual:Expectile",
     "poisson": "gpuboost.losses.positive:Poisson",
     "gamma": "gpuboost.losses.positive:Gamma",
     "tweedie": "gpuboost.losses.positive:Tweedie",

@@ -10,7 +10,7 @@ from gpuboost.posterior.diagnostics import (
     r_hat,
 )
 from gpuboost.posterior.members import member_rounds
-from gpuboost.posterior.uncertainty import Uncertainty, interval, uncertainty
+from gpuboost.posterior.uncertainty import Uncertainty, interval, interval_outputs, uncertainty
 
 __all__ = [
     "Calibration",
@@ -22,6 +22,7 @@ __all__ = [
     "diagnose",
     "effective_sample_size",
     "interval",
+    "interval_outputs",
     "member_rounds",
     "r_hat",
     "separation",
