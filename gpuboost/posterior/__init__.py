@@ -10,7 +10,7 @@ from gpuboost.posterior.diagnostics import (
     r_hat,
 )
 from gpuboost.posterior.members import member_rounds
-from gpuboost.posterior.uncertainty import Uncertainty, interval, interval_outputs, uncertainty
+from gpuboost.posterior.uncertainty import Uncertainty, check_coverage, interval, interval_outputs, uncertainty
 
 __all__ = [
     "Calibration",
@@ -19,6 +19,7 @@ __all__ = [
     "autocorrelation_time",
     "autocorrelations",
     "calibration",
+    "check_coverage",
     "diagnose",
     "effective_sample_size",
     "interval",

@@ -124,7 +124,7 @@ def test_files_pickles_and_clones(model: gb.GradientBoostingRegressor, tmp_path:
         {"sampling": 0.5},
         {"sampling": gb.MVS(0.5)},
         {"step": "line_search"},
-        {"base_learner": [gb.learners.Linear()]},
+        {"base_learner": [gb.learners.Spline()], "max_depth": 6},
         {"execution": gb.DataParallel(2)},
     ],
     ids=str,

@@ -449,7 +449,27 @@ def _functions() -> list[Call]:
         "sample_weight": "weight",
     }
     aliases = {"data": ("X",), "sample_weight": ("weight",), "estimator": ("model",)}
+    conformal = {
+        "model": "model", "X_cal": "rows", "y_cal": "target", "coverage": "share", "method": "word",
+        "sample_weight": "weight",
+    }  # fmt: skip
+    calibrated = gb.conformal(data["regressor"], data["x"], data["y"])
     return [
+        Call(
+            "conformal",
+            gb.conformal,
+            conformal,
+            {"model": data["regressor"], "X_cal": data["x"], "y_cal": data["y"]},
+            {"X_cal": ("X",), "y_cal": ("y", "X_cal")},
+            _no_text_of_weights,
+        ),
+        Call("load_conformal", gb.load_conformal, {"path": "path"}, skip=_path_of_no_file),
+        Call(
+            "ConformalRegressor.predict_interval",
+            calibrated.predict_interval,
+            {"X": "rows", "coverage": "anything", "sample_weight": "anything"},
+            {"X": data["x"]},
+        ),
         Call("Dataset", gb.Dataset, dataset, rows, {"weight": ("sample_weight",)}, _no_text_of_weights),
         Call("Dataset.load", gb.Dataset.load, {"path": "path"}, skip=_path_of_no_file),
         Call("Dataset.save", gb.Dataset(**rows).save, {"path": "path", "n_jobs": "threads"}, {"path": "data.gbd"}),
