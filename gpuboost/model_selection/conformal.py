@@ -211,7 +211,7 @@ def load_conformal(path: str | os.PathLike[str]) -> ConformalRegressor | Conform
 
 def _save(predictor: ConformalRegressor | ConformalClassifier, path: str | os.PathLike[str]) -> None:
     parts = predictor.models, predictor.method, predictor.coverage, predictor.calibration
-    conformal_file.save(conformal_file.Saved(*parts), path)
+    conformal_file.save(conformal_file.SavedPredictor(*parts), path)
 
 
 def _shown(predictor: ConformalRegressor | ConformalClassifier) -> str:

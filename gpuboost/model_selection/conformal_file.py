@@ -23,8 +23,8 @@ _KEYS = ("format", "version", "method", "coverage", "scores", "weights", "models
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
-    """What a file holds."""
+class SavedPredictor:
+    """The content of a file."""
 
     models: tuple[Any, ...]
     method: str
@@ -32,7 +32,7 @@ class Saved:
     calibration: CalibrationScores
 
 
-def save(saved: Saved, path: str | os.PathLike[str]) -> None:
+def save(saved: SavedPredictor, path: str | os.PathLike[str]) -> None:
     """Write the file. Raises TypeError or InputError as ``gb.dumps``, for each model."""
     content = {
         "format": _FORMAT,
@@ -46,8 +46,8 @@ def save(saved: Saved, path: str | os.PathLike[str]) -> None:
     write(path, json.dumps(content, allow_nan=False).encode())
 
 
-def read(path: str | os.PathLike[str]) -> Saved:
-    """What ``save`` wrote. Raises InputError if the file is damaged or another."""
+def read(path: str | os.PathLike[str]) -> SavedPredictor:
+    """Read a file that ``save`` wrote. Raises InputError if the file is damaged or another."""
     checked_path(path)
     try:
         return _from_json(strict_json.parse(Path(path).read_text("utf-8")))
@@ -58,7 +58,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
         raise InputError(f"conformal file {os.fspath(path)!r}: {why}") from None
 
 
-def _from_json(content: Any) -> Saved:
+def _from_json(content: Any) -> SavedPredictor:
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         strict_json.refuse("", f"the format {_FORMAT!r} was expected", advice="gb.load_model reads model files.")
     if content.get("version") != _VERSION:
@@ -71,7 +71,7 @@ def _from_json(content: Any) -> Saved:
         strict_json.refuse("method", f"one of {', '.join(known)} was expected", method)
     coverage = strict_json.number(entries["coverage"], "coverage")
     check_coverage(coverage)
-    return Saved(models, method, coverage, _calibration(entries))
+    return SavedPredictor(models, method, coverage, _calibration(entries))
 
 
 def _calibration(entries: dict[str, Any]) -> CalibrationScores:

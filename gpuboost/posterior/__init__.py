@@ -9,6 +9,7 @@ from gpuboost.posterior.diagnostics import (
     effective_sample_size,
     r_hat,
 )
+from gpuboost.posterior.intervals import crps, interval_calibration, interval_score
 from gpuboost.posterior.members import member_rounds
 from gpuboost.posterior.uncertainty import Uncertainty, check_coverage, interval, interval_outputs, uncertainty
 
@@ -20,10 +21,13 @@ __all__ = [
     "autocorrelations",
     "calibration",
     "check_coverage",
+    "crps",
     "diagnose",
     "effective_sample_size",
     "interval",
+    "interval_calibration",
     "interval_outputs",
+    "interval_score",
     "member_rounds",
     "r_hat",
     "separation",

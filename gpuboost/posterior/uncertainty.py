@@ -85,13 +85,18 @@ def interval_outputs(loss: Quantiles, coverage: float, kind: str | None) -> tupl
         raise InputError(f"kind: quantiles are of new targets, 'observation'; got {kind!r}.")
     places = [_place(loss.alpha, level) for level in (0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage)]
     if None in places:
-        known = [f"{1.0 - 2.0 * a:g}" for a in loss.alpha if a < 0.5 and _place(loss.alpha, 1.0 - a) is not None]
+        known = [f"{known:g}" for known in interval_coverages(loss)]
         raise InputError(
             f"coverage: an interval of {coverage:g} is between the quantiles {0.5 - 0.5 * coverage:g} and "
             f"{0.5 + 0.5 * coverage:g}, and the model has {', '.join(f'{a:g}' for a in loss.alpha)}. "
             + (f"Coverages of this model: {', '.join(known)}." if known else "Train it with these levels.")
         )
     return cast("tuple[int, int]", tuple(places))
+
+
+def interval_coverages(loss: Quantiles) -> list[float]:
+    """Coverages of the central intervals between two levels of the loss, largest first."""
+    return [1.0 - 2.0 * a for a in loss.alpha if a < 0.5 and _place(loss.alpha, 1.0 - a) is not None]
 
 
 def _place(levels: Sequence[float], level: float) -> int | None:

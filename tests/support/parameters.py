@@ -768,6 +768,12 @@ def _plots() -> list[Call]:
             {"model": "model", "X": "rows", "feature": "count or 0", "coverage": "share", "samples": "count or None"},
             {"model": chain, "X": data["x"]},
         ),
+        Call(
+            "plot.intervals",
+            plot.intervals,
+            {"model": "model", "X": "rows", "y": "anything", "coverage": "share", "along": "anything"},
+            {"model": gb.conformal(data["regressor"], data["x"], data["y"]), "X": data["x"]},
+        ),
         Call("export.to_onnx", export.to_onnx, {"model": "model"}),
         Call("export.to_xgboost", export.to_xgboost, {"model": "model"}, {"path": "x.json"}),
         Call("export.to_treelite", export.to_treelite, {"model": "model"}),
@@ -793,6 +799,12 @@ def _theory() -> list[Call]:
         Call("posterior.r_hat", posterior.r_hat, {"traces": "anything"}, {"traces": traces}),
         Call(
             "posterior.autocorrelation_time", posterior.autocorrelation_time, {"traces": "anything"}, {"traces": traces}
+        ),
+        Call(
+            "posterior.interval_score",
+            posterior.interval_score,
+            {"y": "anything", "bounds": "anything", "coverage": "share"},
+            {"y": [1.0], "bounds": [[0.0, 2.0]], "coverage": 0.5},
         ),
         Call("posterior.diagnose", posterior.diagnose, {"traces": "anything"}, {"traces": traces}),
         Call(
