@@ -181,7 +181,7 @@ def conformal(
     check_coverage(coverage)
     classify = hasattr(models[0], "classes_")
     chosen = method_of(models, method, CLASSIFICATION if classify else REGRESSION)
-    y = np.asarray(on_host(y_cal))
+    y = _targets(on_host(y_cal))
     if y.ndim != 1 or len(y) == 0:
         raise InputError(f"y_cal: must hold one target for each calibration row; the shape is {y.shape}.")
     weight = on_host(sample_weight)
@@ -219,6 +219,13 @@ def _shown(predictor: ConformalRegressor | ConformalClassifier) -> str:
     return f"{name}(method={predictor.method!r}, coverage={predictor.coverage:g}, calibrated on {rows:,} rows)"
 
 
+def _targets(y: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(y)
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"y_cal: must hold one target for each calibration row; {error}") from None
+
+
 def _checked(coverage: float, calibration: CalibrationScores) -> float:
     check_coverage(coverage)
     calibration.check_enough(coverage)
@@ -229,7 +236,7 @@ def _weight_of(weight: Any, n: int) -> Floats:
     """A number or (n,) weights of new rows."""
     try:
         given = np.asarray(on_host(weight), dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = np.array(np.nan)
     if given.shape not in ((), (n,)) or not (np.isfinite(given) & (given >= 0.0)).all():
         raise InputError(

@@ -9,6 +9,7 @@ import numpy as np
 from gpuboost.arguments import floats
 from gpuboost.errors import InputError
 from gpuboost.plot.axes import axes
+from gpuboost.posterior import check_coverage
 from gpuboost.posterior.intervals import is_inside
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def intervals(
     """
     if isinstance(model, type) or not hasattr(model, "predict_interval"):
         raise InputError(f"model: must have predict_interval, and a {type(model).__name__} has not.")
+    check_coverage(coverage)
     bounds = floats("bounds", model.predict_interval(X, coverage, **options))
     low, high = bounds.T
     place = np.argsort(np.argsort(low + high, kind="stable")) if along is None else floats("along", along)

@@ -241,6 +241,7 @@ def test_bad_input_is_refused(models: dict[str, Any]) -> None:
     cases: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
         ((models["absolute"], x, y[:20]), {}, "y_cal: X_cal has 30 rows, and y_cal 20"),
         ((models["absolute"], x, y[:, None]), {}, "y_cal: must hold one target for each"),
+        ((models["absolute"], x, [[1.0], [2.0, 3.0]]), {}, "y_cal: must hold one target for each"),
         ((models["absolute"], x, np.where(y > 0, np.nan, y)), {}, "y_cal: must hold finite numbers; row"),
         ((models["absolute"], x, y), {"coverage": 1.0}, "coverage: must be a number between 0 and 1"),
         ((models["absolute"], x, y), {"method": "lac"}, "method: must be 'auto' or one of 'absolute'"),

@@ -805,6 +805,7 @@ def _theory() -> list[Call]:
             posterior.interval_score,
             {"y": "anything", "bounds": "anything", "coverage": "share"},
             {"y": [1.0], "bounds": [[0.0, 2.0]], "coverage": 0.5},
+            {"bounds": ("y",)},
         ),
         Call("posterior.diagnose", posterior.diagnose, {"traces": "anything"}, {"traces": traces}),
         Call(
