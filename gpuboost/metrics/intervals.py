@@ -17,9 +17,18 @@ def mean_pinball(y: Array, scores: Array, weight: Array | None, loss: Any) -> fl
     """Mean over rows and levels of the pinball loss; half the CRPS of the quantiles in the limit of even levels."""
     total = np.zeros(len(y))
     for level, predicted in zip(loss.alpha, loss.inverse_link(scores).T, strict=True):  # in this order everywhere
-        r = predicted - y
-        total += np.where(r < 0.0, -level * r, (1.0 - level) * r)
+        total += _pinball(y, predicted, level)
     return mean(total / len(loss.alpha), weight)
+
+
+def pinball(y: Array, scores: Array, weight: Array | None, loss: Any, *, level: float) -> float:
+    """Mean pinball loss of one level."""
+    return mean(_pinball(y, loss.inverse_link(scores)[:, loss.alpha.index(level)], level), weight)
+
+
+def _pinball(y: Array, predicted: Array, level: float) -> Array:
+    r = predicted - y
+    return np.where(r < 0.0, -level * r, (1.0 - level) * r)
 
 
 def coverage(y: Array, scores: Array, weight: Array | None, loss: Any) -> float:

@@ -285,8 +285,8 @@ def _named(text: str, loss: Loss) -> Metric:
     if name in _IN_QUERIES and loss.task == "ranking" and not colon:
         return Metric(name, True, partial(_IN_QUERIES[name], k=None, empty=None), by_query=True)
     _must_fit(name, loss)
-    if isinstance(loss, Quantiles) and name == "quantile" and not colon:
-        return Metric(name, False, of_intervals.mean_pinball)
+    if isinstance(loss, Quantiles) and name == "quantile":
+        return _of_quantiles(text, parameter, loss)
     if name == _TOP_K:
         return _top_k_accuracy(text, places)
     if name in _WITH_PARAMETER:
@@ -340,6 +340,17 @@ def _must_fit(name: str, loss: Loss) -> None:
     why = why or _why_not_of_quantiles(name, isinstance(loss, Quantiles))
     if why:
         raise InputError(f"eval_metric: {name!r} does not fit loss {loss.name!r}: {why}.")
+
+
+def _of_quantiles(text: str, parameter: str, loss: Quantiles) -> Metric:
+    """Metric that "quantile" or, of one of the loss's levels, "quantile:0.5" stands for."""
+    if not parameter:
+        return Metric(text, False, of_intervals.mean_pinball)
+    judge = _judge("quantile", Quantile, parameter, loss)
+    if judge.parameter not in loss.alpha:
+        levels = ", ".join(f"{level:g}" for level in loss.alpha)
+        raise InputError(f"eval_metric: {text!r} is none of the levels of the loss, {levels}.")
+    return Metric(text, False, partial(of_intervals.pinball, level=judge.parameter))
 
 
 def _why_not_of_quantiles(name: str, several: bool) -> str:
