@@ -103,7 +103,7 @@ def test_metrics_of_intervals() -> None:
     of_one = losses.Quantile(0.1)
     expected = metrics.get("quantile", of_one)(y, np.sort(scores, axis=0)[:1], weight, of_one)
     assert metrics.get("quantile:0.1", loss)(y, scores, weight, loss) == expected
-    with pytest.raises(gb.InputError, match="'quantile:0.3' is none of the levels of the loss, 0.1, 0.9"):
+    with pytest.raises(gb.InputError, match=r"'quantile:0.3' is none of the levels of the loss, 0.1, 0.9"):
         metrics.get("quantile:0.3", loss)
     with pytest.raises(gb.InputError, match="'rmse' does not fit loss 'quantiles': it judges one prediction a row"):
         metrics.get("rmse", loss)
