@@ -75,10 +75,10 @@ class ConformalRegressor:
         asked = _checked(self.coverage if coverage is None else coverage, self.calibration)
         low, high, unit = bounds(self.models, self.method, self.coverage, X)
         by = self.calibration.quantile(asked, _weight_of(sample_weight, len(low))) * unit
-        low, high = low - by, high + by
-        middle = 0.5 * low + 0.5 * high
-        empty = low > high  # quantiles that were too far apart everywhere: a point covers no less than nothing
-        return np.column_stack([np.where(empty, middle, low), np.where(empty, middle, high)])
+        found = np.column_stack([low - by, high + by])
+        empty = found[:, 0] > found[:, 1]  # calibration has taken more than the width: a point, which covers no less
+        found[empty] = found[empty].mean(axis=1, keepdims=True)
+        return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write models and scores as one JSON file, which ``gb.load_conformal`` reads.

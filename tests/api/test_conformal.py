@@ -140,6 +140,29 @@ def test_likelihood_ratios_correct_a_covariate_shift(models: dict[str, Any]) -> 
     assert inside[1] == pytest.approx(0.9, abs=0.02)
 
 
+def test_a_new_row_of_too_large_a_weight_has_an_infinite_interval(models: dict[str, Any]) -> None:
+    x, y = numbers(40, 3)
+    found = gb.conformal(models["cqr"], x, y).predict_interval(x[:2], sample_weight=[1.0, 100.0])
+    assert np.isfinite(found[0]).all()
+    np.testing.assert_array_equal(found[1], [-np.inf, np.inf])
+
+
+def test_quantiles_that_are_too_far_apart_are_narrowed_to_a_point_at_least() -> None:
+    class Wide:
+        def __init__(self, at: float) -> None:
+            self.at = at
+
+        def predict(self, rows: Any) -> Array:
+            return np.full(len(rows), self.at) + 0.001 * np.asarray(rows)[:, 0] * np.sign(self.at)
+
+    x = np.arange(20.0)[:, None]
+    predictor = gb.conformal((Wide(-5.0), Wide(5.0)), x, np.zeros(20))
+    low, high = predictor.predict_interval(np.array([[-900.0], [100.0]])).T
+    assert low[0] == high[0] == 0.0
+    assert low[1] < 0.0 < high[1]
+    np.testing.assert_array_equal(predictor.predict(x), np.zeros(20))
+
+
 def test_intervals_that_know_the_noise_are_narrower(models: dict[str, Any]) -> None:
     """Heteroscedastic noise: CQR and scaled residuals against intervals of one width."""
     (x, y), (x_test, y_test) = numbers(1_000, 7), numbers(4_000, 8)
