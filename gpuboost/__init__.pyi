@@ -47,6 +47,10 @@ from gpuboost.learners.pairs import RandomLearners as RandomLearners
 from gpuboost.learners.semi_greedy import SemiGreedyGroups as SemiGreedyGroups
 from gpuboost.learners.weighted import WeightedGroups as WeightedGroups
 from gpuboost.model_selection.chains import chains as chains
+from gpuboost.model_selection.conformal import ConformalClassifier as ConformalClassifier
+from gpuboost.model_selection.conformal import ConformalRegressor as ConformalRegressor
+from gpuboost.model_selection.conformal import conformal as conformal
+from gpuboost.model_selection.conformal import load_conformal as load_conformal
 from gpuboost.model_selection.cv import cv as cv
 from gpuboost.model_selection.posterior_fit import PosteriorFit as PosteriorFit
 from gpuboost.model_selection.posterior_fit import fit_posterior as fit_posterior

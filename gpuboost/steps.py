@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 from gpuboost.arguments import is_one_of
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
+from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
 from gpuboost.records import declared
 from gpuboost.types import Array, FittedTree, TrainingSet
@@ -115,14 +116,14 @@ class QuantileStep:
     searches: ClassVar[bool] = True
 
     def curvature(self, loss: Loss) -> float | None:
-        if loss.leaf_quantile is None:
+        if of_output(loss, 0).leaf_quantile is None:
             raise RecipeError(f"step: loss {loss.name!r} has no quantile; use step='newton' or 'gradient'.")
         return 1.0
 
     def refine(
         self, backend: Backend, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> FittedTree:
-        return backend.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
+        return backend.leaf_quantiles(tree, leaf_of_row, of_output(loss, tree.output), scores, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +174,11 @@ class LineSearchStep:
     def refine(
         self, backend: Backend, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> FittedTree:
-        return backend.line_search(tree, leaf_of_row, loss, scores, data, self.per == "leaf")
+        return backend.line_search(tree, leaf_of_row, of_output(loss, tree.output), scores, data, self.per == "leaf")
 
 
 def automatic(loss: Loss) -> Step:
     """Default step: quantiles for a quantile loss, Newton if the loss has curvature, else the mean gradient."""
-    if loss.leaf_quantile is not None:
+    if of_output(loss, 0).leaf_quantile is not None:
         return QuantileStep()
     return NewtonStep() if loss.has_curvature else GradientStep()

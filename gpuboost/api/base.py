@@ -389,8 +389,9 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
 
         Returns
         -------
-        (n, d + 1) float64, or (n, K, d + 1) for K classes
-            The contributions of a row sum to its score; the last one is the expected score without any feature.
+        (n, d + 1) float64, or (n, K, d + 1) for K classes or quantiles
+            The contributions of a row sum to its score; the last one is the expected score without any feature. Scores
+            of several quantiles are those before they are sorted.
 
         Raises
         ------

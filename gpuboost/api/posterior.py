@@ -17,7 +17,8 @@ from gpuboost.errors import OutsideTheoryWarning, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.protocol import Loss
-from gpuboost.posterior import Uncertainty, interval, member_rounds, uncertainty
+from gpuboost.losses.residual import Quantiles
+from gpuboost.posterior import Uncertainty, interval, interval_outputs, member_rounds, uncertainty
 from gpuboost.posterior.inference_data import inference_data
 from gpuboost.posterior.members import too_short
 from gpuboost.training.fit_record import FitRecord
@@ -101,7 +102,8 @@ class PosteriorMixin(ABC):
         """(n, 2) float64 bounds of a central credible interval: normal, with the mean and variance of the draws.
 
         A model with the loss ``gaussian_nll`` has intervals of observations without ``langevin`` too, from its mean
-        and spread.
+        and spread. A model of several quantiles has those between two of its levels, (1 - coverage) / 2 and
+        (1 + coverage) / 2. Neither is adjusted to the rows; ``gb.conformal`` does that.
 
         Parameters
         ----------
@@ -110,8 +112,19 @@ class PosteriorMixin(ABC):
         kind : "mean", "observation" or None
             Interval of the quantity that ``predict`` estimates, or of a new target (squared error and ``GaussianNLL``).
             None: "mean" with ``langevin``, "observation" without.
+
+        Raises
+        ------
+        InputError
+            If coverage or kind is invalid, or the model has no such quantiles.
+        RecipeError
+            If the model has no intervals: train it with ``langevin``, ``gaussian_nll`` or several quantiles.
         """
         check_is_fitted(self)
+        if isinstance(self.loss_, Quantiles):
+            low, high = interval_outputs(self.loss_, coverage, kind)
+            predicted: NDArray[np.float64] = self._answer(X, self.loss_.inverse_link)
+            return predicted[:, [low, high]]
         if not is_one_of(kind, ("mean",)) and not isinstance(self.langevin, Langevin) and estimates_spread(self.loss_):
             kind = "observation" if kind is None else kind
             return interval(self.loss_, self._answer(X, np.array)[None], coverage, kind)

@@ -20,6 +20,7 @@ from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.base import BaseLoss, estimates_spread
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.residual import Quantiles
 from gpuboost.training.devices import on_host
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget, regression
@@ -35,7 +36,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     ----------
     loss : str or loss object
         "squared_error", "huber", "absolute_error", "quantile", "poisson", "gamma", "tweedie", or an object of
-        ``gb.losses`` for another parameter, such as ``gb.losses.Quantile(0.9)``.
+        ``gb.losses`` for another parameter, such as ``gb.losses.Quantile(0.9)``. ``gb.losses.Quantile([0.05, 0.5,
+        0.95])`` trains one model of several quantiles that do not cross.
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
         Predictions never decrease (1) or never increase (-1) with a column, or are unconstrained (0, and columns a
         mapping leaves out). Holds exactly, whatever the values of other columns; missing values are not compared with
@@ -134,7 +136,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
 
         Returns
         -------
-        (n,) float64, or (n, 2) with the columns mean and standard deviation for "all"
+        (n,) float64, or (n, 2) with the columns mean and standard deviation for "all"; (n, q) in increasing order for a
+        loss of q quantiles
 
         Raises
         ------
@@ -156,7 +159,12 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         return both if output == "all" else both[:, 1]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, init_score: Any = None) -> float:
-        """R2 of the predictions: 1 for exact ones, 0 for those of the mean."""
+        """R2 of the predictions: 1 for exact ones, 0 for those of the mean.
+
+        Of several quantiles the D2: 1 less the quantile loss, relative to that of the constant quantiles of ``y``.
+        """
+        if isinstance(self.loss_, Quantiles):
+            return self._explained_quantiles(X, y, sample_weight, init_score)
         from sklearn.metrics import r2_score  # slow to import
 
         predicted = on_host(self.predict(X, init_score=init_score))
@@ -165,6 +173,20 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[np.float64]]:
         """``predict`` after each round."""
         return self._staged_answers(X, self._values, init_score=init_score, n_rounds=n_rounds)
+
+    def _explained_quantiles(self, X: Any, y: Any, sample_weight: Any, init_score: Any) -> float:
+        from sklearn.metrics import mean_pinball_loss  # slow to import
+
+        assert isinstance(self.loss_, Quantiles)
+        target, weight = np.asarray(on_host(y), dtype=np.float64), on_host(sample_weight)
+        predicted = on_host(self.predict(X, init_score=init_score))
+        constants = self.loss_.start(target, np.ones(len(target)) if weight is None else weight)
+        loss = least = 0.0
+        for level, column, constant in zip(self.loss_.alpha, predicted.T, constants, strict=True):
+            judged = {"sample_weight": weight, "alpha": level}
+            loss += float(mean_pinball_loss(target, column, **judged))
+            least += float(mean_pinball_loss(target, np.full(len(target), constant), **judged))
+        return 1.0 - loss / least if least > 0.0 else float(loss == 0.0)
 
     def _mean_and_spread(self, scores: Array) -> NDArray[np.float64]:
         assert isinstance(self.loss_, BaseLoss)

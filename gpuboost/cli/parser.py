@@ -66,7 +66,7 @@ def _add_parameters(group: Any) -> None:
         flags = [flag] if name is None else [flag, "--" + destination.replace("_", "-")]
         group.add_argument(*flags, dest=destination, type=parse, default=argparse.SUPPRESS, metavar=shown, help=text)
 
-    add("--loss", str, f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9")
+    add("--loss", str, f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9, or quantile:0.1,0.9")
     add("--n-estimators", int, "rounds of boosting")
     add("--learning-rate", float, "how much of each tree is added")
     add("--growth", str, "depthwise, leafwise, oblivious or sign_stump")

@@ -31,8 +31,7 @@ def run(options: argparse.Namespace) -> int:
         header = [f"p({label})" for label in model.classes_]
         lines = model.predict_proba(x, **offset).tolist()
     else:
-        header = ["prediction"]
-        lines = ([value] for value in model.predict(x, **offset).tolist())
+        header, lines = _predictions(model, model.predict(x, **offset))
     if not options.output:
         _write(sys.stdout, header, lines)
         return 0
@@ -62,6 +61,14 @@ def _counts_from_one(model: Any) -> bool:
     """True if the model was trained on a LETOR file, whose columns are named by their indices."""
     names = getattr(model, "feature_names_in_", None)
     return names is not None and list(names) == [str(i + 1) for i in range(len(names))]
+
+
+def _predictions(model: Any, predicted: Any) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """One column, or one for each quantile of a model of several."""
+    if predicted.ndim == 1:
+        return ["prediction"], ([value] for value in predicted.tolist())
+    levels = getattr(model.loss_, "alpha", range(predicted.shape[1]))
+    return [f"prediction({level:g})" for level in levels], predicted.tolist()
 
 
 def _uncertainty(model: Any, x: Any) -> tuple[list[str], list[list[float]]]:

@@ -14,7 +14,7 @@ PLACES = (1, 5, 10)
 
 
 def scores(model: Any, x: Any, y: Any, weight: Any = None, group: Any = None, **offset: Any) -> Scores:
-    """Log loss, accuracy and (two classes) AUC of a fitted classifier; RMSE, MAE and R2 of a regressor.
+    """Log loss, accuracy and (two classes) AUC of a fitted classifier; RMSE, MAE and R2, or D2, of a regressor.
 
     With a group, (n,) query ids: NDCG, MAP and MRR of the order that the predictions give. offset: ``init_score``.
     """
@@ -55,6 +55,8 @@ def _of_regressor(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Sco
     from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
     p = model.predict(x, **offset)
+    if p.ndim == 2:
+        return {"D2 of the quantile loss": float(model.score(x, y, sample_weight=weight, **offset))}
     return {
         "RMSE": float(np.sqrt(mean_squared_error(y, p, sample_weight=weight))),
         "MAE": float(mean_absolute_error(y, p, sample_weight=weight)),

@@ -185,7 +185,8 @@ def _with_parameter(loss: str) -> Any:
     if len(fields(kind)) != 1:
         raise InputError(f"--loss: {name} has no parameter; got {loss!r}.")
     try:
-        return kind(float(value))
+        parameters = [float(part) for part in value.split(",")]
+        return kind(parameters if len(parameters) > 1 else parameters[0])
     except ValueError as error:
         raise InputError(f"--loss: the parameter of {name} in {loss!r}: {str(error).rstrip('.')}.") from None
 
@@ -223,6 +224,8 @@ def _report(
         judged = held_out.x, held_out.y, held_out.weight, held_out.group if hasattr(model, "eval_at") else None
         offset = {} if held_out.offset is None else {"init_score": held_out.offset}
         columns = {"gpuboost": scores(model, *judged, **offset), "baseline": scores(simple, *judged)}
+        if columns["gpuboost"].keys() != columns["baseline"].keys():
+            del columns["baseline"]  # the mean, which no quantile loss judges
         console.print(table(f"{held_out.n_rows:,} held-out rows", columns))
     if options.model:
         console.print(f"saved to {options.model}", highlight=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from gpuboost.composition.findings import Finding
 from gpuboost.langevin import Dynamics, Langevin
+from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Limits
 
@@ -25,7 +26,7 @@ def _refused(limits: Limits, loss: Loss, langevin: Dynamics, trees: bool) -> Ite
     why = ""
     if not trees:
         why = "constraints are on the leaf values of trees, and base_learner is none. Use base_learner=None."
-    elif loss.n_outputs > 1:
+    elif of_output(loss, 0).n_outputs > 1:
         why = (
             f"constraints are for one score a row, and loss {loss.name!r} has {loss.n_outputs}: what one class gains "
             "another loses. Use them for regression, ranking or two classes."

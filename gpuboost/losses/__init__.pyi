@@ -19,8 +19,10 @@ from gpuboost.losses.registry import from_json as from_json
 from gpuboost.losses.registry import get as get
 from gpuboost.losses.registry import to_json as to_json
 from gpuboost.losses.residual import AbsoluteError as AbsoluteError
+from gpuboost.losses.residual import Expectile as Expectile
 from gpuboost.losses.residual import Huber as Huber
 from gpuboost.losses.residual import Quantile as Quantile
+from gpuboost.losses.residual import Quantiles as Quantiles
 from gpuboost.losses.residual import SquaredError as SquaredError
 from gpuboost.losses.softmax import Softmax as Softmax
 from gpuboost.losses.stochastic_rank import StochasticRank as StochasticRank

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
@@ -41,6 +42,7 @@ class LossFacts:
     link: Link = "identity"
     score_scale: float = 1.0  # the link function is applied to score_scale times the score
     normal_noise: bool = False  # True: negative log-likelihood of normal noise about the first score
+    checks_parameters: bool = False  # True: its parameters need not be numbers, and its constructor checks them
     xgboost_objective: str = ""  # in files for XGBoost; empty for the usual one of the link function
 
 
@@ -158,6 +160,15 @@ FOREIGN = LossFacts(task="any", link="other")
 def facts_of(loss: Loss) -> LossFacts:
     """The facts of a loss; ``FOREIGN`` if it does not derive from ``BaseLoss``."""
     return loss.facts if isinstance(loss, BaseLoss) else FOREIGN
+
+
+def of_output(loss: Loss, output: int) -> Loss:
+    """The loss by which a step rule refines the leaves of one output's tree.
+
+    It is the loss itself, or what its method ``of_output`` gives: a loss that is a sum of losses of one score has it.
+    """
+    separate: Callable[[int], Loss] | None = getattr(loss, "of_output", None)
+    return loss if separate is None else separate(output)
 
 
 def estimates_spread(loss: Loss) -> bool:

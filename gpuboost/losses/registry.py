@@ -118,7 +118,8 @@ def from_json(stored: Any) -> Loss:
     expected = [field.name for field in fields(CLASSES[name])]
     if sorted(rest) != sorted(expected):
         raise InputError(f"model file: loss {name!r} holds {expected}; found {sorted(rest)}.")
-    checks_types = CLASSES[name].facts.task == "ranking"  # its parameters are of several types
+    facts = CLASSES[name].facts
+    checks_types = facts.task == "ranking" or facts.checks_parameters  # its parameters are of several types
     if not checks_types and any(
         isinstance(parameter, bool) or not isinstance(parameter, (int, float)) for parameter in rest.values()
     ):

@@ -155,6 +155,12 @@ def quantile(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: fl
     return mean(np.where(r < 0.0, -a * r, (1.0 - a) * r), weight)
 
 
+def expectile(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
+    """Weighted mean of the squares of the differences, times a below the target and 1 - a above."""
+    r = loss.inverse_link(scores) - y
+    return mean(np.where(r < 0.0, a, 1.0 - a) * r * r, weight)
+
+
 def huber(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
     """Huber loss: half the square of differences up to a, linear beyond."""
     r = np.abs(loss.inverse_link(scores) - y)

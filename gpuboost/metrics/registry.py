@@ -21,9 +21,10 @@ from gpuboost.losses.custom import Custom
 from gpuboost.losses.positive import Tweedie
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.ranking import LambdaMART
-from gpuboost.losses.residual import AbsoluteError, Huber, Quantile, SquaredError
+from gpuboost.losses.residual import AbsoluteError, Expectile, Huber, Quantile, Quantiles, SquaredError
 from gpuboost.metrics import classification as of_classes
 from gpuboost.metrics import formulas as measures
+from gpuboost.metrics import intervals as of_intervals
 from gpuboost.metrics import ranking as query_measures
 from gpuboost.metrics import scikit_learn
 from gpuboost.types import Array
@@ -116,8 +117,10 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
     """The metric of that name, or a user's function ``f(y_true, prediction, sample_weight) -> float``.
 
     Names: see ``NAMES``; those of rankings with the number of places, and the value of a query without relevant
-    documents (default 1), as in "ndcg@10", "map@5:0" and "mrr:skip". "quantile", "huber" and "tweedie_deviance"
-    take their parameter from the loss, or from the name, as in "quantile:0.9". With a loss of rankings, "auc" and
+    documents (default 1), as in "ndcg@10", "map@5:0" and "mrr:skip". "quantile", "expectile", "huber" and
+    "tweedie_deviance" take their parameter from the loss, or from the name, as in "quantile:0.9". With a loss of
+    several quantiles, "quantile" is the mean over its levels, and "coverage" and "interval_width" are of the interval
+    between the outermost two. With a loss of rankings, "auc" and
     "average_precision" are means over the queries that have relevant documents (label 1 or more), and others for
     "auc", as XGBoost's "auc" and "aucpr".
 
@@ -199,9 +202,11 @@ _SIMPLE: dict[str, tuple[Function, bool, tuple[str, ...]]] = {  # function, high
     "rmsle": (measures.rmsle, False, _REGRESS),
     "poisson_deviance": (measures.poisson_deviance, False, _REGRESS),
     "gamma_deviance": (measures.gamma_deviance, False, _REGRESS),
+    **{name: (function, name == "coverage", _REGRESS) for name, function in of_intervals.INTERVALS.items()},
 }
 _WITH_PARAMETER: dict[str, tuple[Callable[..., float], Callable[[float], Loss]]] = {
     "quantile": (measures.quantile, Quantile),
+    "expectile": (measures.expectile, Expectile),
     "huber": (measures.huber, Huber),
     "tweedie_deviance": (measures.tweedie_deviance, Tweedie),
 }
@@ -220,7 +225,7 @@ RANKINGS: dict[str, Callable[..., Metric]] = {
     "recall": recall,
 }
 
-_EXAMPLES = {"quantile": "0.9", "huber": "1.0", "tweedie_deviance": "1.5"}
+_EXAMPLES = {"quantile": "0.9", "expectile": "0.9", "huber": "1.0", "tweedie_deviance": "1.5"}
 
 _TOP_K = "top_k_accuracy"
 
@@ -280,6 +285,8 @@ def _named(text: str, loss: Loss) -> Metric:
     if name in _IN_QUERIES and loss.task == "ranking" and not colon:
         return Metric(name, True, partial(_IN_QUERIES[name], k=None, empty=None), by_query=True)
     _must_fit(name, loss)
+    if isinstance(loss, Quantiles) and name == "quantile":
+        return _of_quantiles(text, parameter, loss)
     if name == _TOP_K:
         return _top_k_accuracy(text, places)
     if name in _WITH_PARAMETER:
@@ -330,8 +337,27 @@ def _must_fit(name: str, loss: Loss) -> None:
         why = f"it judges {' and '.join(tasks)} targets, and this loss is for {loss.task} ones{other}"
     elif name in _LOG_LINK and facts_of(loss).link != "log":
         why = "it needs positive predictions; use a loss with a logarithmic link (poisson, gamma, tweedie)"
+    why = why or _why_not_of_quantiles(name, isinstance(loss, Quantiles))
     if why:
         raise InputError(f"eval_metric: {name!r} does not fit loss {loss.name!r}: {why}.")
+
+
+def _of_quantiles(text: str, parameter: str, loss: Quantiles) -> Metric:
+    """Metric that "quantile" or, of one of the loss's levels, "quantile:0.5" stands for."""
+    if not parameter:
+        return Metric(text, False, of_intervals.mean_pinball)
+    judge = _judge("quantile", Quantile, parameter, loss)
+    if judge.parameter not in loss.alpha:
+        levels = ", ".join(f"{level:g}" for level in loss.alpha)
+        raise InputError(f"eval_metric: {text!r} is none of the levels of the loss, {levels}.")
+    return Metric(text, False, partial(of_intervals.pinball, level=judge.parameter))
+
+
+def _why_not_of_quantiles(name: str, several: bool) -> str:
+    """Reason against a metric; empty if there is none. several: True for a loss of several quantiles."""
+    if name in ("quantile", "loss") or several == (name in of_intervals.INTERVALS):
+        return ""
+    return f"it judges {'one prediction' if several else 'quantiles of several levels for'} a row; use 'quantile'"
 
 
 def _judge(name: str, family: Callable[[float], Loss], given: str, loss: Loss) -> Loss:

@@ -4,6 +4,7 @@ Needs matplotlib: ``pip install gpuboosting[plot]``.
 """
 
 from gpuboost.plot.effects import partial_effect
+from gpuboost.plot.intervals import intervals
 from gpuboost.plot.model import importance, metrics, staleness, timeline, tree
 from gpuboost.plot.posterior import autocorrelation, calibration, trace, uncertainty
 
@@ -11,6 +12,7 @@ __all__ = [
     "autocorrelation",
     "calibration",
     "importance",
+    "intervals",
     "metrics",
     "partial_effect",
     "staleness",

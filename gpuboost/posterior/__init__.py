@@ -9,8 +9,9 @@ from gpuboost.posterior.diagnostics import (
     effective_sample_size,
     r_hat,
 )
+from gpuboost.posterior.intervals import crps, interval_calibration, interval_score
 from gpuboost.posterior.members import member_rounds
-from gpuboost.posterior.uncertainty import Uncertainty, interval, uncertainty
+from gpuboost.posterior.uncertainty import Uncertainty, check_coverage, interval, interval_outputs, uncertainty
 
 __all__ = [
     "Calibration",
@@ -19,9 +20,14 @@ __all__ = [
     "autocorrelation_time",
     "autocorrelations",
     "calibration",
+    "check_coverage",
+    "crps",
     "diagnose",
     "effective_sample_size",
     "interval",
+    "interval_calibration",
+    "interval_outputs",
+    "interval_score",
     "member_rounds",
     "r_hat",
     "separation",

@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from gpuboost.elementary import log_array
 from gpuboost.errors import InputError
 from gpuboost.losses.base import BaseLoss, facts_of
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.residual import Quantiles
 from gpuboost.types import Array
 
 Floats = NDArray[np.float64]
@@ -54,8 +57,7 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     """
     from scipy.special import ndtri
 
-    if not is_real(coverage) or not 0.0 < coverage < 1.0:
-        raise InputError(f"coverage: must be a number between 0 and 1; got {coverage!r}.")
+    check_coverage(coverage)
     if not is_one_of(kind, ("mean", "observation")):
         raise InputError(f"kind: must be 'mean' or 'observation'; got {kind!r}.")
     normal = facts_of(loss).normal_noise
@@ -70,6 +72,42 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     centre = scores.mean(axis=0)
     bounds = [centre - half, centre + half]
     return np.column_stack(bounds if normal else [np.asarray(loss.inverse_link(bound[None])) for bound in bounds])
+
+
+def interval_outputs(loss: Quantiles, coverage: float, kind: str | None) -> tuple[int, int]:
+    """The two outputs whose quantiles bound the central interval of new targets.
+
+    Raises:
+        InputError: if coverage or kind is invalid, or the loss does not have these levels.
+    """
+    check_coverage(coverage)
+    if kind not in (None, "observation"):
+        raise InputError(f"kind: quantiles are of new targets, 'observation'; got {kind!r}.")
+    places = [_place(loss.alpha, level) for level in (0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage)]
+    if None in places:
+        known = [f"{known:g}" for known in interval_coverages(loss)]
+        raise InputError(
+            f"coverage: an interval of {coverage:g} is between the quantiles {0.5 - 0.5 * coverage:g} and "
+            f"{0.5 + 0.5 * coverage:g}, and the model has {', '.join(f'{a:g}' for a in loss.alpha)}. "
+            + (f"Coverages of this model: {', '.join(known)}." if known else "Train it with these levels.")
+        )
+    return cast("tuple[int, int]", tuple(places))
+
+
+def interval_coverages(loss: Quantiles) -> list[float]:
+    """Coverages of the central intervals between two levels of the loss, largest first."""
+    return [1.0 - 2.0 * a for a in loss.alpha if a < 0.5 and _place(loss.alpha, 1.0 - a) is not None]
+
+
+def _place(levels: Sequence[float], level: float) -> int | None:
+    near = [i for i, known in enumerate(levels) if abs(known - level) < 1e-9]
+    return near[0] if near else None
+
+
+def check_coverage(coverage: float) -> None:
+    """Raise InputError unless it is a number between 0 and 1."""
+    if not is_real(coverage) or not 0.0 < coverage < 1.0:
+        raise InputError(f"coverage: must be a number between 0 and 1; got {coverage!r}.")
 
 
 def _probabilities(loss: Loss, scores: Array) -> Floats:

@@ -11,6 +11,7 @@ from gpuboost.execution import SEQUENTIAL, Log
 from gpuboost.growth import SignStump
 from gpuboost.langevin import Langevin, NoNoise
 from gpuboost.learners import AllLearners
+from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
 from gpuboost.recipe import Recipe
 from gpuboost.records import restored
@@ -141,7 +142,8 @@ def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
 
 def _exact_step(recipe: Recipe) -> str:
     """The minimum that the step rule finds exactly, as text; empty if none."""
-    if recipe.loss.leaf_quantile is not None and recipe.loss.convex and isinstance(recipe.step, QuantileStep):
+    quantile = of_output(recipe.loss, 0).leaf_quantile
+    if quantile is not None and recipe.loss.convex and isinstance(recipe.step, QuantileStep):
         trees = recipe.base_learner is None
         return "leaves are exact minimisers" if trees else "a line search on all rows finds the least"
     if isinstance(recipe.step, LineSearchStep):

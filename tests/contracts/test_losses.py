@@ -10,6 +10,7 @@ import pytest
 from gpuboost import losses
 from gpuboost.losses import (
     AbsoluteError,
+    Expectile,
     Exponential,
     Gamma,
     GaussianNLL,
@@ -20,6 +21,7 @@ from gpuboost.losses import (
     PairwiseLogistic,
     Poisson,
     Quantile,
+    Quantiles,
     SmoothedZeroOne,
     Softmax,
     SquaredError,
@@ -102,6 +104,18 @@ class TestQuantile(Kinked):
 
 class TestQuantileNearOne(Kinked):
     loss = Quantile(alpha=0.9)
+
+
+class TestExpectile(Kinked):
+    loss = Expectile()
+
+
+class TestExpectileNearOne(Kinked):
+    loss = Expectile(alpha=0.9)
+
+
+class TestQuantiles(Real):
+    loss = Quantiles((0.05, 0.5, 0.9))
 
 
 class TestPoisson(Count):

@@ -42,6 +42,8 @@ LOSSES: list[tuple[Loss, str]] = [
     (losses.Huber(0.3), "real"),
     (losses.AbsoluteError(), "real"),
     (losses.Quantile(0.2), "real"),
+    (losses.Quantile([0.1, 0.3, 0.8]), "real"),
+    (losses.Expectile(0.8), "real"),
     (losses.Poisson(), "positive"),
     (losses.Gamma(), "positive"),
     (losses.Tweedie(), "positive"),
@@ -85,7 +87,7 @@ def test_every_loss_with_every_step_it_allows(loss: Loss, target: str, step: Ste
 
 
 def test_every_loss_of_rows_is_in_the_list_above() -> None:
-    of_lists = {"lambdamart", "pairwise_logistic"}  # see test_ranking
+    of_lists = {"lambdamart", "pairwise_logistic", "stochastic_rank"}  # see test_ranking
     assert {loss.name for loss, _ in LOSSES} - {"quartic"} == set(losses.NAMES) - of_lists
 
 

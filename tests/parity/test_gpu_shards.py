@@ -57,6 +57,7 @@ def test_every_growth(growth: type, least: int) -> None:
 LOSSES: list[tuple[Loss, str]] = [
     (losses.SquaredError(), "real"),
     (losses.Quantile(0.3), "real"),
+    (losses.Quantile([0.3, 0.6]), "real"),
     (losses.Poisson(), "positive"),
     (losses.Softmax(3), "3"),
     (losses.GaussianNLL(), "real"),

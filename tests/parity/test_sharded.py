@@ -59,6 +59,7 @@ def assert_one_machine(recipe: Recipe, case: Case, *all_ends: list[int], threads
 LOSSES: list[tuple[Loss, str]] = [
     (losses.SquaredError(), "real"),
     (losses.Quantile(0.3), "real"),
+    (losses.Quantile([0.3, 0.6]), "real"),
     (losses.Logistic(), "binary"),
     (losses.Poisson(), "positive"),
     (losses.Softmax(3), "3"),

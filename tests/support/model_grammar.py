@@ -19,6 +19,8 @@ LOSSES = {
         losses.AbsoluteError(),
         losses.Huber(0.5),
         losses.Quantile(0.9),
+        losses.Quantile([0.25, 0.5]),
+        losses.Expectile(0.1),
         losses.Poisson(),
         losses.GaussianNLL(),
     ),

@@ -451,7 +451,27 @@ def _functions() -> list[Call]:
         "sample_weight": "weight",
     }
     aliases = {"data": ("X",), "sample_weight": ("weight",), "estimator": ("model",)}
+    conformal = {
+        "model": "model", "X_cal": "rows", "y_cal": "target", "coverage": "share", "method": "word",
+        "sample_weight": "weight",
+    }  # fmt: skip
+    calibrated = gb.conformal(data["regressor"], data["x"], data["y"])
     return [
+        Call(
+            "conformal",
+            gb.conformal,
+            conformal,
+            {"model": data["regressor"], "X_cal": data["x"], "y_cal": data["y"]},
+            {"X_cal": ("X",), "y_cal": ("y", "X_cal")},
+            _no_text_of_weights,
+        ),
+        Call("load_conformal", gb.load_conformal, {"path": "path"}, skip=_path_of_no_file),
+        Call(
+            "ConformalRegressor.predict_interval",
+            calibrated.predict_interval,
+            {"X": "rows", "coverage": "anything", "sample_weight": "anything"},
+            {"X": data["x"]},
+        ),
         Call("Dataset", gb.Dataset, dataset, rows, {"weight": ("sample_weight",)}, _no_text_of_weights),
         Call("Dataset.load", gb.Dataset.load, {"path": "path"}, skip=_path_of_no_file),
         Call("Dataset.save", gb.Dataset(**rows).save, {"path": "path", "n_jobs": "threads"}, {"path": "data.gbd"}),
@@ -765,6 +785,12 @@ def _plots() -> list[Call]:
             {"model": "model", "X": "rows", "feature": "count or 0", "coverage": "share", "samples": "count or None"},
             {"model": chain, "X": data["x"]},
         ),
+        Call(
+            "plot.intervals",
+            plot.intervals,
+            {"model": "model", "X": "rows", "y": "anything", "coverage": "share", "along": "anything"},
+            {"model": gb.conformal(data["regressor"], data["x"], data["y"]), "X": data["x"]},
+        ),
         Call("export.to_onnx", export.to_onnx, {"model": "model"}),
         Call("export.to_xgboost", export.to_xgboost, {"model": "model"}, {"path": "x.json"}),
         Call("export.to_treelite", export.to_treelite, {"model": "model"}),
@@ -790,6 +816,13 @@ def _theory() -> list[Call]:
         Call("posterior.r_hat", posterior.r_hat, {"traces": "anything"}, {"traces": traces}),
         Call(
             "posterior.autocorrelation_time", posterior.autocorrelation_time, {"traces": "anything"}, {"traces": traces}
+        ),
+        Call(
+            "posterior.interval_score",
+            posterior.interval_score,
+            {"y": "anything", "bounds": "anything", "coverage": "share"},
+            {"y": [1.0], "bounds": [[0.0, 2.0]], "coverage": 0.5},
+            {"bounds": ("y",)},
         ),
         Call("posterior.diagnose", posterior.diagnose, {"traces": "anything"}, {"traces": traces}),
         Call(

@@ -17,6 +17,7 @@ from gpuboost import GradientBoostingRegressor, elementary, losses, metrics
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses import (
     AbsoluteError,
+    Expectile,
     Exponential,
     Gamma,
     Huber,
@@ -31,7 +32,16 @@ from gpuboost.losses import (
 from gpuboost.losses.averages import exact_sum, lower_quantile, rising_root, weighted_mean
 from gpuboost.losses.base import FOREIGN, facts_of
 
-ANY = [SquaredError(), Huber(), Huber(delta=0.3), AbsoluteError(), Quantile(), Quantile(alpha=0.9)]
+ANY = [
+    SquaredError(),
+    Expectile(),
+    Expectile(alpha=0.9),
+    Huber(),
+    Huber(delta=0.3),
+    AbsoluteError(),
+    Quantile(),
+    Quantile(alpha=0.9),
+]
 POSITIVE = [Poisson(), Gamma(), Tweedie(), Tweedie(power=1.1), Tweedie(power=1.9)]
 BINARY = [Logistic(), Logistic(ridge=0.5), Exponential(), LogitBoost()]
 SCALAR = ANY + POSITIVE + BINARY
@@ -132,6 +142,7 @@ def test_constants_are_those_of_the_table():
     }
     assert table == {
         "squared_error": (1.0, 1.0, True, None),
+        "expectile": (1.8, pytest.approx(0.2), True, None),
         "huber": (1.0, 0.0, False, None),
         "absolute_error": (None, 0.0, False, 0.5),
         "quantile": (None, 0.0, False, 0.9),

@@ -261,7 +261,16 @@ def test_direction():
         if name in names_for(loss) and metrics.get(name, loss).higher_is_better
     }
     lower = {"error", "logloss", "mlogloss", "loss", "brier", "rmse", "mse", "mae", "mape", "smape", "rmsle"}
-    lower |= {"quantile", "huber", "poisson_deviance", "gamma_deviance", "tweedie_deviance"}
+    lower |= {
+        "quantile",
+        "expectile",
+        "interval_width",
+        "coverage",
+        "huber",
+        "poisson_deviance",
+        "gamma_deviance",
+        "tweedie_deviance",
+    }
     assert better_if_higher == set(metrics.NAMES) - lower - set(metrics.RANKINGS) - {"top_k_accuracy"}
 
 

@@ -1,0 +1,179 @@
+"""The methods of conformal prediction: which one suits a model, and the scores of rows by each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gpuboost.api.ranker import GradientBoostingRanker
+from gpuboost.arguments import is_one_of
+from gpuboost.data.targets import as_numbers
+from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.langevin import Langevin
+from gpuboost.losses.base import estimates_spread
+from gpuboost.losses.residual import Quantiles
+from gpuboost.training.devices import on_host
+
+Floats = NDArray[np.float64]
+
+REGRESSION = ("absolute", "scaled", "cqr")
+CLASSIFICATION = ("lac", "aps")
+
+_LEAST_SPREAD = 1e-12  # of draws that all agree
+
+
+def check_models(models: Sequence[Any]) -> None:
+    """Raise InputError unless they are one estimator, or a pair, and NotFittedError unless each is fitted."""
+    if len(models) not in (1, 2):
+        raise InputError(f"model: one estimator, or a pair of regressors, is needed; got {len(models)} estimators.")
+    for model in models:
+        _check_model(model)
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise InputError(f"model: a fitted estimator, or a pair of regressors, is needed; got {shown(model)[:200]}.")
+    if isinstance(model, GradientBoostingRanker):
+        raise InputError("model: scores of a ranker are compared within queries only, and have no intervals.")
+    if hasattr(model, "get_params"):
+        check_is_fitted(model)
+
+
+def method_of(models: Sequence[Any], method: Any, known: Sequence[str]) -> str:
+    """The method, "auto" being the one that suits the models. known: all methods for such models.
+
+    Raises:
+        InputError: if there is no such method, or a pair is not of regressors.
+        RecipeError: if the method does not fit the models.
+    """
+    if not is_one_of(method, ("auto", *known)):
+        raise InputError(f"method: must be 'auto' or one of {', '.join(map(repr, known))}; got {method!r}.")
+    if len(models) == 2 and any(hasattr(model, "classes_") for model in models):
+        raise InputError("model: a pair must be of regressors, of a low and a high quantile; got a classifier.")
+    if known is CLASSIFICATION:
+        return "lac" if method == "auto" else str(method)
+    quantiles = len(models) == 2 or isinstance(_loss(models[0]), Quantiles)
+    spread = not quantiles and _has_spread(models[0])
+    if method == "auto":
+        return "cqr" if quantiles else "scaled" if spread else "absolute"
+    if method == "cqr" and not quantiles:
+        raise RecipeError(
+            "method: 'cqr' needs quantiles: a model with loss=gb.losses.Quantile([0.05, 0.95]), or a pair of models."
+        )
+    if method == "scaled" and not spread:
+        raise RecipeError("method: 'scaled' needs a predicted spread: loss='gaussian_nll', or a model with langevin.")
+    if method != "cqr" and len(models) == 2:
+        raise RecipeError(f"method: a pair of models is for 'cqr'; got {method!r}.")
+    return str(method)
+
+
+def _loss(model: Any) -> Any:
+    return getattr(model, "loss_", None)
+
+
+def _has_spread(model: Any) -> bool:
+    loss = _loss(model)
+    draws = isinstance(getattr(model, "langevin", None), Langevin) and hasattr(model, "predict_uncertainty")
+    return draws or (loss is not None and hasattr(loss, "n_outputs") and estimates_spread(loss))
+
+
+# regression
+
+
+def bounds(models: Sequence[Any], method: str, coverage: float, X: Any) -> tuple[Floats, Floats, Floats]:
+    """(low, high, unit), (n,) each: intervals before the calibration, and the unit of their distance to a target."""
+    if method == "cqr":
+        low, high = _quantiles(models, coverage, X)
+        return low, high, np.ones(len(low))
+    centre = centre_of(models[0], X)
+    return centre, centre, _spread(models[0], X) if method == "scaled" else np.ones(len(centre))
+
+
+def centre_of(model: Any, X: Any) -> Floats:
+    """(n,) predictions; of several quantiles the one nearest to the median."""
+    predicted: Floats = np.asarray(on_host(model.predict(X)), dtype=np.float64)
+    if predicted.ndim == 2 and isinstance(_loss(model), Quantiles):
+        return predicted[:, int(np.argmin(np.abs(np.array(model.loss_.alpha) - 0.5)))]
+    return _vector(predicted)
+
+
+def _quantiles(models: Sequence[Any], coverage: float, X: Any) -> tuple[Floats, Floats]:
+    """Two predicted quantiles: of the levels nearest to those of the coverage, or of the two models."""
+    if len(models) == 2:
+        low, high = (centre_of(model, X) for model in models)
+        return np.minimum(low, high), np.maximum(low, high)
+    levels = np.array(models[0].loss_.alpha)
+    first = int(np.argmin(np.abs(levels - (0.5 - 0.5 * coverage))))
+    last = int(np.argmin(np.abs(levels - (0.5 + 0.5 * coverage))))
+    if first == last:
+        raise RecipeError(
+            f"method: 'cqr' needs two quantiles for a coverage of {coverage:g}; of {levels.tolist()}, {levels[first]} "
+            "is nearest to both. Use method='absolute'."
+        )
+    predicted = np.asarray(on_host(models[0].predict(X)), dtype=np.float64)
+    return predicted[:, first], predicted[:, last]
+
+
+def _spread(model: Any, X: Any) -> Floats:
+    """(n,) standard deviation of a new target, or of the draws if the loss has no model of the noise."""
+    if not isinstance(getattr(model, "langevin", None), Langevin):
+        return np.asarray(on_host(model.predict(X, output="std")), dtype=np.float64)
+    found = model.predict_uncertainty(X)
+    variance = np.where(np.isnan(found.total), found.knowledge, found.total)
+    spread: Floats = np.maximum(np.sqrt(variance), _LEAST_SPREAD)
+    return spread
+
+
+def scores_of_numbers(models: Sequence[Any], method: str, coverage: float, X: Any, y: NDArray[Any]) -> Floats:
+    """(n,) distance of each target beyond its bounds, negative between them, in the row's unit."""
+    target = as_numbers(y)
+    if not np.isfinite(target).all():
+        row = int(np.argmin(np.isfinite(target)))
+        raise InputError(f"y_cal: must hold finite numbers; row {row} holds {float(target[row])!r}.")
+    low, high, unit = bounds(models, method, coverage, X)
+    _same_rows(low, target)
+    scores: Floats = np.maximum(low - target, target - high) / unit
+    return scores
+
+
+# classes
+
+
+def class_scores(p: Floats, method: str) -> Floats:
+    """(n, K) score of each class: the larger, the less it conforms."""
+    if method == "lac":
+        return 1.0 - p
+    order = np.argsort(-p, axis=1, kind="stable")
+    scores = np.empty_like(p)
+    np.put_along_axis(scores, order, np.cumsum(np.take_along_axis(p, order, axis=1), axis=1), axis=1)
+    return scores
+
+
+def scores_of_classes(model: Any, method: str, X: Any, y: NDArray[Any]) -> Floats:
+    """(n,) score of the true class of each row."""
+    if not hasattr(model, "predict_proba"):
+        raise InputError(f"model: sets of classes are made of probabilities, and {type(model).__name__} has none.")
+    true = y[:, None] == np.asarray(model.classes_)[None, :]
+    known = true.any(axis=1) if np.shape(true) == (len(y), len(model.classes_)) else np.zeros(len(y), np.bool_)
+    if not known.all():
+        row = int(np.argmin(known))
+        raise InputError(f"y_cal: must be labels of the training data; row {row} holds {y[row]}.")
+    p = np.asarray(on_host(model.predict_proba(X)), dtype=np.float64)
+    _same_rows(p, y)
+    of_true: Floats = class_scores(p, method)[true]
+    return of_true
+
+
+def _vector(predicted: Floats) -> Floats:
+    if predicted.ndim != 1:
+        raise InputError(f"model: predictions of one number a row are needed; they have the shape {predicted.shape}.")
+    return predicted
+
+
+def _same_rows(predicted: Floats, y: NDArray[Any]) -> None:
+    if len(predicted) != len(y):
+        raise InputError(f"y_cal: X_cal has {len(predicted)} rows, and y_cal {len(y)}.")
