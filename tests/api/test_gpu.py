@@ -399,7 +399,7 @@ def test_auto_takes_the_gpu_if_it_is_worth_it_and_can(gpu, rows, monkeypatch):
     assert large.device == "cuda:0"
     assert "first usable GPU for 2,400 values: emulated GPU" in large.device_reason
 
-    def refuse(functions):
+    def refuse(functions, *, beside=False):
         raise gb.DeviceError("loss: a GPU cannot run it")
 
     monkeypatch.setattr(gpu.linker, "check", refuse)
