@@ -50,7 +50,7 @@ def usual() -> frozenset[Asked]:
     level_wise = Recipe(SquaredError(), 2, growth=Oblivious(Limits(8, 3)))
     disturbed = Limits(8, 3, random_strength=1.0)
     controlled = Recipe(SquaredError(), 2, sampling=smart_second_order(0.5))
-    drawn = Recipe(SquaredError(), 2, step=GradientStep(), langevin=Langevin(random_from=0))
+    drawn = Recipe(SquaredError(), 2, step=GradientStep(), langevin=Langevin(random_from=1))
     stumps = Recipe(SquaredError(), 2, growth=SignStump(Limits(2, 1)), learners=RandomByNode(3))
     lengths = ((Huber(), "leaf"), (AbsoluteError(), "tree"))
     return frozenset().union(
