@@ -32,7 +32,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.learners import Linear, RandomByNode
 from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, StochasticRank, registry
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import UniformSampling, smart_second_order
+from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
 from gpuboost.types import Cuts, Limits, Progress, TrainingSet
 
@@ -59,6 +59,7 @@ def usual() -> frozenset[Asked]:
         _asked(some, Recipe(AbsoluteError(), 2, growth=DepthWise(Limits(6, 6)), step=automatic(AbsoluteError()))),
         _asked(some, level_wise),
         _asked(some, controlled),
+        _asked(some, Recipe(SquaredError(), 2, sampling=ImportanceSampling(0.5, factor=np.full(150, 2.0)))),
         _asked(ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
         _asked(ranked, Recipe(StochasticRank(scale_free=True), 2, step=GradientStep())),
         _asked(some, drawn),

@@ -62,7 +62,8 @@ def modules() -> Iterator[Linked]:
             if is_smoothed(loss):
                 density = density_formulas()
                 text = source(*smoothed_ranking.FILES, before=density.text)
-                yield Linked(name, smoothed_ranking.FILES[-1], text, density.functions)
+                called = called_by(*smoothed_ranking.FILES)
+                yield Linked(name, smoothed_ranking.FILES[-1], text, (*density.functions, *called))
             continue
         asked = formulas(loss)
         for files in (target._POINTWISE, line_search._SEARCH):
