@@ -32,7 +32,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.learners import Linear, RandomByNode
 from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, StochasticRank, registry
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import UniformSampling, smart_second_order
+from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
 from gpuboost.types import Cuts, Limits, Progress, TrainingSet
 
@@ -59,9 +59,11 @@ def usual() -> frozenset[Asked]:
         _asked(some, Recipe(AbsoluteError(), 2, growth=DepthWise(Limits(6, 6)), step=automatic(AbsoluteError()))),
         _asked(some, level_wise),
         _asked(some, controlled),
+        _asked(some, replace(controlled, sampling=ImportanceSampling(0.5, frozen_from=0))),
         _asked(ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
         _asked(ranked, Recipe(StochasticRank(scale_free=True), 2, step=GradientStep())),
         _asked(some, drawn),
+        _asked(some, replace(drawn, langevin=Langevin())),
         _asked(some, stumps),
         *(
             _asked(some, Recipe(loss, 2, growth=DepthWise(Limits(6, 6)), step=LineSearchStep(per)))
