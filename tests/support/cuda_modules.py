@@ -59,10 +59,11 @@ def usual() -> frozenset[Asked]:
         _asked(some, Recipe(AbsoluteError(), 2, growth=DepthWise(Limits(6, 6)), step=automatic(AbsoluteError()))),
         _asked(some, level_wise),
         _asked(some, controlled),
-        _asked(some, Recipe(SquaredError(), 2, sampling=ImportanceSampling(0.5, factor=np.full(150, 2.0)))),
+        _asked(some, replace(controlled, sampling=ImportanceSampling(0.5, frozen_from=0))),
         _asked(ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
         _asked(ranked, Recipe(StochasticRank(scale_free=True), 2, step=GradientStep())),
         _asked(some, drawn),
+        _asked(some, replace(drawn, langevin=Langevin())),
         _asked(some, stumps),
         *(
             _asked(some, Recipe(loss, 2, growth=DepthWise(Limits(6, 6)), step=LineSearchStep(per)))

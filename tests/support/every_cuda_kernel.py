@@ -79,6 +79,8 @@ def _verbs() -> None:
     before, leaves = backend.keep_gradients(gradients, 1), np.arange(n, dtype=np.int32) % 7
     backend.to_host(backend.node_control_variate(gradients, sample, before, 0.5).g)
     backend.to_host(backend.leaf_control_variate(gradients, sample, before, 0.5, (leaves,), (7,)).g)
+    backend.to_host(backend.horvitz_thompson(gradients, sample).g)
+    backend.to_host(backend.score_rows(gradients, 0.1))
     sample = backend.sample(0.5, n, key)
     for scale in (None, magnitude):
         noisy = backend.noise(backend.weigh(gradients, sample), sample.rows, Noise(0.5, key, scale))
