@@ -18,7 +18,7 @@ from support.cuda_compiler import ARCHITECTURES, Resources, compiler_versions, p
 
 from gpuboost.backends.cuda import (
     arena,
-    control,
+    control_variates,
     importance,
     leaves,
     line_search,
@@ -84,7 +84,7 @@ def of_the_library() -> Iterator[Linked]:
         (target._DRAW, ""),
         (target._NOISE, ""),
         (importance.FILES, ""),
-        (control.FILES, ""),
+        (control_variates.FILES, ""),
         (leaves._NOISY, "#define NOISY 1\n"),
         (random_shape._FILES, ""),
         (subsets._SUBSETS, ""),
