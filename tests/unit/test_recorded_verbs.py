@@ -253,6 +253,15 @@ def test_an_input_has_one_value_in_a_round():
     assert (recorded[-1], player.runtime.graphs) == (2, 1)
 
 
+def test_a_number_lies_at_a_multiple_of_its_size():
+    """A GPU cannot read it elsewhere."""
+    rounds = RecordedRound(Counting())
+    for words in (1, 2, 1, 4, 3, 2):
+        place = Input(rounds, words).words.ctypes.data - rounds.inputs.ctypes.data
+        assert place % (8 if words % 2 == 0 else 4) == 0
+    assert place == 4 * 14
+
+
 def test_there_is_room_for_so_many_inputs():
     rounds = RecordedRound(Counting())
     Input(rounds, WORDS)

@@ -168,8 +168,13 @@ class RecordedRound:
         return cast(T, self._buffers[name])
 
     def reserve(self, count: int) -> int:
-        """Index of the first of so many words among the inputs, reserved for one use."""
-        place, self._reserved = self._reserved, self._reserved + count
+        """Index of the first of so many words among the inputs, reserved for one use.
+
+        An even number of words begins at an even place: two words may be one float64, which GPUs read at multiples of
+        8 bytes only.
+        """
+        place = self._reserved + (self._reserved % 2 if count % 2 == 0 else 0)
+        self._reserved = place + count
         if self._reserved > WORDS:
             raise ValueError(f"inputs: there are {WORDS} words, and {self._reserved} are asked for.")
         self._words[place] = (0,) * count
