@@ -29,6 +29,7 @@ from gpuboost.api.html import summary
 from gpuboost.api.peer_names import PEER_NAMES, unknown_parameter
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.posterior import PosteriorMixin
+from gpuboost.api.refit import RefitMixin
 from gpuboost.api.rounds import RoundsMixin
 from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
@@ -82,7 +83,7 @@ FITTED = (
 """Attributes that ``fit`` sets; everything else on an estimator is a parameter."""
 
 
-class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
+class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
     """Abstract: ``GradientBoostingRegressor``, ``...Classifier`` and ``...Ranker`` are final."""
 
     _record: FitRecord

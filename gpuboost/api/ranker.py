@@ -208,6 +208,22 @@ class GradientBoostingRanker(GradientBoosting):
         """
         return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group, init_score)
 
+    def refit(
+        self,
+        X: Any,
+        y: Any = None,
+        decay: float = 0.9,
+        sample_weight: Any = None,
+        *,
+        group: Any = None,
+        init_score: Any = None,
+    ) -> Self:
+        """A new fitted ranker with the same trees, whose leaf values follow new queries.
+
+        As ``GradientBoostingRegressor.refit``; ``group`` is that of ``fit``.
+        """
+        return self._refit(X, y, decay, sample_weight, group, init_score)
+
     def check(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> Verdict:
         """The verdict of theory on this composition and these data, before any work; as for the other estimators."""
         return self._check(X, y, sample_weight, group)

@@ -362,6 +362,9 @@ def _fits() -> list[Call]:
             return getattr(gb, f"GradientBoosting{kind}")(n_estimators=2, n_jobs=1, max_depth=2).fit(**given)
 
         table.append(Call(f"{kind}.fit", fit, kinds | more, valid, skip=_data_is_right))
+    refit = {"X": "rows", "y": "target", "sample_weight": "weight", "init_score": "offset", "decay": "share"}
+    rows = {"X": data["x"], "y": data["y"]}
+    table.append(Call("Regressor.refit", data["regressor"].refit, refit, rows, skip=_data_is_right))
     return table
 
 
