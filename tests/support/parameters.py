@@ -253,6 +253,7 @@ ESTIMATOR = {
     "random_state": "anything",
     "n_jobs": "threads",
     "verbose": "anything",
+    "warm_start": "flag",
 }
 """Every parameter of the three estimators."""
 
