@@ -736,6 +736,18 @@ def _plots() -> list[Call]:
             {"model": "model", "feature": "anything", "output": "count or 0"},
             {"model": effects, "feature": 0},
         ),
+        Call(
+            "plot.shap_summary",
+            plot.shap_summary,
+            {"model": "model", "X": "rows", "output": "anything", "top": "count"},
+            {"model": model, "X": data["x"]},
+        ),
+        Call(
+            "plot.dependence",
+            plot.dependence,
+            {"model": "model", "X": "rows", "feature": "anything", "colour_by": "anything", "output": "anything"},
+            {"model": model, "X": data["x"], "feature": 0},
+        ),
         Call("plot.staleness", plot.staleness, {"model": "model"}),
         Call("plot.timeline", plot.timeline, {"model": "model"}),
         Call("plot.trace", plot.trace, {"traces": "anything", "burn_in": "anything"}, {"traces": traces}),
