@@ -122,7 +122,7 @@ def boost(
             model.shrink(chain.shrink)  # F <- (1 - gamma eps) F
             with backend.recorded(step):
                 key = root / Stream.SCORE_NOISE / step
-                gradients = _derivatives(backend, loss, scores.values, data, curvature, key)  # at F_j, on every row
+                gradients = derivatives(backend, loss, scores.values, data, curvature, key)  # at F_j, on every row
                 workers.publish(step, partial(answer, step, gradients))
                 arrived = workers.receive()  # fitted to the gradients of this version, or of an earlier one
                 length = recipe.learning_rate * arrived.share / recipe.sequences
@@ -158,7 +158,7 @@ def boost(
     return backend.collect(model.ensemble())
 
 
-def _derivatives(
+def derivatives(
     backend: Backend, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
 ) -> Gradients:
     """Gradients of every row; of a smoothed metric an estimate, with the noise of ``key``."""

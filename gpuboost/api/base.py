@@ -29,7 +29,9 @@ from gpuboost.api.html import summary
 from gpuboost.api.peer_names import PEER_NAMES, unknown_parameter
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.posterior import PosteriorMixin
+from gpuboost.api.refit import RefitMixin
 from gpuboost.api.rounds import RoundsMixin
+from gpuboost.api.warm_start import check_resumed, check_warm_start, joined_history, own_model, rounds_left
 from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.prediction.effects import slopes
@@ -85,7 +87,7 @@ FITTED = (
 """Attributes that ``fit`` sets; everything else on an estimator is a parameter."""
 
 
-class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
+class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
     """Abstract: ``GradientBoostingRegressor``, ``...Classifier`` and ``...Ranker`` are final."""
 
     _record: FitRecord
@@ -207,18 +209,28 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         init_score: Any = None,
     ) -> Self:
         started = time.perf_counter()
-        fresh = self._unfitted()
+        fresh, settings = self._unfitted(), self._settings()
+        goes_on = check_warm_start(
+            self.warm_start, fitted="ensemble_" in vars(self), init_model=init_model, resume_from=resume_from
+        )
         rows = fresh._rows(X, y, sample_weight, group, init_score)
         target = fresh._target(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), target)
-        start = start if resume_from is None else checkpoint(resume_from, init_model, target)
-        job, untrained = preparation.job(self._settings(), rows, target, eval_set, start, started)
+        if resume_from is not None:
+            start = check_resumed(checkpoint(resume_from, init_model, target), warm_start=self.warm_start)
+        if goes_on:
+            start = own_model(self._saved(), target)
+            settings["n_estimators"] = rounds_left(self.n_estimators, start)
+        job, untrained = preparation.job(settings, rows, target, eval_set, start, started)
+        if goes_on and not settings["n_estimators"]:
+            return self  # checked, and complete
         with on_its_machine(job) as ready:
             trained = train(ready)
         best_iteration, best_score = trained.best_iteration, trained.best_score
         fresh._restore(
             replace(
                 untrained,
+                params=self._settings(),
                 ensemble=trained.ensemble,
                 best_iteration=best_iteration,
                 best_score=best_score,
@@ -227,6 +239,8 @@ class GradientBoosting(PosteriorMixin, RoundsMixin, BaseEstimator):
         )
         fresh.fit_report_ = trained.report
         fresh.evals_result_ = trained.evals_result
+        if goes_on:
+            fresh.evals_result_ = joined_history(self.evals_result_, self.n_iter_, trained.evals_result)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         return self

@@ -94,6 +94,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self.loss = loss
         self.n_estimators = n_estimators
@@ -129,6 +130,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.warm_start = warm_start
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

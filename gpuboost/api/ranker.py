@@ -109,6 +109,7 @@ class GradientBoostingRanker(GradientBoosting):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self.loss = loss
         self.n_estimators = n_estimators
@@ -144,6 +145,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.warm_start = warm_start
 
     def _target(self, rows: LabelledRows) -> TrainingTarget:
         return ranking(self.loss, rows)
@@ -209,6 +211,22 @@ class GradientBoostingRanker(GradientBoosting):
             If the device is not available.
         """
         return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group, init_score)
+
+    def refit(
+        self,
+        X: Any,
+        y: Any = None,
+        decay: float = 0.9,
+        sample_weight: Any = None,
+        *,
+        group: Any = None,
+        init_score: Any = None,
+    ) -> Self:
+        """A new fitted ranker with the same trees, whose leaf values follow new queries.
+
+        As ``GradientBoostingRegressor.refit``; ``group`` is that of ``fit``.
+        """
+        return self._refit(X, y, decay, sample_weight, group, init_score)
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> Verdict:
         """The verdict of theory on this composition and these data, before any work; as for the other estimators."""

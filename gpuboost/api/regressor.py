@@ -79,6 +79,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self.loss = loss
         self.n_estimators = n_estimators
@@ -113,6 +114,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.warm_start = warm_start
 
     def _target(self, rows: LabelledRows) -> TrainingTarget:
         return regression(self.loss, rows)

@@ -40,9 +40,16 @@ class Trees:
     def update(
         self, backend: Backend, values: FittedTree, leaf_of_row: Array, state: RoundState, step: Step
     ) -> FittedTree:
+        """Add the tree as the step rule refines it, and return it."""
+        tree = self.refined(backend, values, leaf_of_row, state, step)
+        backend.add_leaves(state.scores.sums, tree, state.factor, leaf_of_row)
+        return tree
+
+    def refined(
+        self, backend: Backend, values: FittedTree, leaf_of_row: Array, state: RoundState, step: Step
+    ) -> FittedTree:
         """The tree as the step rule refines it. Monotonic constraints hold for its values again."""
         tree = step.refine(backend, values, leaf_of_row, state.loss, state.scores.values, state.data)
         if self.growth.limits.directions is not None:
             tree = backend.bound_leaves(tree, leaf_of_row, state.data, self.growth.limits, refined=True)
-        backend.add_leaves(state.scores.sums, tree, state.factor, leaf_of_row)
         return tree

@@ -1,7 +1,7 @@
 """Conversion of estimators to model files and back. ``gpuboost.model.file`` defines the format.
 
 Parameters that decide the model are written; those of its environment (``device``, ``execution``, ``n_jobs``,
-``verbose``, ``callbacks``) are not, so that the same model gives the same bytes on every machine.
+``verbose``, ``warm_start``, ``callbacks``) are not, so that the same model gives the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gpuboost.types import Cuts, Ensemble
 CHECKSUM = '"run":{"checksum":"'
 """Text before the checksum of a checkpoint; quotes inside any other text of the file are escaped."""
 
-NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose")
+NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose", "warm_start")
 
 POLICIES: dict[str, Any] = {
     name: loaded(f"{module}:{name}") for name, module in (public.POLICIES | public.IMPLIED_POLICIES).items()

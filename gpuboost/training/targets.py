@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -116,24 +117,42 @@ def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> Training
         )
     loss_object = _classification_loss(loss, len(classes))
 
-    def encode(y: NDArray[Any]) -> Floats:
-        try:
-            places = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-        except TypeError as error:  # text beside numbers
-            raise InputError(
-                f"y: labels must be of the kind of the training data's, {classes.dtype}; {error}."
-            ) from None
-        unknown = classes[places] != y
-        if np.any(unknown):
-            row = int(np.argmax(unknown))
-            raise InputError(f"y: only classes of the training data can be judged; row {row} holds {y[row]}.")
-        return places.astype(np.float64)
+    metadata = _with_class_weight(_without_queries(rows.metadata), class_weight, classes, codes)
+    return TrainingTarget(loss_object, codes.astype(np.float64), metadata, classes, partial(_places, classes))
 
-    metadata = _without_queries(rows.metadata)
-    if class_weight is not None:
-        weight = _weighted(metadata.weight, class_weight, classes, codes)
-        metadata = RowMetadata.of(metadata.n_rows, weight, offset=metadata.offset)
-    return TrainingTarget(loss_object, codes.astype(np.float64), metadata, classes, encode)
+
+def known_classes(loss: Loss, class_weight: Any, classes: NDArray[Any], rows: LabelledRows) -> TrainingTarget:
+    """Target of a classification by the classes of a fitted model, of which the rows may hold some.
+
+    Raises
+    ------
+    RecipeError, InputError
+        As ``classification``; InputError for a label that is none of the classes.
+    """
+    y = _places(classes, rows.y)
+    metadata = _with_class_weight(_without_queries(rows.metadata), class_weight, classes, y.astype(np.intp))
+    return TrainingTarget(loss, y, metadata, classes, partial(_places, classes))
+
+
+def _places(classes: NDArray[Any], y: NDArray[Any]) -> Floats:
+    """(n,) float64 number of each label among the sorted classes. Raises InputError for a label that is none."""
+    try:
+        places = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    except TypeError as error:  # text beside numbers
+        raise InputError(f"y: labels must be of the kind of the training data's, {classes.dtype}; {error}.") from None
+    unknown = classes[places] != y
+    if np.any(unknown):
+        row = int(np.argmax(unknown))
+        raise InputError(f"y: only classes of the training data can be judged; row {row} holds {y[row]}.")
+    return places.astype(np.float64)
+
+
+def _with_class_weight(
+    rows: RowMetadata, class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp]
+) -> RowMetadata:
+    if class_weight is None:
+        return rows
+    return RowMetadata.of(rows.n_rows, _weighted(rows.weight, class_weight, classes, codes), offset=rows.offset)
 
 
 def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -266,6 +266,8 @@ class Kernel:
             raise TypeError(f"{self._argument(i)} is {type(array).__name__}, the kernel wants an array")
         if not array.flags.c_contiguous:
             raise TypeError(f"{self._argument(i)} is not contiguous")
+        if not array.flags.aligned:  # a GPU reads a number at multiples of its size only
+            raise TypeError(f"{self._argument(i)} of {array.dtype} begins at {array.ctypes.data:#x}, not aligned")
         kind, size, plain = element[0], int(element[1:]), array.dtype.names is None
         if kind == "V" and plain:  # void*, or a vector type over plain numbers
             fits = size == 0 or array.nbytes % size == 0

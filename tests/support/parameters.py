@@ -254,6 +254,7 @@ ESTIMATOR = {
     "random_state": "anything",
     "n_jobs": "threads",
     "verbose": "anything",
+    "warm_start": "flag",
 }
 """Every parameter of the three estimators."""
 
@@ -363,6 +364,9 @@ def _fits() -> list[Call]:
             return getattr(gb, f"GradientBoosting{kind}")(n_estimators=2, n_jobs=1, max_depth=2).fit(**given)
 
         table.append(Call(f"{kind}.fit", fit, kinds | more, valid, skip=_data_is_right))
+    refit = {"X": "rows", "y": "target", "sample_weight": "weight", "init_score": "offset", "decay": "share"}
+    rows = {"X": data["x"], "y": data["y"]}
+    table.append(Call("Regressor.refit", data["regressor"].refit, refit, rows, skip=_data_is_right))
     return table
 
 
@@ -768,6 +772,18 @@ def _plots() -> list[Call]:
             plot.partial_effect,
             {"model": "model", "feature": "anything", "output": "count or 0"},
             {"model": effects, "feature": 0},
+        ),
+        Call(
+            "plot.shap_summary",
+            plot.shap_summary,
+            {"model": "model", "X": "rows", "output": "anything", "top": "count"},
+            {"model": model, "X": data["x"]},
+        ),
+        Call(
+            "plot.dependence",
+            plot.dependence,
+            {"model": "model", "X": "rows", "feature": "anything", "colour_by": "anything", "output": "anything"},
+            {"model": model, "X": data["x"], "feature": 0},
         ),
         Call("plot.staleness", plot.staleness, {"model": "model"}),
         Call("plot.timeline", plot.timeline, {"model": "model"}),

@@ -1,0 +1,83 @@
+"""``warm_start=True``: a fit that goes on with the model that the estimator holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.training.files import Saved
+from gpuboost.training.init_model import Start, starting_point
+from gpuboost.training.parameters import integer
+from gpuboost.training.targets import TrainingTarget
+
+
+def check_warm_start(warm_start: Any, *, fitted: bool, init_model: Any, resume_from: Any) -> bool:
+    """True if the fit goes on with the estimator's own model.
+
+    Raises
+    ------
+    RecipeError
+        If ``warm_start`` is no bool, or another model is given to go on with.
+    """
+    if not isinstance(warm_start, bool):
+        raise RecipeError(f"warm_start: must be True or False; got {shown(warm_start)}.")
+    if not (warm_start and fitted):
+        return False
+    for name, value in (("init_model", init_model), ("resume_from", resume_from)):
+        if value is not None:
+            raise RecipeError(
+                f"{name}: with warm_start=True a fitted estimator goes on with its own model; got another one too. "
+                "Set warm_start=False, or fit a clone."
+            )
+    return True
+
+
+def own_model(saved: Saved, target: TrainingTarget) -> Start:
+    """The model to go on with. Raises InputError if it was made for another kind of target."""
+    try:
+        return starting_point(saved, target)
+    except InputError as error:
+        raise InputError(f"warm_start:{str(error).removeprefix('init_model:')}") from None
+
+
+def check_resumed(start: Start, *, warm_start: bool) -> Start:
+    """``start``. Raises RecipeError if it is of a fit that itself went on, and ``n_estimators`` may count both."""
+    if warm_start and start.run is not None and start.run.first:
+        raise RecipeError(
+            f"resume_from: the interrupted fit went on with a model of {start.run.first} rounds. Set warm_start=False, "
+            "and n_estimators to the number of rounds after these."
+        )
+    return start
+
+
+def rounds_left(n_estimators: Any, start: Start) -> int:
+    """Rounds that a model lacks to ``n_estimators``, which counts those that it has.
+
+    Raises
+    ------
+    RecipeError
+        If it has more.
+    """
+    statistics = start.columns.statistics
+    done = start.ensemble.n_rounds // (1 if statistics is None else statistics.permutations)
+    asked = integer("n_estimators", n_estimators, 0)
+    if asked < done:
+        raise RecipeError(
+            f"n_estimators: with warm_start=True the rounds of the model count; it has {done}, and {asked} are asked "
+            "for. Take model[:n] for fewer, or set warm_start=False to begin anew."
+        )
+    return asked - done
+
+
+def joined_history(
+    before: Mapping[str, Mapping[str, list[float]]], rounds: int, after: dict[str, dict[str, list[float]]]
+) -> dict[str, dict[str, list[float]]]:
+    """Metrics of the first ``rounds`` rounds and of those after them; the latter alone if sets or metrics differ."""
+    same = {name: set(of) for name, of in before.items()} == {name: set(of) for name, of in after.items()}
+    if not same or any(len(values) < rounds for of in before.values() for values in of.values()):
+        return after
+    return {
+        name: {metric: before[name][metric][:rounds] + values for metric, values in of.items()}
+        for name, of in after.items()
+    }

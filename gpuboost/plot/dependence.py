@@ -1,0 +1,65 @@
+"""Contribution of a feature by its value; public as ``gpuboost.plot.dependence``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuboost.plot.axes import axes
+from gpuboost.plot.explained import column_of, explained
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def dependence(
+    model: Any,
+    X: Any,
+    feature: int | str,
+    *,
+    colour_by: int | str | None = None,
+    output: int = 0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Contribution of one feature to the score of each row of X, by its value, as ``shap.dependence_plot`` draws it.
+
+    A point is a row, at its exact TreeSHAP value (``model.predict_contributions``). Points above one another differ by
+    interactions; ``colour_by`` shows which other feature they are with. Rows that lack the value are crosses at the
+    left edge. The package shap is not needed.
+
+    Args:
+        model: fitted estimator of trees.
+        X: (n, d) rows, as for ``predict``.
+        feature: name or number of a column.
+        colour_by: name or number of the column whose values, by rank, are the colours of the points.
+        output: the class, of more than two; the score, of a loss of several.
+
+    Raises:
+        InputError: if the model is not one of trees, X does not fit it, or there is no such column or output.
+    """
+    rows = explained(model, X, output)
+    column = column_of(rows.names, feature)
+    other = None if colour_by is None else column_of(rows.names, colour_by, "colour_by")
+    values, contributions = rows.values[:, column], rows.contributions[:, column]
+    seen = ~np.isnan(values)
+    ax = axes(ax)
+    ax.axhline(0.0, color="grey", linewidth=0.8)
+    colours: dict[str, Any] = {}
+    if other is not None:
+        colours = {"c": rows.shades(other)[seen], "cmap": "coolwarm", "vmin": 0.0, "vmax": 1.0, "plotnonfinite": True}
+    drawn = ax.scatter(values[seen], contributions[seen], s=12, rasterized=True, **colours)
+    if not seen.all():
+        left = values[seen].min() - 0.05 * max(1e-9, np.ptp(values[seen])) if seen.any() else 0.0
+        missing = contributions[~seen]
+        ax.scatter(np.full(len(missing), left), missing, s=16, marker="x", color="grey", label="missing")
+        ax.legend()
+    levels = rows.levels[column]
+    if levels is not None:
+        ax.set_xticks(range(len(levels)), [str(level) for level in levels], rotation=90 if len(levels) > 6 else 0)
+    if other is not None:
+        bar = ax.figure.colorbar(drawn, ax=ax, label=rows.names[other], ticks=[0.0, 1.0])
+        bar.ax.set_yticklabels(["low", "high"])
+    ax.set_xlabel(rows.names[column])
+    ax.set_ylabel(f"contribution of {rows.names[column]}")
+    return ax

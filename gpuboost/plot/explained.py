@@ -1,0 +1,67 @@
+"""Rows with their contributions, as the plots of contributions need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.arguments import is_integer
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.frames import collected
+from gpuboost.data.tables import as_table
+from gpuboost.errors import InputError
+from gpuboost.plot.axes import check_estimator, names_of
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedRows:
+    """Feature values and contributions of some rows, for one output."""
+
+    names: list[str]
+    values: Floats  # (n, d) numbers; of categories their codes
+    contributions: Floats  # (n, d)
+    levels: tuple[Any, ...]  # (d,) labels of the codes of a column; None if numeric
+
+    def shades(self, column: int) -> Floats:
+        """(n,) rank of each value in its column, from 0 to 1; NaN where it is missing."""
+        values = self.values[:, column]
+        shades = np.full(len(values), np.nan)
+        seen = ~np.isnan(values)
+        distinct, place = np.unique(values[seen], return_inverse=True)
+        shades[seen] = place / max(1, len(distinct) - 1)
+        return shades
+
+
+def explained(model: Any, X: Any, output: Any) -> ExplainedRows:
+    """The rows of X with ``model.predict_contributions`` for one output.
+
+    Raises:
+        InputError: if the model is not of trees, X does not fit it, or there is no such output.
+    """
+    check_estimator(model, "predict_contributions")
+    if not is_integer(output, 0, model.ensemble_.n_outputs - 1):
+        raise InputError(f"output: must be from 0 to {model.ensemble_.n_outputs - 1}; got {output!r}.")
+    if hasattr(X, "__cuda_array_interface__"):
+        raise InputError(
+            f"X: rows to draw must be in the host's memory; got {type(X).__name__}. Copy some of them there."
+        )
+    host = X if isinstance(X, Dataset) else collected(X)
+    found = np.asarray(model.predict_contributions(host))
+    contributions = found[:, output, :-1] if found.ndim == 3 else found[:, :-1]
+    columns = replace(model.columns_, statistics=None)
+    numbers = host.x[:] if isinstance(host, Dataset) else columns.encode(as_table(host))
+    values = np.asarray(numbers.toarray() if hasattr(numbers, "toarray") else numbers, np.float64)
+    return ExplainedRows(names_of(model), values, contributions, tuple(columns.categories))
+
+
+def column_of(names: list[str], feature: Any, argument: str = "feature") -> int:
+    """The number of a column, given by name or number. Raises InputError if there is none."""
+    column = names.index(feature) if isinstance(feature, str) and feature in names else feature
+    if not is_integer(column, -len(names), len(names) - 1):
+        raise InputError(f"{argument}: must be one of {', '.join(names)}, or its number; got {feature!r}.")
+    return int(column) % len(names)

@@ -1,0 +1,113 @@
+"""Fits that go on: ``warm_start=True`` as scikit-learn means it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import gpuboost as gb
+
+FEW: dict[str, Any] = {"max_depth": 3, "n_jobs": 1, "random_state": 0}
+
+
+def model_bytes(model: Any) -> str:
+    """The model file without the facts of its fits."""
+    content = gb.to_dict(model)
+    for name in ("guarantee", "chain"):
+        content["extra"].pop(name, None)
+    return str(content)
+
+
+def fitted_in_steps(model: Any, steps: list[int], *data: Any, **more: Any) -> Any:
+    for rounds in steps:
+        model.set_params(n_estimators=rounds).fit(*data, **more)
+    return model
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"sampling": gb.MVS(0.5), "learners": 2, "random_strength": 1.0},
+        {"sampling": gb.ImportanceSampling(0.5, variance_control="node"), "loss": "huber"},
+        {"langevin": gb.Langevin(), "learning_rate": 0.01},
+    ],
+    ids=["plain", "random", "control variates", "langevin"],
+)
+@pytest.mark.filterwarnings("ignore::gpuboost.OutsideTheoryWarning")
+def test_steps_of_a_fit_are_one_long_fit(params: Any, regression_data: Any) -> None:
+    model = gb.GradientBoostingRegressor(**FEW | params, warm_start=True)
+    fitted_in_steps(model, [4, 4, 7, 12], *regression_data)
+    assert model.n_iter_ == 12
+    whole = gb.GradientBoostingRegressor(**FEW | params, n_estimators=12).fit(*regression_data)
+    assert model_bytes(model) == model_bytes(whole)
+
+
+def test_classes_queries_and_statistics_go_on(rng: np.random.Generator) -> None:
+    pd = pytest.importorskip("pandas")
+    code = rng.integers(0, 20, 200)
+    frame = pd.DataFrame({"c": pd.Categorical([f"c{i}" for i in code]), "x": rng.normal(size=200)})
+    labels, group = code % 3, np.repeat(np.arange(20), 10)
+    encoding = gb.OrderedTargetStatistics(permutations=2)
+    classifier = gb.GradientBoostingClassifier(**FEW, categorical_encoding=encoding)
+    ranker = gb.GradientBoostingRanker(**FEW)
+    for model, more in ((classifier, {}), (ranker, {"group": group})):
+        whole = clone(model).set_params(n_estimators=6).fit(frame, labels, **more)
+        warm = fitted_in_steps(clone(model).set_params(warm_start=True), [2, 6], frame, labels, **more)
+        assert model_bytes(warm) == model_bytes(whole)
+
+
+def test_watched_rounds_are_those_of_the_whole_fit(regression_data: Any) -> None:
+    x, y = regression_data
+    data: Any = (x[:200], y[:200], None, (x[200:], y[200:]))
+    warm = fitted_in_steps(gb.GradientBoostingRegressor(**FEW, warm_start=True), [3, 8], *data)
+    whole = gb.GradientBoostingRegressor(**FEW, n_estimators=8).fit(*data)
+    assert warm.evals_result_ == whole.evals_result_
+    warm.set_params(n_estimators=300, early_stopping_rounds=3).fit(*data)
+    assert len(warm.evals_result_["validation_0"]["rmse"]) == warm.best_iteration_ + 4
+    assert warm.n_iter_ == warm.best_iteration_ + 1 > 8
+
+
+def test_the_same_number_does_nothing_and_fewer_is_an_error(regression_data: Any) -> None:
+    x, y = regression_data
+    model = gb.GradientBoostingRegressor(n_estimators=5, **FEW, warm_start=True).fit(x, y)
+    trees = model.ensemble_
+    assert model.fit(x, y + 1.0) is model
+    assert model.ensemble_ is trees
+    with pytest.raises(gb.InputError, match="y: "):
+        model.fit(x, y[:3])
+    with pytest.raises(ValueError, match=r"n_estimators: with warm_start=True .* it has 5, and 3 are asked for"):
+        model.set_params(n_estimators=3).fit(x, y)
+    assert model.ensemble_ is trees
+    model.set_params(warm_start=False).fit(x, y)
+    assert model.n_iter_ == 3
+    assert gb.loads(gb.dumps(model)).warm_start is False
+
+
+def test_changed_parameters_hold_for_the_new_trees(regression_data: Any) -> None:
+    x, y = regression_data
+    model = gb.GradientBoostingRegressor(n_estimators=3, **FEW, warm_start=True).fit(x, y)
+    model.set_params(n_estimators=4, max_depth=1, learning_rate=0.5).fit(x, y)
+    sizes = [len(tree.nodes.feature) for tree in model.ensemble_.trees]
+    assert min(sizes[:3]) > 3 == sizes[3]
+    assert model.ensemble_.factors == (0.1, 0.1, 0.1, 0.5)
+
+
+def test_contradictions_are_named(regression_data: Any, tmp_path: Any) -> None:
+    x, y = regression_data
+    model = gb.GradientBoostingRegressor(n_estimators=3, **FEW, warm_start=True).fit(x, y)
+    with pytest.raises(gb.RecipeError, match="init_model: with warm_start=True a fitted estimator goes on with its"):
+        model.fit(x, y, init_model=clone(model).fit(x, y))
+    with pytest.raises(gb.RecipeError, match="warm_start: must be True or False; got 3"):
+        clone(model).set_params(warm_start=3).fit(x, y)
+    with pytest.raises(gb.InputError, match="warm_start: was trained for the loss"):
+        model.set_params(loss="huber", n_estimators=5).fit(x, y)
+    path = tmp_path / "run.json"
+    model.set_params(loss="squared_error", callbacks=[gb.callbacks.Checkpoint(path, every=1)]).fit(x, y)
+    with pytest.raises(gb.RecipeError, match="resume_from: the interrupted fit went on with a model of 3 rounds"):
+        clone(model).fit(x, y, resume_from=path)
+    resumed = clone(model).set_params(warm_start=False, n_estimators=2).fit(x, y, resume_from=path)
+    np.testing.assert_array_equal(resumed.predict(x), model.predict(x))
