@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -28,27 +29,12 @@ ROWS_OF_ALL_KERNELS = 32  # few rows have a kernel of their own
 FLOATS = np.dtype(np.float64), np.dtype(np.float32)
 
 
-class ModelPredictor:
-    """The predictions of a regressor or ranker for arrays of floats: those of its ``predict``, to the last bit.
-
-    ``model.predictor()`` and ``gb.load_predictor(path)`` make one. It does not change, so several threads may use it at
-    once, each on its own thread; it can be pickled. One row of 500 trees takes some tens of microseconds.
-
-    A model of categories that are numbers finds them in the columns of the array, as the estimator does. Columns of
-    text, offsets (``init_score``) and base learners other than trees need the estimator, and are refused.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Columns of X.
-    n_rounds : int
-        Rounds of which predictions are made.
-    """
+class _TreePredictor(ABC):
+    """Scores of arrays of floats by a model of trees."""
 
     def __init__(self, saved: files.Saved, n_rounds: Any = None) -> None:
         """saved: a model that ``predictor_of`` checked."""
         self._ensemble, self._loss = rounds_of(saved.ensemble, n_rounds), saved.loss
-        self._is_ranker = files.kind_of(saved) == files.RANKER
         self._columns = saved.columns if any(c is not None for c in saved.columns.categories) else None
         self.n_features_in_, self.n_rounds = saved.columns.n_features, self._ensemble.n_rounds
         self._reset()
@@ -66,27 +52,9 @@ class ModelPredictor:
         vars(self).update(state)
         self._reset()
 
-    def predict(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Predictions of the rows of X.
-
-        Parameters
-        ----------
-        X : (n, d) array of numbers, or a list of rows
-            n may be 0. NaN is missing.
-
-        Returns
-        -------
-        (n,) float64
-
-        Raises
-        ------
-        TypeError
-            If X is no array of numbers. Frames and sparse matrices are not accepted.
-        InputError
-            If its shape is another, or it holds an infinity.
-        """
-        scores = self._scores(X)
-        return np.asarray(scores[0] if self._is_ranker else self._loss.inverse_link(scores))
+    @abstractmethod
+    def predict(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Predictions of the rows of X, as the estimator's."""
 
     def warm_up(self) -> None:
         """Load the compiled kernels now, and not when there is work enough for them.
@@ -140,7 +108,51 @@ class ModelPredictor:
         return self._columns.encode(X) if len(X) else np.empty((0, self._ensemble.cuts.n_columns))
 
 
-class ClassifierPredictor(ModelPredictor):
+class ModelPredictor(_TreePredictor):
+    """The predictions of a regressor or ranker for arrays of floats: those of its ``predict``, to the last bit.
+
+    ``model.predictor()`` and ``gb.load_predictor(path)`` make one. It does not change, so several threads may use it at
+    once, each on its own thread; it can be pickled. One row of 500 trees takes some tens of microseconds.
+
+    A model of categories that are numbers finds them in the columns of the array, as the estimator does. Columns of
+    text, offsets (``init_score``) and base learners other than trees need the estimator, and are refused.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Columns of X.
+    n_rounds : int
+        Rounds of which predictions are made.
+    """
+
+    def __init__(self, saved: files.Saved, n_rounds: Any = None) -> None:
+        super().__init__(saved, n_rounds)
+        self._is_ranker = files.kind_of(saved) == files.RANKER
+
+    def predict(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Predictions of the rows of X.
+
+        Parameters
+        ----------
+        X : (n, d) array of numbers, or a list of rows
+            n may be 0. NaN is missing.
+
+        Returns
+        -------
+        (n,) float64; (n, q) of q quantiles
+
+        Raises
+        ------
+        TypeError
+            If X is no array of numbers. Frames and sparse matrices are not accepted.
+        InputError
+            If its shape is another, or it holds an infinity.
+        """
+        scores = self._scores(X)
+        return np.asarray(scores[0] if self._is_ranker else self._loss.inverse_link(scores))
+
+
+class ClassifierPredictor(_TreePredictor):
     """The predictions of a classifier for arrays of floats: see ``ModelPredictor``.
 
     Attributes
@@ -165,7 +177,7 @@ class ClassifierPredictor(ModelPredictor):
         return decision(self._scores(X))
 
 
-def load_predictor(path: str | os.PathLike[str], *, n_rounds: Any = None) -> ModelPredictor:
+def load_predictor(path: str | os.PathLike[str], *, n_rounds: Any = None) -> ModelPredictor | ClassifierPredictor:
     """The predictor of a model file: what ``gb.load_model(path).predictor()`` is, without scikit-learn and numba.
 
     A process that predicts some rows and ends need not wait for either.
@@ -179,8 +191,7 @@ def load_predictor(path: str | os.PathLike[str], *, n_rounds: Any = None) -> Mod
 
     Returns
     -------
-    ModelPredictor
-        Of a classifier it has ``predict_proba`` and ``decision_function`` too.
+    ModelPredictor, or ClassifierPredictor with ``predict_proba`` and ``decision_function``
 
     Raises
     ------
@@ -192,7 +203,7 @@ def load_predictor(path: str | os.PathLike[str], *, n_rounds: Any = None) -> Mod
     return predictor_of(files.read(path), n_rounds)
 
 
-def predictor_of(saved: files.Saved, n_rounds: Any = None) -> ModelPredictor:
+def predictor_of(saved: files.Saved, n_rounds: Any = None) -> ModelPredictor | ClassifierPredictor:
     """The predictor of a model. Raises InputError if an array of floats does not suffice, or there are no trees."""
     text = [f for f, listed in enumerate(saved.columns.categories) if listed and isinstance(listed[0], str)]
     if saved.ensemble.components:
@@ -205,7 +216,7 @@ def predictor_of(saved: files.Saved, n_rounds: Any = None) -> ModelPredictor:
     if text:
         column = text[0] if saved.columns.names is None else saved.columns.names[text[0]]
         raise InputError(f"predictor: an array of floats cannot hold the text of column {column!r}. Ask the estimator.")
-    return (ModelPredictor if saved.classes is None else ClassifierPredictor)(saved, n_rounds)
+    return ModelPredictor(saved, n_rounds) if saved.classes is None else ClassifierPredictor(saved, n_rounds)
 
 
 def _array(X: Any) -> NDArray[Any]:

@@ -47,7 +47,7 @@ from gpuboost.execution import Log
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
-from gpuboost.predictor import ModelPredictor, predictor_of
+from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
 from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
 from gpuboost.training import files, parameters
@@ -367,7 +367,7 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
 
     # prediction
 
-    def predictor(self, *, n_rounds: Any = None) -> ModelPredictor:
+    def predictor(self, *, n_rounds: Any = None) -> ModelPredictor | ClassifierPredictor:
         """A lean object that gives the predictions of this model for arrays of floats, one row in microseconds.
 
         For services: it is validated once, shares the trees with the model, can be pickled, and serves several threads.

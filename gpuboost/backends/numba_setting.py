@@ -1,4 +1,4 @@
-"""Refusal of a numba that is told to compile nothing. Packages that import kernels import this module first."""
+"""Refusal of a numba that is told to compile nothing. Modules that import kernels at first import this one before."""
 
 from numba import config
 

@@ -3,10 +3,24 @@
 A row alone would wait for memory at every step. The sums are those of ``predict``: tree after tree.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.prediction.predict import CHILD, EIGHT, RULE, SLOT, code_dense
+
+
+class WalkedTrees(NamedTuple):
+    """Trees to walk, with their values: fields of ``FlatTrees``, whose ``starts`` are given line by line."""
+
+    nodes: Any  # (v, 4) int32
+    node_start: Any  # (trees + 1,) int64
+    leaf_of: Any  # (v,) int32
+    leaf_start: Any  # (trees + 1,) int64
+    sets: Any  # (sets, 4) uint64
+    values: Any  # (leaves,) float64
+    output: Any  # (trees,) int32
 
 
 @kernel
@@ -32,12 +46,13 @@ def _walk_trees(codes, first, trees, nodes, node_start, sets, places):
 
 @kernel
 def add_rows(x, row_stride, column_stride, start, n, columns, kinds, thresholds, missing, cuts, categories,
-             category_bins, nodes, node_start, leaf_of, leaf_start, sets, values, output, scores):  # fmt: skip
+             category_bins, trees, scores):  # fmt: skip
     """scores[output[t], start + r] += value of the leaf of each tree t in turn, for rows start .. start + n of x.
 
-    x to ``category_bins``: see ``code_dense``, with ``places`` as ``thresholds``; nodes to ``sets``: fields of
-    ``FlatTrees``, whose ``starts`` are given line by line; values (leaves,), output (trees,), scores (k, rows).
+    x to ``category_bins``: see ``code_dense``, with ``places`` as ``thresholds``; trees: ``WalkedTrees``; scores:
+    (k, rows).
     """
+    output = trees.output
     codes, places = np.empty((1, max(len(columns), 1), 1), np.uint8), np.empty(EIGHT, np.uint64)
     codes[0, 0, 0] = 0
     for r in range(start, start + n):
@@ -45,8 +60,8 @@ def add_rows(x, row_stride, column_stride, start, n, columns, kinds, thresholds,
                    category_bins, codes)  # fmt: skip
         row = codes[0, :, 0]
         for first in range(0, len(output), EIGHT):
-            trees = min(EIGHT, len(output) - first)
-            _walk_trees(row, first, trees, nodes, node_start, sets, places)
-            for i in range(trees):
+            together = min(EIGHT, len(output) - first)
+            _walk_trees(row, first, together, trees.nodes, trees.node_start, trees.sets, places)
+            for i in range(together):
                 t = first + i
-                scores[output[t], r] += values[leaf_start[t] + leaf_of[places[i]]]
+                scores[output[t], r] += trees.values[trees.leaf_start[t] + trees.leaf_of[places[i]]]

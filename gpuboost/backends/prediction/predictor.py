@@ -45,6 +45,7 @@ class ForestPredictor:
     cuts32: NDArray[np.float32]  # the largest float32 that is at most the cut
     categories: NDArray[np.float64]
     category_bins: NDArray[np.uint8]
+    walked: few_rows.WalkedTrees  # the same trees, for few rows
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> ForestPredictor:
@@ -58,14 +59,16 @@ class ForestPredictor:
             cuts32 = cuts.astype(np.float32)
         above = cuts32 > cuts
         cuts32[above] = np.nextafter(cuts32[above], np.float32(-np.inf))
+        leaf_values = np.concatenate([np.empty(0), *values])
+        outputs = np.array([tree.output for tree in ensemble.trees], dtype=np.int32)
         forest = cls(
             flat_forest=flat_forest,
             n_features=ensemble.cuts.n_columns,
             bias=np.asarray(ensemble.bias, dtype=np.float64),
             scale=ensemble.scale,
             scales=ensemble.scales,
-            values=np.concatenate([np.empty(0), *values]),
-            output=np.array([tree.output for tree in ensemble.trees], dtype=np.int32),
+            values=leaf_values,
+            output=outputs,
             columns=columns,
             slot_start=np.searchsorted(columns, np.arange(ensemble.cuts.n_columns + 1)),
             absent=np.empty(len(flat_forest.features), np.uint8),
@@ -75,6 +78,15 @@ class ForestPredictor:
             cuts32=cuts32,
             categories=categories,
             category_bins=category_bins,
+            walked=few_rows.WalkedTrees(
+                nodes=flat_forest.nodes,
+                node_start=flat_forest.starts[3],
+                leaf_of=flat_forest.leaf_of,
+                leaf_start=flat_forest.starts[2],
+                sets=flat_forest.sets,
+                values=leaf_values,
+                output=outputs,
+            ),
         )
         codes = flat_forest.room(1)
         forest.code(rows_of(np.zeros((1, forest.n_features))), 0, 1, codes)
@@ -84,11 +96,9 @@ class ForestPredictor:
     def add_few(self, rows: DenseRows, start: int, n: int, out: Array) -> None:
         """out[:, start : start + n] += values, tree after tree, in one call. out: (k, rows) float64."""
         cuts = self.cuts32 if rows.values.dtype == np.float32 else self.cuts
-        flat, tables = self.flat_forest, (self.categories, self.category_bins)
         few_rows.add_rows(
             rows.values, rows.row_stride, rows.column_stride, start, n, self.columns, self.kinds, self.places,
-            flat.missing, cuts, *tables, flat.nodes, flat.starts[3], flat.leaf_of, flat.starts[2], flat.sets,
-            self.values, self.output, out,
+            self.flat_forest.missing, cuts, self.categories, self.category_bins, self.walked, out,
         )  # fmt: skip
 
     def code(self, rows: RawRows, start: int, n: int, codes: Array) -> None:

@@ -1,3 +1,1 @@
 """Python functions in CUDA C: compiled by numba.cuda, linked by NVIDIA's linker. Nothing here knows what a tree is."""
-
-from gpuboost.backends import numba_setting as numba_setting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuboost.backends import numba_setting  # noqa: F401  before the kernels
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.kernels.common.normal import noisy, normal
 from gpuboost.kernels.common.philox import philox
