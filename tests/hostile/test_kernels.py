@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from emulator.sanitizer import sanitized
 from support.campaign import Tally
+from support.every_cuda_kernel import parts
 
 from gpuboost.kernels.common import disk_cache
 
@@ -127,17 +128,30 @@ def cuda_kernels() -> set[str]:
 
 
 LAUNCHES = (
-    "import json; from support.every_cuda_kernel import launched; print('launched:' + json.dumps(sorted(launched())))"
+    "import json, sys; from support.every_cuda_kernel import launched; "
+    "print('launched:' + json.dumps(sorted(launched(*map(int, sys.argv[1:])))))"
 )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitize", ["address", "undefined"])
 def test_every_cuda_kernel_keeps_within_its_memory(sanitize: str, tally: Tally) -> None:
-    """The thread sanitizer has cases of its own, since its memory does not reach for all: ``tests/cuda``."""
     result = sanitized(sanitize, LAUNCHES, timeout=1800)
     assert result.returncode == 0, result.stdout[-3000:]
     names = set(json.loads(result.stdout.rpartition("launched:")[2]))
     tally.add("kernels launched", len(names))
     print("\n".join(sorted(names)))
+    assert cuda_kernels() == names, sorted(cuda_kernels() ^ names)
+
+
+@pytest.mark.slow
+def test_no_cuda_kernel_has_a_race(tally: Tally) -> None:
+    """Each part of the work in a process of its own: the thread sanitizer's memory does not reach for all of it."""
+    names: set[str] = set()
+    for part in range(len(parts())):
+        result = sanitized("thread", LAUNCHES, str(part), timeout=900)
+        assert result.returncode == 0, f"part {part}: {result.stdout[-3000:]}"
+        names |= set(json.loads(result.stdout.rpartition("launched:")[2]))
+        tally.add("parts of the work")
+    tally.add("kernels launched", len(names))
     assert cuda_kernels() == names, sorted(cuda_kernels() ^ names)

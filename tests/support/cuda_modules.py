@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
@@ -43,6 +44,11 @@ TABLE = Path(__file__).resolve().parents[2] / "kernels" / "RESOURCES.md"
 @cache
 def usual() -> frozenset[Asked]:
     """The modules of data that live on a device, and of trainings that between them reach every file."""
+    return frozenset().union(*(case() for case in cases()))
+
+
+def cases() -> tuple[Callable[[], set[Asked]], ...]:
+    """The work that asks for these modules, in parts."""
     wide = random_case(1, 400, 28, full=True, most_cuts=200, missing=0.0, categorical=0.0)
     few = random_case(2, 150, 3, target="3", most_cuts=9)
     some = random_case(3, 150, 6, most_cuts=30)
@@ -52,28 +58,31 @@ def usual() -> frozenset[Asked]:
     controlled = Recipe(SquaredError(), 2, sampling=smart_second_order(0.5))
     drawn = Recipe(SquaredError(), 2, step=GradientStep(), langevin=Langevin(random_from=1))
     stumps = Recipe(SquaredError(), 2, growth=SignStump(Limits(2, 1)), learners=RandomByNode(3))
-    lengths = ((Huber(), "leaf"), (AbsoluteError(), "tree"))
-    return frozenset().union(
-        _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3)))),
-        _asked(few, Recipe(Softmax(3), 2, growth=LeafWise(Limits(6, 6, 2)), sampling=UniformSampling(0.7))),
-        _asked(some, Recipe(AbsoluteError(), 2, growth=DepthWise(Limits(6, 6)), step=automatic(AbsoluteError()))),
-        _asked(some, level_wise),
-        _asked(some, controlled),
-        _asked(some, replace(controlled, sampling=ImportanceSampling(0.5, frozen_from=0))),
-        _asked(ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
-        _asked(ranked, Recipe(StochasticRank(scale_free=True), 2, step=GradientStep())),
-        _asked(some, drawn),
-        _asked(some, replace(drawn, langevin=Langevin())),
-        _asked(some, stumps),
+    drawn_rows = replace(controlled, sampling=UniformSampling(0.5))
+    trainings = (
+        (wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3)))),
+        (few, Recipe(Softmax(3), 2, growth=LeafWise(Limits(6, 6, 2)), sampling=UniformSampling(0.7))),
+        (some, Recipe(AbsoluteError(), 2, growth=DepthWise(Limits(6, 6)), step=automatic(AbsoluteError()))),
+        (some, level_wise),
+        (some, controlled),
+        (some, replace(controlled, sampling=ImportanceSampling(0.5, frozen_from=0))),
+        (ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
+        (ranked, Recipe(StochasticRank(scale_free=True), 2, step=GradientStep())),
+        (some, drawn),
+        (some, replace(drawn, langevin=Langevin())),
+        (some, stumps),
         *(
-            _asked(some, Recipe(loss, 2, growth=DepthWise(Limits(6, 6)), step=LineSearchStep(per)))
-            for loss, per in lengths
+            (some, Recipe(loss, 2, growth=DepthWise(Limits(6, 6)), step=LineSearchStep(per)))
+            for loss, per in ((Huber(), "leaf"), (AbsoluteError(), "tree"))
         ),
-        *(_asked(some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
-        *(_asked_of_matrix(dtype) for dtype in (np.float32, np.float64, np.int32)),
-        _asked_by_shards(),
-        _asked(some, replace(controlled, sampling=UniformSampling(0.5), base_learner=BestOfFamilies((Linear(),)))),
-        _asked(wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
+        *((some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
+        (some, replace(drawn_rows, base_learner=BestOfFamilies((Linear(),)))),
+        (wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
+    )
+    return (
+        *(partial(_asked, case, recipe) for case, recipe in trainings),
+        *(partial(_asked_of_matrix, dtype) for dtype in (np.float32, np.float64, np.int32)),
+        _asked_by_shards,
     )
 
 

@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,13 +30,13 @@ from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling
 from gpuboost.steps import GradientStep
-from gpuboost.types import Limits, Noise
+from gpuboost.types import Limits, Noise, TrainingSet
 
 OF_PYTHON = {"row_scores", "row_draws", "row_noise"}  # kernels whose text is made for a user's function
 
 
-def launched() -> set[str]:
-    """Names of the kernels of CUDA C that ``run`` launches, one by one or in a graph."""
+def launched(part: int | None = None) -> set[str]:
+    """Names of the kernels of CUDA C that a part of the work launches, one by one or in a graph; None: all of it."""
     names: set[str] = set()
     start = launch.Kernel._run
 
@@ -43,18 +46,18 @@ def launched() -> set[str]:
 
     launch.Kernel._run = noted  # type: ignore[method-assign]
     try:
-        run()
+        for work in parts() if part is None else (parts()[part],):
+            work()
     finally:
         launch.Kernel._run = start  # type: ignore[method-assign]
     return names - OF_PYTHON
 
 
-def run() -> None:
-    """All of the work."""
-    cuda_modules.usual()
-    _matrix()
-    _verbs()
-    _trainings()
+def parts() -> tuple[Callable[[], object], ...]:
+    """All of the work, in parts."""
+    case = random_case(3, 150, 6, most_cuts=30)
+    trainings = product((case.data, sparse(case.data, 1)), recipes())
+    return (*cuda_modules.cases(), _matrix, _verbs, *(partial(_train, case.x, *training) for training in trainings))
 
 
 def _matrix() -> None:
@@ -91,27 +94,27 @@ def _verbs() -> None:
     runtime.wait()
 
 
-def _trainings() -> None:
-    case = random_case(3, 150, 6, most_cuts=30)
+def recipes() -> tuple[Recipe, ...]:
     chain = Recipe(losses.SquaredError(), 3, step=GradientStep(), langevin=Langevin())
     controlled = ImportanceSampling(0.4, variance_control="previous_leaf")
     deep = Limits(60, 14, min_child_weight=0.0)
-    recipes = (
+    return (
         chain,
         Recipe(losses.SquaredError(), 3, sampling=controlled, growth=DepthWise(Limits(8, 3))),
         Recipe(losses.SquaredError(), 1, growth=DepthWise(deep)),
         Recipe(losses.SquaredError(), 1, growth=LeafWise(deep)),
         Recipe(losses.SquaredError(), 1, growth=Oblivious(Limits(60, 5))),
     )
-    for data in (case.data, sparse(case.data, 1)):
-        for recipe in recipes:
-            backend = Cuda(emulated_runtime())
-            ensemble = boost(recipe, data, backend)
-            backend.to_host(backend.leaves(ensemble, case.x))
-            scores = backend.start(data, np.zeros(1))
-            backend.add_tree(scores, ensemble.trees[0], 0.1, data.bins, data.cuts)
-            backend.to_host(scores)
-            boost(replace(recipe, rounds=1), data, backend, resume=ensemble)
+
+
+def _train(x: Any, data: TrainingSet, recipe: Recipe) -> None:
+    backend = Cuda(emulated_runtime())
+    ensemble = boost(recipe, data, backend)
+    backend.to_host(backend.leaves(ensemble, x))
+    scores = backend.start(data, np.zeros(1))
+    backend.add_tree(scores, ensemble.trees[0], 0.1, data.bins, data.cuts)
+    backend.to_host(scores)
+    boost(replace(recipe, rounds=1), data, backend, resume=ensemble)
 
 
 if __name__ == "__main__":
