@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.prediction.numpy_forest import NumpyForest
 from gpuboost.errors import InputError
+from gpuboost.model.outputs import decision, labels, probabilities
+from gpuboost.model.rounds import rounds_of
 from gpuboost.training import files
-from gpuboost.training.outputs import decision, labels, probabilities
-from gpuboost.training.rounds import rounds_of
 from gpuboost.types import Array
 
 KERNELS = "gpuboost.backends.prediction.predictor"

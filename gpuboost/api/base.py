@@ -47,6 +47,7 @@ from gpuboost.execution import Log
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
+from gpuboost.model.rounds import rounds_of
 from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
 from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
@@ -58,7 +59,6 @@ from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.rehearsal import try_base_learner, try_selection
-from gpuboost.training.rounds import rounds_of
 from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
 from gpuboost.training.sharding import on_its_machine

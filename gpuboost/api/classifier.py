@@ -21,9 +21,9 @@ from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import needs_one_score
+from gpuboost.model.outputs import decision, labels, probabilities
 from gpuboost.predictor import ClassifierPredictor
 from gpuboost.training.devices import on_host
-from gpuboost.training.outputs import decision, labels, probabilities
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget, classification
 from gpuboost.types import Array
