@@ -1,10 +1,10 @@
-"""Devices of an estimator: the backend that predicts, kept between calls, and data that are on a device already."""
+"""Devices of an estimator: that of a fit, the backend that predicts, kept between calls, and data on a device."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,9 +13,23 @@ import numpy as np
 from gpuboost import backends
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
 from gpuboost.backends.cuda.matrix import CudaMatrix
-from gpuboost.backends.devices import choose
+from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
-from gpuboost.types import Array
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.row_metadata import RowMetadata
+from gpuboost.data.tables import Table
+from gpuboost.errors import DeviceError
+from gpuboost.execution import DataParallel
+from gpuboost.execution.machines import in_process
+from gpuboost.execution.protocol import ExecutionTraits
+from gpuboost.learners.selection import SelectionTraits
+from gpuboost.losses.registry import CLASSES
+from gpuboost.recipe import Recipe
+from gpuboost.records import declared
+from gpuboost.training.base_learners import ON_GPUS, not_on_gpus
+from gpuboost.training.memory import check_room
+from gpuboost.training.sharding import GPUS, shards_choice
+from gpuboost.types import Array, Cuts, DeviceMatrix
 
 
 class _Kept(threading.local):
@@ -81,3 +95,87 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)  # a backend's threads do not exist in a forked child
+
+
+def size_of(x: Table | Dataset) -> tuple[int, str | None]:
+    """The number of stored values, and the GPU that holds them; None if they are in the host's memory."""
+    if isinstance(x, Dataset):
+        return x.n_values, x.device
+    matrix = x.matrix
+    if isinstance(matrix, DeviceMatrix):
+        return matrix.shape[0] * matrix.shape[1], matrix.device
+    return int(matrix.nnz) if hasattr(matrix, "nnz") else x.shape[0] * x.shape[1], None
+
+
+def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
+    """The device of a fit: the CPU if a GPU has no kernels for the recipe, or if workers are other processes.
+
+    Raises
+    ------
+    RecipeError, DeviceError
+        As ``choose``; and if ``device`` asks for a GPU in one of these cases.
+    """
+    if isinstance(params.get("execution"), DataParallel):
+        return shards_choice(params, place)
+    asked = params["device"]
+    reason = _why_on_the_cpu(params, automatic=isinstance(asked, str) and asked == "auto" and place is None)
+    if reason is None:
+        return choose(asked, values, place)
+    what, instead = reason
+    if place is not None or (isinstance(asked, str) and asked.startswith("cuda")):
+        seen = f"X lives on {place}" if place is not None else f"got device={asked!r}"
+        raise DeviceError(
+            f"device: {what} on the CPU; {seen}. Use device='cpu' or 'auto', and data on the host; or {instead}."
+        )
+    choice = choose(asked)
+    if asked != "auto":
+        return choice
+    return Choice("cpu", f"device='auto' took the CPU, where {what}.")
+
+
+def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str, str] | None:
+    """The work that GPUs have no kernels for, and what to use instead; None if a GPU can run the recipe."""
+    execution, learner = params.get("execution"), not_on_gpus(params.get("base_learner"))
+    several = declared(ExecutionTraits, execution).has_workers
+    if learner is not None:
+        return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
+    if declared(SelectionTraits, params.get("learners")).keeps_gains:
+        return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
+    if several and params.get("base_learner") is not None:
+        return "base learners other than trees are fitted by several workers", "execution=None"
+    if several and not in_process(execution):
+        return "trees of workers in other processes are built", "engine='threads', a stream for each worker"
+    if several and automatic:
+        return "several workers use several cores", "device='cuda'"
+    return None
+
+
+def settled(
+    choice: Choice,
+    automatic: bool,
+    recipe: Recipe,
+    cuts: Cuts,
+    rows: RowMetadata,
+    eval_rows: tuple[int, ...],
+) -> Choice:
+    """The choice if that device can run the recipe; otherwise the CPU if the choice was automatic.
+
+    Raises
+    ------
+    DeviceError
+        If a GPU was requested and has too little memory, or cannot compute the loss.
+    """
+    if choice.name in ("cpu", GPUS):
+        return choice
+    from gpuboost.backends.cuda.codegen.formulas import functions_of
+    from gpuboost.backends.cuda.device.gpus import open_gpu
+
+    try:
+        check_room(choice.name, recipe, cuts, rows, eval_rows)
+        of_the_library = type(recipe.loss) is CLASSES.get(recipe.loss.name)
+        open_gpu(choice.name).check(functions_of(recipe.loss), beside=of_the_library)
+    except DeviceError as error:
+        if not automatic:
+            raise
+        return Choice("cpu", f"device='auto' took the CPU; on {choice.name}: {error}")
+    return choice

@@ -17,9 +17,9 @@ from gpuboost.errors import RecipeError
 from gpuboost.learners.selection import SelectionTraits, prepared
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
-from gpuboost.training import job as preparation
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import with_numbers
+from gpuboost.training.features import features, training_set
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import DeviceMatrix
@@ -40,10 +40,10 @@ def try_base_learner(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRo
     if recipe.base_learner is None or on_device:
         return
     threads = parameters.threads(params["n_jobs"])
-    found = preparation.features(params, rows.x, target.rows.weight, None, threads)
+    found = features(params, rows.x, target.rows.weight, None, threads)
     backend = backends.get("cpu", threads)
     recipe = with_numbers(recipe, found.columns.names)
-    recipe.prepared(backend, preparation.training_set(found, target, with_x=True)(backend))
+    recipe.prepared(backend, training_set(found, target, with_x=True)(backend))
     if isinstance(recipe.base_learner, AnyEstimator):
         _try_missing(recipe.base_learner, found.x, target.y)
 
@@ -62,7 +62,7 @@ def try_selection(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRows,
     known = data.columns.is_categorical if isinstance(data, Dataset) else _categorical(params, data)
     if known.any():
         threads = parameters.threads(params["n_jobs"])
-        cuts = preparation.features(params, data, target.rows.weight, None, threads).cuts
+        cuts = features(params, data, target.rows.weight, None, threads).cuts
         prepared(recipe.learners, cuts, cuts.n_features)
 
 

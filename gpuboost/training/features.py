@@ -1,0 +1,224 @@
+"""Training rows as numbers: their columns, cuts and encoding, and the rows that are set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.protocol import Backend
+from gpuboost.data.columns import FROM_DTYPE, Columns
+from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.encoding import PARTITION
+from gpuboost.data.queries import query_start
+from gpuboost.data.row_metadata import RowMetadata
+from gpuboost.data.weights import check_weight
+from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError, shown
+from gpuboost.execution import DataParallel
+from gpuboost.recipe import Recipe
+from gpuboost.training import parameters
+from gpuboost.training.callbacks import RawEvalSet
+from gpuboost.training.encoding import check_continued, chosen_policy, encoded, encoded_again
+from gpuboost.training.init_model import Start
+from gpuboost.training.rows import bin_rows, numbers, with_values
+from gpuboost.training.sharding import shared_out
+from gpuboost.training.targets import TrainingTarget
+from gpuboost.types import Cuts, TrainingSet
+
+if TYPE_CHECKING:  # it imports kernels, which take a while
+    from gpuboost.backends.sharded.backend import Sharded
+
+
+_LEAST_SHARE = 0.01  # rows; any larger share is rounded up to one
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Training rows as numbers, with their columns (encoding) and cuts."""
+
+    rows: Any  # (n, d) numbers, or the Dataset that has them
+    columns: Columns
+    cuts: Cuts
+    dataset: Dataset | None  # of these rows, holds their bins once made; None if the cuts are those of another model
+    binning: Cuts | None = None  # cuts whose features read columns of x, if those of ``cuts`` are encoded columns
+
+    @property
+    def x(self) -> Any:
+        """(n, d), read from the file of a Dataset if they have not been used yet."""
+        return self.rows.x if isinstance(self.rows, Dataset) else self.rows
+
+
+def features(
+    params: Mapping[str, Any], rows: Any, weight: NDArray[np.float64] | None, start: Start | None, threads: int
+) -> Features:
+    """Columns and cuts: those of the model to continue, those of the Dataset, or newly chosen ones.
+
+    Raises
+    ------
+    InputError, RecipeError
+        If the data cannot be learned from, or a parameter contradicts the Dataset.
+    """
+    check_max_bins(params["max_bins"])
+    check_binning(params.get("binning", QUANTILE))
+    if isinstance(rows, Dataset) and not isinstance(params.get("execution"), DataParallel):
+        rows = rows.loaded()
+    if start is not None:
+        of_rows = replace(start.columns, statistics=None)
+        x = named("init_model", lambda: numbers(rows, of_rows, read=False))
+        return Features(x, start.columns, start.ensemble.cuts, None)
+    if isinstance(rows, Dataset):
+        _agree(params, rows)
+        dataset = rows
+    else:
+        dataset = Dataset(
+            rows,
+            weight=weight,
+            max_bins=params["max_bins"],
+            binning=params.get("binning", QUANTILE),
+            categorical_features=params["categorical_features"],
+            n_jobs=threads,
+        )
+    return Features(dataset, dataset.columns, dataset.cuts, dataset)
+
+
+def with_encoding(
+    params: Mapping[str, Any],
+    found: Features,
+    recipe: Recipe,
+    target: TrainingTarget,
+    start: Start | None,
+    seed: int,
+    threads: int,
+) -> tuple[Features, Recipe]:
+    """The rows with categories as ``categorical_encoding`` says, and the recipe for them.
+
+    Raises
+    ------
+    RecipeError
+        If a piece of the recipe contradicts ordered target statistics.
+    """
+    options: Any = {"seed": seed, "threads": threads}
+    if start is None:
+        policy = chosen_policy(params, found.columns, recipe)
+        if policy == PARTITION:
+            return found, replace(recipe, permutations=0)  # x of a stored Dataset is not read
+        bins = found.dataset.max_bins if found.dataset is not None else int(params["max_bins"])
+        made = encoded(found.x, found.columns, found.cuts, policy, target, max_bins=bins, **options)
+    else:
+        check_continued(params, found.columns)
+        if found.columns.statistics is None:
+            return found, replace(recipe, permutations=0)
+        made = encoded_again(found.x, found.columns, found.columns.statistics, found.cuts, target, **options)
+    recipe = replace(
+        recipe, permutations=made.permutations, views=made.views, rounds=recipe.rounds * max(1, made.permutations)
+    )
+    limits, extra = recipe.growth.limits, made.cuts.n_columns - found.columns.n_features
+    if limits.directions is not None:
+        growth: Any = recipe.growth
+        limits = replace(limits, directions=(*limits.directions, *(0,) * extra))
+        recipe = replace(recipe, growth=replace(growth, limits=limits))
+    return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
+
+
+def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
+    """Raise RecipeError if a parameter contradicts the Dataset."""
+    if params["max_bins"] not in (MOST_BINS, dataset.max_bins):
+        raise RecipeError(
+            f"max_bins: the Dataset was cut into {dataset.max_bins} bins, the estimator asks for {params['max_bins']}; "
+            "give it to the Dataset."
+        )
+    if params.get("binning", QUANTILE) not in (QUANTILE, dataset.binning):
+        raise RecipeError(
+            f"binning: the Dataset was cut by {dataset.binning!r}, the estimator asks for {params['binning']!r}; give "
+            "it to the Dataset."
+        )
+    if not (isinstance(params["categorical_features"], str) and params["categorical_features"] == FROM_DTYPE):
+        raise RecipeError("categorical_features: a Dataset has its columns decided; give it to the Dataset.")
+
+
+def split(
+    fraction: Any, seed: int, found: Features, target: TrainingTarget
+) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...], NDArray[np.int64]]:
+    """Set a share of the rows aside as the eval set: the same share of each class, or whole queries for rankings.
+
+    Rows of weight 0 are in neither part. The last value has the numbers of the rows that remain, increasing.
+
+    Raises
+    ------
+    RecipeError, InputError
+        If it is not a share, or there are too few rows to split.
+    """
+    if found.dataset is not None and found.dataset.in_files:
+        raise InputError("validation_fraction: rows of Parquet files stay where they are; pass others as eval_set.")
+    from sklearn.model_selection import train_test_split  # slow to import, and few need it
+
+    is_number = isinstance(fraction, Real) and not isinstance(fraction, bool)
+    share = parameters.as_float(fraction) if is_number else 0.0
+    if not 0.0 < share < 1.0:
+        raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {shown(fraction)}.")
+    group, weight = target.rows.group, target.rows.weight
+    sizes = np.ones(len(target.y), np.int64) if group is None else np.diff(query_start(group))
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    units = np.arange(len(sizes)) if weight is None else np.unique(query[weight > 0.0])
+    strata = None if target.classes is None else target.y[units]
+    if share * len(units) < _LEAST_SHARE:
+        raise RecipeError(f"validation_fraction: {fraction} of {len(units)} is no row; set a larger share aside.")
+    try:
+        learn, watch = train_test_split(units, test_size=share, random_state=seed % 2**32, stratify=strata)
+    except ValueError as error:
+        units_are = f"{len(units)} {'rows' if group is None else 'queries'}"
+        raise InputError(f"validation_fraction: {fraction} of {units_are} cannot be set aside; {error}") from None
+    learn, watch = np.sort(learn), np.sort(watch)
+    if group is not None:
+        learn, watch = (np.flatnonzero(np.isin(query, some)) for some in (learn, watch))
+
+    def part(rows: NDArray[np.intp]) -> tuple[Any, NDArray[np.float64], RowMetadata]:
+        n = len(rows)
+        part_weight = None if weight is None else check_weight(weight[rows], n, "validation_fraction")
+        offset = None if target.rows.offset is None else np.ascontiguousarray(target.rows.offset[:, rows])
+        metadata = RowMetadata.of(n, part_weight, None if group is None else group[rows], offset)
+        return found.x[rows], target.y[rows], metadata
+
+    x, y, metadata = part(learn)
+    return (
+        replace(found, rows=x, dataset=None),
+        replace(target, y=y, rows=metadata),
+        (RawEvalSet("validation_0", *part(watch)),),
+        learn,
+    )
+
+
+def training_set(found: Features, target: TrainingTarget, *, with_x: bool) -> Callable[[Backend], TrainingSet]:
+    """A function by which a backend bins the rows; a Dataset keeps its bins. with_x: keep the binned numbers, too."""
+
+    def make(backend: Backend) -> TrainingSet:
+        data = binned(backend)
+        return with_values(data, found.x, target.rows) if with_x else data
+
+    def binned(backend: Backend) -> TrainingSet:
+        if found.binning is not None:
+            plain = training_set(replace(found, cuts=found.binning, binning=None, dataset=None), target, with_x=False)
+            return replace(plain(backend), cuts=found.cuts)
+        if backend.name == "sharded":
+            return shared_out(cast("Sharded", backend), found.x, found.cuts, target.y, target.rows)
+        if found.dataset is None or target.rows.kept is not None:
+            return bin_rows(backend, found.x, found.cuts, target.y, target.rows)
+        where = backend.name if backend.name.startswith("cuda") else "host"
+        return target.rows.training_set(found.dataset.binned(backend.quantise, where), found.cuts, target.y)
+
+    return make
+
+
+def named(name: str, call: Callable[[], Any]) -> Any:
+    """The result of ``call``; its errors are raised again with the name in front."""
+    try:
+        return call()
+    except DeviceError as error:
+        raise DeviceError(f"{name}: {error}") from error
+    except (GpuBoostError, ValueError) as error:
+        raise InputError(f"{name}: {error}") from error
