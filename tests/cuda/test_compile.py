@@ -48,7 +48,9 @@ def check_ptx(text: str, functions: tuple[DeviceFunction, ...]) -> None:
     assert not _FLOATING.findall(made), f"{name}: a sum of floats depends on who comes first"
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "architecture", [a if a == 90 else pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES]
+)
 def test_resources(architecture):
     for text, functions in usual():
         check_resources(text, functions, architecture)
