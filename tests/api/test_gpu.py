@@ -446,6 +446,7 @@ def test_command_line(gpu, rows, tmp_path, capsys):
     assert "emulated GPU" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_python_of_the_page_runs(gpu, tmp_path, monkeypatch):
     page = Path(__file__).parents[2] / "docs" / "gpu.md"
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)

@@ -58,6 +58,7 @@ def addresses() -> list[str]:
     return listening
 
 
+@pytest.mark.slow
 def test_a_ray_of_the_fits_own_is_not_reached_from_elsewhere() -> None:
     import ray
 

@@ -29,6 +29,7 @@ def test_curves_say_who_finds_the_leaf_values(tmp_path: Path, capsys: pytest.Cap
         assert len(curve["train"]) == len(curve["test"]) == async_shapes.SMALL["higgs"].trees
 
 
+@pytest.mark.slow
 def test_times_are_measured_and_speed_up_is_simulated(tmp_path: Path) -> None:
     found = small("times", tmp_path)
     for row, numbers in zip(found["rows"], found["numbers"].values(), strict=True):

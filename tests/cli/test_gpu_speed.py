@@ -69,6 +69,7 @@ def test_a_library_that_hangs_or_dies_costs_no_other_its_figures():
     assert gpu_peers.apart(os._exit, 3, seconds=60.0) == {"error": "its process ended with status 3"}
 
 
+@pytest.mark.slow
 def test_another_library_is_timed_in_a_process_of_its_own(monkeypatch):
     """On the machine's own terms: without a GPU it says why it cannot."""
     monkeypatch.setattr(gpu_micro, "HBM_BYTES", 1 << 16)
@@ -93,6 +94,7 @@ def test_a_small_training_is_timed(monkeypatch):
         assert "GiB are needed" in gpu_speed.timed(gpu_speed.SHAPES["airline"], QUIET).rows[0][-1]
 
 
+@pytest.mark.slow
 def test_streams_are_timed_against_one_tree_at_a_time():
     small = Options(small=True, peers=(), threads=1, repeats=1, tell=lambda line: None)
     with emulated_gpu():

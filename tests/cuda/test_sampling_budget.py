@@ -67,12 +67,14 @@ def test_bytes_per_row_and_tree() -> None:
     assert sum(each.values()) <= sampled_bytes_per_row(FEATURES, DEPTH, RATE), each
 
 
+@pytest.mark.slow
 def test_a_draw_by_rank_takes_two_passes() -> None:
     each = per_row(GOSS(RATE / 2, RATE / 2))
     assert each["refine"] == pytest.approx(8.0, abs=0.3)
     assert "approach" not in each
 
 
+@pytest.mark.slow
 def test_it_is_less_than_a_round_of_all_rows() -> None:
     plain = per_row(UniformSampling(1.0))
     assert sum(per_row(MVS(RATE)).values()) < 0.6 * sum(plain.values())

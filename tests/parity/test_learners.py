@@ -236,6 +236,7 @@ def test_a_search_that_newton_would_overflow_in(loss: Loss, per: str) -> None:
     assert all(np.isfinite(tree.value).all() for tree in found.trees)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(10), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
