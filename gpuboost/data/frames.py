@@ -23,14 +23,15 @@ def eager_frame(X: Any) -> Any | None:
     Raises
     ------
     InputError
-        If it is a lazy frame of a cluster, or reading it takes a package that is not installed.
+        If it is a lazy frame of a cluster, two columns share a name, or reading it takes a package that is not
+        installed.
     """
     if isinstance(X, (np.ndarray, list, tuple)) or not any(declares(X, mark) for mark in MARKS):
         return None
     import narwhals as nw  # no frame, no import
 
-    frame: Any = nw.from_native(X, pass_through=True)
     try:
+        frame: Any = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             if type(X).__module__.partition(".")[0].lstrip("_") not in (*LAZY, "narwhals"):
                 raise InputError(
@@ -43,6 +44,9 @@ def eager_frame(X: Any) -> Any | None:
             return nw.from_arrow(X, backend="pyarrow")
     except ModuleNotFoundError as error:
         raise needs_package(X, error.name) from error
+    except nw.exceptions.DuplicateError as error:
+        said = " ".join(str(error).split())
+        raise InputError(f"X: every column needs a name of its own; narwhals says: {said}.") from error
     return None
 
 

@@ -114,3 +114,10 @@ def test_dates_and_texts_are_refused_with_their_column() -> None:
         gb.GradientBoostingRegressor().fit(texts, np.arange(4.0))
     chosen = gb.GradientBoostingRegressor(n_estimators=2, categorical_features=["town"]).fit(texts, np.arange(4.0))
     assert chosen.columns_.categories == (("a", "b", "c", "d"),)
+
+
+def test_columns_of_one_name_are_refused() -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table([pa.array([1.0, 2.0]), pa.array([3.0, 4.0])], names=["same", "same"])
+    with pytest.raises(gb.InputError, match=r"X: every column needs a name of its own; .*'same' 2 times"):
+        gb.Dataset(table, [0.0, 1.0])
