@@ -241,8 +241,7 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
         fresh.evals_result_ = trained.evals_result
         if goes_on:
             fresh.evals_result_ = joined_history(self.evals_result_, self.n_iter_, trained.evals_result)
-        self.__dict__.clear()
-        self.__dict__.update(fresh.__dict__)
+        self.__dict__ = fresh.__dict__  # in one step: an interrupt finds the old attributes or the new ones
         return self
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verdict:
