@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -347,6 +346,5 @@ def installed(name: str) -> bool:
 
 def open_peer(name: str, task: Task, setting: Setting, threads: int, y: Array, **more: Any) -> Peer:
     """Import the library and set it up; ``more`` are options in its own words."""
-    os.environ.setdefault("PYTHONWARNINGS", "ignore")
     n_classes = len(np.unique(y)) if task == "multiclass" else 1
     return _PEERS[name][1](task, setting, threads, n_classes, **more)

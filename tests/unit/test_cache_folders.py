@@ -46,7 +46,7 @@ def folder_used(site: Path, code: str = LOAD, **environment: str) -> str:
     environment = (
         os.environ | {"HOME": os.devnull, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"} | environment
     )
-    for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
+    for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "PYTHONWARNINGS"):
         environment.pop(name, None)
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False
