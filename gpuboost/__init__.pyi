@@ -54,6 +54,7 @@ from gpuboost.model_selection.conformal import load_conformal as load_conformal
 from gpuboost.model_selection.cv import cv as cv
 from gpuboost.model_selection.posterior_fit import PosteriorFit as PosteriorFit
 from gpuboost.model_selection.posterior_fit import fit_posterior as fit_posterior
+from gpuboost.model_selection.search import search as search
 from gpuboost.predictor import ClassifierPredictor as ClassifierPredictor
 from gpuboost.predictor import ModelPredictor as ModelPredictor
 from gpuboost.predictor import load_predictor as load_predictor

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from numbers import Integral
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.queries import query_start
 from gpuboost.data.tables import as_table
-from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.errors import InputError, RecipeError
+from gpuboost.model_selection.folds import Rows, splits_of
 from gpuboost.model_selection.in_step import SET, TRAIN, best_round, curves, fit_in_step
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import labelled
 from gpuboost.watch.early_stopping import EarlyStopping
-
-Rows: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +99,7 @@ def cv(
         integer("random_state", seed, 0, 2**32 - 1)
     rows = dataset_of(model, data, y, sample_weight, group, init_score)
     classify = bool(is_classifier(model))
-    splits = _splits(folds, rows, classify, random_state)
+    splits = splits_of(folds, len(rows), rows.y, rows.group, random_state, classify=classify)
 
     def watched(learn: Rows, judge: Rows) -> dict[str, Dataset]:
         return {TRAIN: rows.take(learn), SET: rows.take(judge)} if train_curve else {SET: rows.take(judge)}
@@ -151,54 +146,6 @@ def dataset_of(
         categorical_features=model.categorical_features,
         n_jobs=model.n_jobs,
     )
-
-
-def _splits(folds: Any, rows: Dataset, classify: bool, random_state: int) -> list[tuple[Any, Any]]:
-    """(training rows, held-out rows) of each fold, increasing."""
-    if isinstance(folds, Integral) and not isinstance(folds, bool):
-        folds = _splitter(folds, rows, classify, random_state)
-    pairs = folds.split(np.zeros(len(rows)), rows.y, rows.group) if _is_splitter(folds) else folds
-    if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Iterable) or getattr(pairs, "shape", None) == ():
-        raise RecipeError(f"folds: must be an int, a splitter, or an iterable of pairs of row numbers; got {folds!r}.")
-    splits = [_pair(fold, pair) for fold, pair in enumerate(pairs)]
-    if not splits:
-        raise RecipeError("folds: at least one is needed; got none.")
-    for fold, chosen in enumerate(splits):
-        for part in chosen:
-            if part.ndim != 1 or part.dtype.kind not in "iu" or not len(part) or part[0] < 0 or part[-1] >= len(rows):
-                raise RecipeError(
-                    f"folds: row numbers are whole, from 0 to {len(rows) - 1}, one or more in each part; those of "
-                    f"fold {fold} are not."
-                )
-    return splits
-
-
-def _pair(fold: int, pair: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Training and held-out rows of a fold, sorted."""
-    try:
-        learn, judge = (np.sort(np.asarray(part)) for part in pair)
-    except (TypeError, ValueError):
-        raise RecipeError(
-            f"folds: must be an int, a splitter, or an iterable of pairs of row numbers; fold {fold} is no such pair."
-        ) from None
-    return learn, judge
-
-
-def _splitter(folds: Any, rows: Dataset, classify: bool, random_state: int) -> Any:
-    """The splitter of scikit-learn for a number of folds."""
-    n_folds = integer("folds", folds, 2)
-    most = len(rows) if rows.group is None else len(query_start(rows.group)) - 1
-    if n_folds > most:
-        kind = "rows" if rows.group is None else "queries"
-        raise RecipeError(f"folds: each needs one of the {most} {kind}; got {shown(folds)}.")
-    if rows.group is not None:
-        return GroupKFold(n_folds)
-    spread = StratifiedKFold if classify else KFold
-    return spread(n_folds, shuffle=True, random_state=random_state)
-
-
-def _is_splitter(folds: Any) -> bool:
-    return hasattr(folds, "split") and not isinstance(folds, (str, bytes, type))
 
 
 def _out_of_fold(

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.errors import InputError
+from gpuboost.metrics.registry import Metric
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import integer
@@ -39,7 +40,11 @@ def fit_in_step(
     """
     integer("early_stopping_rounds", patience, 1)
     rule = stopping_rule(model, patience)
-    common = {"early_stopping_rounds": None, "callbacks": _others(model), "random_state": seed_of(model.random_state)}
+    common = {
+        "early_stopping_rounds": None,
+        "callbacks": without_stopping(model),
+        "random_state": seed_of(model.random_state),
+    }
     fitted: list[GradientBoosting] = []
     histories: list[dict[str, Curves]] = [{name: {} for name in sets} for sets in watched]
     done = 0
@@ -104,15 +109,20 @@ def curves(fitted: Sequence[GradientBoosting], data: str = SET) -> tuple[Curves,
 
 def best_round(model: GradientBoosting, fitted: GradientBoosting, mean: Curves) -> int:
     """The round with the best mean of the metric that stops, or the first metric; the first round of a tie."""
-    metrics = {metric.name: metric for metric in _metrics(model, fitted)}
-    chosen = metrics.get(stopping_rule(model, 1).metric or "", next(iter(metrics.values())))
+    chosen = deciding_metric(model, fitted)
     values = np.array(mean[chosen.name])
     if np.isnan(values).all():
         raise InputError(f"eval_metric: the mean of {chosen.name} is nan in every round; choose another one.")
     return int(np.nanargmax(values) if chosen.higher_is_better else np.nanargmin(values))
 
 
-def _metrics(model: GradientBoosting, fitted: GradientBoosting) -> Any:
+def deciding_metric(model: GradientBoosting, fitted: GradientBoosting) -> Metric:
+    """The metric that stops, or the first one."""
+    metrics = {metric.name: metric for metric in _metrics(model, fitted)}
+    return metrics.get(stopping_rule(model, 1).metric or "", next(iter(metrics.values())))
+
+
+def _metrics(model: GradientBoosting, fitted: GradientBoosting) -> tuple[Metric, ...]:
     return metrics_of(model.eval_metric, fitted.loss_, getattr(model, "eval_at", None))
 
 
@@ -127,5 +137,6 @@ def _extend(history: dict[str, Curves], more: dict[str, Curves]) -> None:
             history[name].setdefault(metric, []).extend(values)
 
 
-def _others(model: GradientBoosting) -> tuple[Any, ...]:
+def without_stopping(model: GradientBoosting) -> tuple[Any, ...]:
+    """The model's callbacks but early stopping."""
     return tuple(callback for callback in model.callbacks if not isinstance(callback, EarlyStopping))

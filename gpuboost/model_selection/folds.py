@@ -1,0 +1,76 @@
+"""Folds of a cross-validation: numbers of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+
+from gpuboost.data.queries import query_start
+from gpuboost.errors import RecipeError, shown
+from gpuboost.training.parameters import integer
+
+Rows: TypeAlias = NDArray[np.intp]
+
+
+def splits_of(
+    folds: Any, n_rows: int, y: Any, group: Any, random_state: Any, *, classify: bool, name: str = "folds"
+) -> list[tuple[Rows, Rows]]:
+    """(training rows, held-out rows) of each fold, increasing.
+
+    folds: an int, a splitter of scikit-learn, or pairs of row numbers. y, group: (n_rows,) the target, and the query of
+    each row or None. name: of the argument, in messages.
+
+    Raises
+    ------
+    RecipeError
+        If folds is none of these, or a pair does not hold numbers of rows.
+    """
+    if isinstance(folds, Integral) and not isinstance(folds, bool):
+        folds = _splitter(folds, n_rows, group, random_state, name, classify=classify)
+    pairs = folds.split(np.zeros(n_rows), y, group) if _is_splitter(folds) else folds
+    if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Iterable) or getattr(pairs, "shape", None) == ():
+        raise RecipeError(f"{name}: must be an int, a splitter, or an iterable of pairs of row numbers; got {folds!r}.")
+    splits = [_pair(fold, pair, name) for fold, pair in enumerate(pairs)]
+    if not splits:
+        raise RecipeError(f"{name}: at least one is needed; got none.")
+    for fold, chosen in enumerate(splits):
+        for part in chosen:
+            if part.ndim != 1 or part.dtype.kind not in "iu" or not len(part) or part[0] < 0 or part[-1] >= n_rows:
+                raise RecipeError(
+                    f"{name}: row numbers are whole, from 0 to {n_rows - 1}, one or more in each part; those of "
+                    f"fold {fold} are not."
+                )
+    return splits
+
+
+def _pair(fold: int, pair: Any, name: str) -> tuple[Rows, Rows]:
+    """Training and held-out rows of a fold, sorted."""
+    try:
+        learn, judge = (np.sort(np.asarray(part)) for part in pair)
+    except (TypeError, ValueError):
+        raise RecipeError(
+            f"{name}: must be an int, a splitter, or an iterable of pairs of row numbers; fold {fold} is no such pair."
+        ) from None
+    return learn, judge
+
+
+def _splitter(folds: Any, n_rows: int, group: Any, random_state: Any, name: str, *, classify: bool) -> Any:
+    """The splitter of scikit-learn for a number of folds."""
+    n_folds = integer(name, folds, 2)
+    most = n_rows if group is None else len(query_start(group)) - 1
+    if n_folds > most:
+        kind = "rows" if group is None else "queries"
+        raise RecipeError(f"{name}: each needs one of the {most} {kind}; got {shown(folds)}.")
+    if group is not None:
+        return GroupKFold(n_folds)
+    spread = StratifiedKFold if classify else KFold
+    return spread(n_folds, shuffle=True, random_state=random_state)
+
+
+def _is_splitter(folds: Any) -> bool:
+    return hasattr(folds, "split") and not isinstance(folds, (str, bytes, type))
