@@ -17,19 +17,51 @@ extern "C" __global__ void __launch_bounds__(256) shrunk(const f64 *sums, const 
 }
 
 // sums[output of t][i] += value of the leaf, tree after tree from ``first`` to ``last``; blockIdx.y is the output.
-// Tree t has nodes begin[t] .. begin[t + 1] - 1; values: factor * value of every node.
+// Tree t has nodes begin[t] .. begin[t + 1] - 1; values: factor * value of every node. In a forest of ``stride`` outputs
+// whose trees take turns, an output looks at its own trees only; else the stride is 1.
 extern "C" __global__ void __launch_bounds__(256)
 predict(const Step *steps, const u32 *sets, const f64 *values, const i64 *begin, const i32 *output, i32 first, i32 last,
-        const u8 *rows, i32 n, i32 shift, f64 *sums)
+        i32 stride, const u8 *rows, i32 n, i32 shift, f64 *sums)
 {
     const BinRows bins = {rows, n, shift};
     f64 *own = sums + (i64)blockIdx.y * n;
+    const i32 begun = stride == 1 ? first : first + (i32)blockIdx.y;
     for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
         f64 sum = own[i];
-        for (i32 t = first; t < last; ++t)
+        for (i32 t = begun; t < last; t += stride)
             if (output[t] == (i32)blockIdx.y)
                 sum += values[begin[t] + walk(steps + begin[t], sets + begin[t] * 8, 8, bins, i)];
         own[i] = sum;
+    }
+}
+
+enum { FEW_TREES = 2048 }; // whose values are in shared memory at once
+
+// The same for few rows: a block takes a row, a thread some of the trees, and one thread adds the values in their order.
+// So a row waits for depth * trees / 256 steps, and not for depth * trees. blockIdx.y is the output.
+extern "C" __global__ void __launch_bounds__(256)
+predict_few(const Step *steps, const u32 *sets, const f64 *values, const i64 *begin, const i32 *output, i32 first,
+            i32 last, i32 stride, const u8 *rows, i32 n, i32 shift, f64 *sums)
+{
+    __shared__ f64 found[FEW_TREES];
+    const BinRows bins = {rows, n, shift};
+    f64 *own = sums + (i64)blockIdx.y * n;
+    const i32 begun = stride == 1 ? first : first + (i32)blockIdx.y;
+    for (i32 i = blockIdx.x; i < n; i += gridDim.x) {
+        for (i32 top = begun; top < last; top += FEW_TREES * stride) {
+            for (i32 k = threadIdx.x, t = top + k * stride; k < FEW_TREES && t < last; k += blockDim.x, t += blockDim.x * stride)
+                if (output[t] == (i32)blockIdx.y)
+                    found[k] = values[begin[t] + walk(steps + begin[t], sets + begin[t] * 8, 8, bins, i)];
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                f64 sum = own[i];
+                for (i32 k = 0, t = top; k < FEW_TREES && t < last; ++k, t += stride)
+                    if (output[t] == (i32)blockIdx.y)
+                        sum += found[k];
+                own[i] = sum;
+            }
+            __syncthreads();
+        }
     }
 }
 

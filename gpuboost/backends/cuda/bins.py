@@ -58,6 +58,7 @@ class Binner:
         self._runtime = runtime
         self._near = runtime.block_memory >= NEAR_BYTES + STATIC_BYTES  # not on compute capability 7.5
         self._kernels = Kernels(runtime, "common/common.cuh", "binning/binning.cu")
+        self._last: tuple[Cuts, _Tables] | None = None
 
     def quantise(self, x: Any, cuts: Cuts, by_column: bool = True) -> DeviceBins:
         """See ``Trainer.quantise``. x: dense or sparse on the host, or an array of this device.
@@ -67,7 +68,7 @@ class Binner:
         if hasattr(x, "tocsr"):
             return self._from_sparse(x, cuts)
         bins = self._room(x.shape[0], cuts.n_features, by_column)
-        tables = _Tables.of(cuts, bins.width, self._runtime)
+        tables = self._tables(cuts, bins.width)
         on_device = self._runtime.as_device_array(x)
         if on_device is not None:
             self._bin(on_device, 0, bins, tables, by_column)
@@ -113,6 +114,13 @@ class Binner:
             categorical=tables.categorical, column=tables.columns, rows=bins.rows, by_column=by_column,
             columns=bins.columns, shared_mem=shared,
         )  # fmt: skip
+
+    def _tables(self, cuts: Cuts, width: int) -> _Tables:
+        """The tables of the cuts; those of the last ones are kept, as predictions ask for the same again and again."""
+        last = self._last
+        if last is None or last[0] is not cuts:
+            last = self._last = cuts, _Tables.of(cuts, width, self._runtime)
+        return last[1]
 
     def _kernel(self, name: str, narrow: bool = False) -> Launcher:
         macros = f"#define NARROW_VALUES {int(narrow)}\n#define NEAR_ENTRIES {int(self._near)}\n"

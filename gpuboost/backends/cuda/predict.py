@@ -15,6 +15,7 @@ from gpuboost.errors import InputError
 from gpuboost.types import Array, Cuts, Ensemble, Nodes
 
 THREADS = 256
+ROWS_PER_SM = 32  # from which a thread for each row keeps the device busy; fewer rows have a block each
 MISSING_LEFT, CATEGORICAL = 1 << 16, 1 << 17  # as in walk.cuh
 
 
@@ -28,12 +29,15 @@ class DeviceForest:
     values: Array  # (v,) float64 factor * value
     begin: Array  # (trees,) int64 first node of each tree
     output: Array  # (trees,) int32
+    stride: int  # number of outputs if their trees take turns, else 1
     bias: Array  # (k,) float64
     zero: Array
 
     @classmethod
     def of(cls, ensemble: Ensemble, runtime: Runtime) -> DeviceForest:
         """Upload an ensemble, whose trees must be on the host."""
+        outputs = np.array([tree.output for tree in ensemble.trees] or [0], np.int32)
+        take_turns = np.array_equal(outputs, np.arange(len(outputs)) % ensemble.n_outputs)
         pairs = list(zip(ensemble.trees, ensemble.factors, strict=True))
         steps = [_steps(tree.nodes, ensemble.cuts) for tree in ensemble.trees]
         counts = [len(one) for one in steps]
@@ -47,7 +51,8 @@ class DeviceForest:
             joined([tree.nodes.left_set.astype(np.uint32) for tree in ensemble.trees], np.zeros((1, 8), np.uint32)),
             joined([factor * tree.value for tree, factor in pairs], np.zeros(1)),
             runtime.upload(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)),
-            runtime.upload(np.array([tree.output for tree in ensemble.trees] or [0], np.int32)),
+            runtime.upload(outputs),
+            ensemble.n_outputs if take_turns else 1,
             runtime.upload(np.asarray(ensemble.bias, np.float64)),
             runtime.zeros(ensemble.n_outputs, np.float64),
         )
@@ -116,10 +121,12 @@ class CudaPredictor:
     def _add(self, forest: DeviceForest, bins: DeviceBins, first: int, last: int, sums: Array) -> None:
         if first == last:
             return
-        self._kernel("predict")(
-            (*self._blocks(bins.n), sums.shape[0]), (THREADS,),
+        few = bins.n < ROWS_PER_SM * self._runtime.sm_count
+        blocks = (bins.n,) if few else self._blocks(bins.n)
+        self._kernel("predict_few" if few else "predict")(
+            (*blocks, sums.shape[0]), (THREADS,),
             steps=forest.steps, sets=forest.sets, values=forest.values, begin=forest.begin, output=forest.output,
-            first=first, last=last, rows=bins.rows, n=bins.n, shift=bins.shift, sums=sums,
+            first=first, last=last, stride=forest.stride, rows=bins.rows, n=bins.n, shift=bins.shift, sums=sums,
         )  # fmt: skip
 
     def _prepared(self, ensemble: Ensemble, x: Any) -> tuple[DeviceForest, DeviceBins]:

@@ -1,0 +1,72 @@
+"""Prediction on a device: many rows and few rows, regular and irregular forests, and what is kept between calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from emulator import emulated_runtime
+from support.strategies import probing_rows, random_ensemble
+
+from gpuboost.backends.cuda import predict
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.types import Ensemble
+
+
+def forest(k: int, scale: float, *, regular: bool) -> Ensemble:
+    """Trees of the outputs in turn; or with the trees of one output behind each other."""
+    ensemble = random_ensemble(3, rounds=5, n_outputs=k, max_leaves=20, scale=scale)
+    if regular:
+        return ensemble
+    order = np.argsort([tree.output for tree in ensemble.trees], kind="stable")
+    return replace(
+        ensemble,
+        trees=tuple(ensemble.trees[i] for i in order),
+        factors=tuple(ensemble.factors[i] for i in order),
+    )
+
+
+@pytest.mark.parametrize("rows_per_sm", [0, 32])
+@pytest.mark.parametrize("regular", [True, False])
+@pytest.mark.parametrize(("k", "scale"), [(1, 1.0), (3, 1.0), (3, 0.5)])
+def test_scores_are_those_of_the_reference(
+    k: int, scale: float, regular: bool, rows_per_sm: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predict, "ROWS_PER_SM", rows_per_sm)
+    ensemble, machine = forest(k, scale, regular=regular), Cuda(emulated_runtime())
+    x = probing_rows(ensemble, 300, 5)
+    scores = machine.to_host(machine.predict(ensemble, x))
+    assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
+
+
+def test_more_trees_than_shared_memory_holds() -> None:
+    """2,048 values are held at once."""
+    ensemble = random_ensemble(4, n_columns=2, rounds=2_100, n_outputs=2, max_leaves=3)
+    machine = Cuda(emulated_runtime())
+    x = probing_rows(ensemble, 3, 1)
+    scores = machine.to_host(machine.predict(ensemble, x))
+    assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
+
+
+def test_cuts_are_uploaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = emulated_runtime()
+    machine, ensemble = Cuda(runtime), random_ensemble(6)
+    x = probing_rows(ensemble, 20, 2)
+    uploads: list[int] = []
+    upload = runtime.upload
+
+    def counted(host: np.ndarray) -> object:
+        uploads.append(host.nbytes)
+        return upload(host)
+
+    monkeypatch.setattr(runtime, "upload", counted)
+    first = machine.to_host(machine.predict(ensemble, x))
+    before = len(uploads)
+    second = machine.to_host(machine.predict(ensemble, x))
+    assert uploads[before:] == [x.nbytes]
+    assert first.tobytes() == second.tobytes()
+    other = random_ensemble(7)
+    machine.predict(other, probing_rows(other, 20, 2))
+    assert len(uploads) > before + 2
