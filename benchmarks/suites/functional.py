@@ -3,7 +3,7 @@
 Splines and effects are at their defaults, chosen by cross-validation on other data: adult, covtype, diamonds,
 higgs and two that were made up. Every model gets the same rows and stops by a tenth of them that it sets aside itself,
 drawn anew in each repeat; EBM and the splines are additive in single features. Seconds are those of ``fit``, from the
-table to the model, after a fit of a few rows that nobody times.
+table to the model, after a fit of a few rows that is not timed.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class PredictionMixin(ABC):
             return numbers(X, self.columns_)
         X = collected(X)
         table = as_table(X)
-        # scikit-learn asks for names and numbers of columns, for longer than a row is predicted; a Table is asked later
+        # scikit-learn's check of names and numbers of columns takes longer than a row's prediction; a Table has its own
         is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
         if not is_plain and not isinstance(X, Table):
             validate_data(self, X, reset=False, skip_check_array=True)
