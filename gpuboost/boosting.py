@@ -168,5 +168,5 @@ def derivatives(
 
 
 def _collected(backend: Backend, model: GrowingEnsemble, rounds: int) -> Ensemble:
-    """The ensemble after so many rounds, as callbacks see it; what they write to it would change the model."""
+    """The ensemble after this many rounds, as callbacks see it; what they write to it would change the model."""
     return model.sealed(backend.collect(model.ensemble(rounds)))

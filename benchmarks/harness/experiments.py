@@ -13,6 +13,7 @@ from typing import Any
 
 from gpuboost.benchmarks.harness import machine
 from gpuboost.benchmarks.harness.peers import installed
+from gpuboost.benchmarks.harness.store import Data
 from gpuboost.errors import InputError
 from gpuboost.storage import write as write_file
 
@@ -28,7 +29,7 @@ class Options:
     threads: int
     repeats: int  # 0: the part's own number
     tell: Callable[[str], None]
-    scale: float = 1.0  # of the rounds, in parts whose length is a matter of patience
+    scale: float = 1.0  # of the rounds, in long parts
 
     def beside(self, library: str) -> bool:
         """Whether this one is asked for, and there."""
@@ -50,6 +51,17 @@ class Finding:
 class Part:
     title: str
     run: Callable[[Options], Finding]
+
+
+def of_data(
+    make: Callable[..., Data], small_rows: int, compared: Callable[[Options, str, Data], Finding], title: str
+) -> Part:
+    """The part that compares libraries on one data set; ``small_rows``: its rows in a small run."""
+
+    def run(options: Options) -> Finding:
+        return compared(options, make.__name__, make(rows=small_rows) if options.small else make())
+
+    return Part(f"{make.__name__}: {title}", run)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Line:
     measures: Mapping[str, float]
     ratios: Mapping[str, float]  # to the best peer: median of the ratios repeat by repeat; ours only
     scores: Mapping[str, float]
-    clean: tuple[int, int]  # runs that nobody disturbed, and runs
+    clean: tuple[int, int]  # runs that other programs did not disturb, and runs
     by_query: tuple[float, ...] = ()  # the deciding score of each held-out query, of rankings
     error: float | None = None  # standard error of our deciding score less this one's, by held-out rows
 

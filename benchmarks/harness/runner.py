@@ -72,7 +72,7 @@ def run(plan: Plan, tell: Callable[[str], None]) -> Iterator[Row]:
 
 
 def _undisturbed(plan: Plan, case: Case, peer: str, folder: Path, by_row: Path) -> Row:
-    """The best of a few tries: the first that nobody disturbed, else the one with the least time taken by others."""
+    """The best of a few tries: the first that other programs did not disturb, else the least disturbed one."""
     tries: list[Row] = []
     for _ in range(plan.retries + 1):
         waited = machine.wait_until_quiet(plan.wait) if plan.wait > 0 else 0.0

@@ -82,7 +82,7 @@ def by_query(data: Data, predicted: Array) -> list[float]:
 
 def _ranking(y: Array, p: Array, group: Array) -> dict[str, float]:
     """Means over queries; one in which there is nothing to find counts 1. By definition, and not by gpuboost's own
-    metrics, so that nobody judges itself."""
+    metrics, so that no library is its own judge."""
     lists = _lists(y, p, group)
     return {
         "ndcg@10": float(np.mean([_ndcg(labels, 10) for labels in lists])),

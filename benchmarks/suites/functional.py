@@ -3,7 +3,7 @@
 Splines and effects are at their defaults, chosen by cross-validation on other data: adult, covtype, diamonds,
 higgs and two that were made up. Every model gets the same rows and stops by a tenth of them that it sets aside itself,
 drawn anew in each repeat; EBM and the splines are additive in single features. Seconds are those of ``fit``, from the
-table to the model, after a fit of a few rows that nobody times.
+table to the model, after a fit of a few rows that is not timed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 import gpuboost as gb
 from gpuboost.benchmarks.data import real
-from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
+from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, of_data
 from gpuboost.benchmarks.harness.scores import score
 from gpuboost.benchmarks.harness.store import Data
 from gpuboost.benchmarks.suites import paper_figures
@@ -164,18 +164,11 @@ def _notes(scores: Mapping[str, list[float]], seconds: Mapping[str, list[float]]
     return [f"within 2 % of EBM without interactions, and faster: {holds} ({worse:+.2%}, {times:.1f} times as fast)"]
 
 
-def _part(make: Callable[..., Data]) -> Callable[[Options], Finding]:
-    def run(options: Options) -> Finding:
-        return compared(options, make.__name__, make(rows=2000) if options.small else make())
-
-    return run
-
-
 EXPERIMENT = Experiment(
     "functional",
     "Base learners other than trees",
     {
-        make.__name__: Part(f"{make.__name__}: additive models and others, quality and time", _part(make))
+        make.__name__: of_data(make, 2000, compared, "additive models and others, quality and time")
         for make in (real.california, real.diamonds, real.bank)
     },
     draw=paper_figures.functional,

@@ -16,7 +16,7 @@ import numpy as np
 
 import gpuboost as gb
 from gpuboost.benchmarks.data import real
-from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
+from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, of_data
 from gpuboost.benchmarks.harness.store import Array, Data
 
 ROUNDS, DEPTH, RATE = 200, 6, 0.1
@@ -188,18 +188,11 @@ def noisy(rows: int | None = None) -> Data:
     return Data("regression", x[:half], y[:half], x[half:], y[half:])
 
 
-def _part(make: Callable[..., Data]) -> Callable[[Options], Finding]:
-    def run(options: Options) -> Finding:
-        return compared(options, make.__name__, make(rows=1000) if options.small else make())
-
-    return run
-
-
 EXPERIMENT = Experiment(
     "intervals",
     "Prediction intervals",
     {
-        make.__name__: Part(f"{make.__name__}: coverage, width and pinball loss of 90 % intervals", _part(make))
+        make.__name__: of_data(make, 1000, compared, "coverage, width and pinball loss of 90 % intervals")
         for make in (real.california, real.diamonds, noisy)
     },
 )

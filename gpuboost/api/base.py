@@ -11,61 +11,48 @@ import inspect
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost import losses
-from gpuboost.api.answers import beside, offset_of
 from gpuboost.api.html import summary
+from gpuboost.api.inspection import InspectionMixin
 from gpuboost.api.peer_names import PEER_NAMES, unknown_parameter
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.posterior import PosteriorMixin
+from gpuboost.api.prediction import PredictionMixin
 from gpuboost.api.refit import RefitMixin
 from gpuboost.api.rounds import RoundsMixin
 from gpuboost.api.warm_start import check_resumed, check_warm_start, joined_history, own_model, rounds_left
-from gpuboost.backends.cuda.device.gpus import gpu_of
-from gpuboost.backends.devices import choose_to_predict
-from gpuboost.backends.prediction.effects import slopes
-from gpuboost.backends.protocol import Backend
-from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import refuse_complex
-from gpuboost.errors import InputError, RecipeError
-from gpuboost.execution import Log
+from gpuboost.errors import RecipeError
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
-from gpuboost.model.importance import feature_importances
-from gpuboost.model.rounds import rounds_of
-from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
-from gpuboost.reports.report import FitReport, Verdict, refused, verdict
+from gpuboost.reports.report import FitReport, Verdict, refused
 from gpuboost.theory import Guarantee
-from gpuboost.training import files, parameters
+from gpuboost.training import files
 from gpuboost.training import job as preparation
-from gpuboost.training.alternatives import sound_alternative
-from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
+from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
-from gpuboost.training.monotone import monotone_constraints_for
-from gpuboost.training.rehearsal import try_base_learner, try_selection
-from gpuboost.training.row_sampling import check_rows_of
-from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
+from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset
 from gpuboost.training.sharding import on_its_machine
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.training.train import train
-from gpuboost.types import Array, DeviceMatrix, Ensemble
-from gpuboost.watch.early_stopping import stops_early
+from gpuboost.training.trial import verdict_on
+from gpuboost.types import Ensemble
 
 import_module("gpuboost.backends.cpu.backend")  # see the docstring
 
@@ -87,7 +74,7 @@ FITTED = (
 """Attributes that ``fit`` sets; everything else on an estimator is a parameter."""
 
 
-class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
+class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
     """Abstract: ``GradientBoostingRegressor``, ``...Classifier`` and ``...Ranker`` are final."""
 
     _record: FitRecord
@@ -265,20 +252,11 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
     def _check(self, X: Any, y: Any, sample_weight: Any, group: Any = None) -> Verdict:
         fresh = self._unfitted()
         rows = fresh._rows(X, y, sample_weight, group)
-        settings = self._settings()
         try:
             target = fresh._target(rows)
         except RecipeError as error:
             return refused(error)
-
-        def is_sound(params: dict[str, Any]) -> bool:
-            return _verdict(params, rows, target, trial=True).kind == "sound"
-
-        found = _verdict(settings, rows, target)
-        changes = {} if found.kind == "sound" else sound_alternative(settings, is_sound)
-        if changes and _verdict({**settings, **changes}, rows, target).kind != "sound":
-            changes = None
-        return replace(found, alternative=changes)
+        return verdict_on(self._settings(), rows, target)
 
     def _unfitted(self) -> Self:
         fresh = copy.copy(self)
@@ -364,169 +342,6 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
         if saved.classes is not None:
             self.classes_ = saved.classes
 
-    # prediction
-
-    def predictor(self, *, n_rounds: Any = None) -> ModelPredictor | ClassifierPredictor:
-        """A lean object that gives the predictions of this model for arrays of floats, one row in microseconds.
-
-        For services: it is validated once, shares the trees with the model, can be pickled, and serves several threads.
-        See ``gb.ModelPredictor``; ``gb.load_predictor`` makes one of a model file.
-
-        Parameters
-        ----------
-        n_rounds : int or (int, int), optional
-            As for ``predict``, for all its predictions.
-
-        Raises
-        ------
-        InputError
-            If the model is not of trees, was fitted with offsets, or has columns of text.
-        """
-        check_is_fitted(self)
-        made = predictor_of(self._saved(), n_rounds)
-        made.warm_up()
-        return made
-
-    def apply(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.int32]:
-        """(n, trees) int32: node number of each row's leaf in each tree; ``n_rounds`` as for ``predict``."""
-        self._needs_trees("apply")
-        part = rounds_of(self.ensemble_, n_rounds)
-        x, machine = self._asked(X)
-        leaves: NDArray[np.int32] = to_caller_device(machine, x, machine.leaves(part, x))
-        return leaves
-
-    def predict_contributions(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.float64]:
-        """Contributions of the features to the score of each row: exact (path-dependent) Shapley values.
-
-        Offsets (``init_score``) are no part of them. ``n_rounds`` as for ``predict``.
-
-        Returns
-        -------
-        (n, d + 1) float64, or (n, K, d + 1) for K classes or quantiles
-            The contributions of a row sum to its score; the last one is the expected score without any feature. Scores
-            of several quantiles are those before they are sorted.
-
-        Raises
-        ------
-        InputError
-            If X does not fit the model, the model is not of trees, or the paths in a tree have 2**25 splits together.
-        """
-        self._needs_trees("predict_contributions")
-        part = rounds_of(self.ensemble_, n_rounds)
-        x, machine = self._asked(X)
-        values: NDArray[np.float64] = to_caller_device(
-            machine,
-            x,
-            machine.contributions(part, x),
-            lambda v: self._of_columns(v[:, 0] if v.shape[1] == 1 else v),
-        )
-        return values
-
-    def _of_columns(self, values: Any) -> Any:
-        """Values of the columns that trees see as values of the columns of X, on the last axis."""
-        statistics = self.columns_.statistics
-        return values if statistics is None else statistics.folded(values, self.n_features_in_)
-
-    def _answer(self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None) -> Any:
-        """``finish`` of the (k, n) float64 scores."""
-        x, machine, part, finish = self._asked_part(X, finish, init_score, n_rounds)
-        return to_caller_device(machine, x, machine.predict(part, x), finish)
-
-    def _staged_answers(
-        self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None
-    ) -> Iterator[Any]:
-        x, machine, part, finish = self._asked_part(X, finish, init_score, n_rounds)
-        return (to_caller_device(machine, x, scores, finish) for scores in machine.staged_predict(part, x))
-
-    def _asked_part(
-        self, X: Any, finish: Callable[[Array], Any], init_score: Any, n_rounds: Any
-    ) -> tuple[Any, Backend, Ensemble, Callable[[Array], Any]]:
-        """The rows as numbers, the backend, the rounds to predict by, and ``finish`` beside the offsets."""
-        x, machine = self._asked(X)
-        part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
-        offset = offset_of(X, init_score, x.shape[0], part.n_outputs, fitted_with=has_offsets)
-        return x, machine, part, beside(offset, finish)
-
-    def _asked(self, X: Any) -> tuple[Any, Backend]:
-        """The rows as numbers, and the backend that predicts."""
-        check_is_fitted(self)
-        if self.ensemble_.components:
-            on_gpu = gpu_of(X) is not None or str(self.device).startswith("cuda")
-            if not (on_gpu and fit_for_gpus(self.ensemble_)):
-                return self._numbers(on_host(X)), machine_of(self, "cpu", parameters.threads(self.n_jobs))
-        X = as_device_array(X, self.device)
-        place = X.device if not isinstance(X, np.ndarray) and isinstance(X, DeviceMatrix) else None
-        machine = machine_of(self, choose_to_predict(self.device, place).name, parameters.threads(self.n_jobs))
-        return self._numbers(X), machine
-
-    def _numbers(self, X: Any) -> Any:
-        """(n, d), or a scipy matrix of them."""
-        if isinstance(X, Dataset):
-            return numbers(X, self.columns_)
-        X = collected(X)
-        table = as_table(X)
-        # scikit-learn asks for names and numbers of columns, for longer than a row is predicted; a Table is asked later
-        is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
-        if not is_plain and not isinstance(X, Table):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        return self.columns_.encode(table)
-
-    def _needs_trees(self, name: str) -> None:
-        """Refuse what makes sense for trees only."""
-        check_is_fitted(self)
-        if self.ensemble_.components:
-            raise InputError(
-                f"{name}: it is for models of trees; this one was fitted with base_learner={self.base_learner!r}. Of "
-                "splines and other effects of one feature, gb.plot.partial_effect and gb.export.to_table tell more."
-            )
-
-    # inspection
-
-    @property
-    def log_(self) -> Log | None:
-        """Log of the workers and the gradients of their trees: ``fit_report_.log``. A loaded model has none."""
-        check_is_fitted(self)
-        return self.fit_report_.log if "fit_report_" in vars(self) else None
-
-    @property
-    def coef_(self) -> NDArray[np.float64]:
-        """(d,) slopes of the score in each column, or (K, d) for K scores, of a model of straight lines.
-
-        For ``base_learner=gb.learners.Linear()`` (XGBoost: ``coef_`` of ``gblinear``). Slopes are in units of the
-        column, and what ``predict`` evaluates is the line at the median of the value's bin. Other models have no such
-        attribute.
-        """
-        check_is_fitted(self)
-        try:
-            return slopes(self.ensemble_)
-        except InputError as error:  # so that hasattr says False
-            raise AttributeError(str(error)) from error
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """(d,) share of each feature in the gain of all splits; all 0 if there is none."""
-        try:
-            return self.feature_importance("gain")
-        except InputError as error:  # so that hasattr says False
-            raise AttributeError(str(error)) from error
-
-    def feature_importance(self, kind: str = "gain", *, normalise: bool = True) -> NDArray[np.float64]:
-        """Importance of each feature to the model.
-
-        Parameters
-        ----------
-        kind : "gain", "split", "cover", "mean_gain" or "mean_cover"
-            The loss that its splits took away; how many there are; how many training rows came by; the same per split.
-        normalise : bool
-            Divide by the sum.
-
-        Returns
-        -------
-        (d,) float64
-        """
-        self._needs_trees("feature_importance")
-        return feature_importances(self.ensemble_, kind, normalise=normalise, fold=self._of_columns)
-
     # in Jupyter
 
     def _repr_html_inner(self) -> str:
@@ -560,21 +375,3 @@ def _parameters_of(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
     """The constructor's parameters of the estimator of this library that a class is, or is derived from."""
     final = next(parent for parent in kind.__mro__ if parent.__module__.startswith("gpuboost.api."))
     return inspect.signature(final).parameters
-
-
-def _verdict(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, *, trial: bool = False) -> Verdict:
-    """The verdict on these parameters. trial: without what takes a pass over the rows."""
-    try:
-        stops = params["early_stopping_rounds"] is not None or stops_early(params["callbacks"])
-        held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"])
-        recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held)
-        check_rows_of(recipe.sampling, len(target.y))
-    except RecipeError as error:
-        return refused(error)
-    if not trial:
-        try:
-            try_base_learner(params, recipe, rows, target)
-            try_selection(params, recipe, rows, target)
-        except (InputError, RecipeError) as error:
-            return refused(error)
-    return verdict(recipe, stops_early=stops)

@@ -1,4 +1,4 @@
-"""Refusal of a numba that is told to compile nothing. Modules that import kernels at first import this one before."""
+"""Refusal of a numba whose settings disable compilation. Modules that import kernels import this one first."""
 
 from numba import config
 

@@ -85,7 +85,7 @@ def _add_parameters(group: Any) -> None:
     add("--learners", _count_or_share, "features drawn for each tree: a count, or a share such as 0.5")
     add("--step", str, "auto, newton, gradient, constant or line_search")
     add("--start", _name_or_number, "score before the first tree: optimum, mean, half_log_odds or a number")
-    add("--early-stopping-rounds", int, "stop after so many rounds without a better score; needs --eval")
+    add("--early-stopping-rounds", int, "stop after this many rounds without a better score; needs --eval")
     add(
         "--eval-metric",
         _names_of_metrics,

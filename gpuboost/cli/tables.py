@@ -15,7 +15,7 @@ from gpuboost.losses.registry import CLASSES
 from gpuboost.storage import same_file
 
 MOST_CLASSES = 20
-"""Whole numbers of at most so many different values are taken for labels, unless the user says otherwise."""
+"""Whole numbers of at most this many different values are taken for labels, unless the user says otherwise."""
 
 
 @dataclass(frozen=True)

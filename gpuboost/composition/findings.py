@@ -14,6 +14,7 @@ from typing import Literal
 
 from gpuboost.execution import Execution, is_sequential
 from gpuboost.langevin import Langevin, TemperatureSchedule
+from gpuboost.losses.base import LossTraits
 from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
 from gpuboost.records import declared
 from gpuboost.sampling import Sampling
@@ -156,7 +157,7 @@ def _of_policy(langevin: Langevin, loss: Loss) -> Iterator[Finding]:
         why = f"{loss.name} has no fixed objective, as a pair's weight depends on where its documents stand; so there"
         yield Finding("heuristic", f"{why} is no stationary law.")
         return
-    if getattr(loss, "lipschitz", None) is None:
+    if declared(LossTraits, loss).lipschitz is None:
         known = "known to be " if loss.task == "any" else ""  # a custom loss does not say
         why = f"the gradient of {loss.name} is not {known}bounded, so the law rests on its growth at infinity"
         yield Finding("heuristic", f"{why} (dissipativity).")

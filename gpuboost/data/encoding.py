@@ -23,14 +23,14 @@ class OrderedTargetStatistics:
     all training rows. For more than two classes there is a statistic for each class.
 
     Args:
-        permutations: a model is the mean of so many sequences of trees, each with a permutation of its own, that grow
+        permutations: a model is the mean of this many sequences of trees, each with a permutation of its own, that grow
             in turn: a fit makes ``permutations * n_estimators`` rounds. Statistics of one permutation are noisy, and
             those of several for one sequence would tell a row's own target.
         prior_weight: rows of the mean target that each category's statistic begins with.
-        combinations: up to so many columns are combined to one category, 1 to 3. Of more than 12 columns, the 12 that
+        combinations: up to this many columns are combined to one category, 1 to 3. Of more than 12 columns, the 12 that
             explain most of the target are combined.
         counts: True: the number of training rows of a category is a feature, too.
-        one_hot_max_size: columns of at most so many categories are split by sets of categories, which for two is
+        one_hot_max_size: columns of at most this many categories are split by sets of categories, which for two is
             one-hot encoding, and are in no combination.
 
     Raises:

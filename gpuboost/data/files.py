@@ -256,7 +256,7 @@ def _read_libsvm(path: Path, n_features: int | None, one_based: bool | None) -> 
 
 
 def _of_width(x: Any, n_features: int | None, path: Path, from_zero: int) -> Any:
-    """The matrix with so many columns. Raises InputError if it has more; from_zero: 1 if indices start at 0."""
+    """The matrix with this many columns. Raises InputError if it has more; from_zero: 1 if indices start at 0."""
     if n_features is not None:
         if x.shape[1] > n_features:
             bound = f"below {n_features} features" if from_zero else f"at most {n_features}"

@@ -15,7 +15,7 @@ from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.rules import Rules
 from gpuboost.execution.server import serve
-from gpuboost.execution.timeout import ENGINES_OWN, check, with_timeout
+from gpuboost.execution.timeout import ENGINES_OWN, check, limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Asynchronous(Rules):
 
     def _kind(self) -> EngineKind:
         kind = engine_kind(self.engine) if self.address is None else Ray(self.address)
-        return with_timeout(kind, self.timeout)
+        return limited(kind, self.timeout)
 
     @property
     def in_process(self) -> bool:

@@ -50,6 +50,7 @@ class EngineTraits:
     """Attributes that a kind of engine may have, and the values that stand for those that it does not have."""
 
     in_process: bool = False  # its workers are threads of the server's process, and build on ``BackendFactory.slots``
+    with_timeout: Callable[[float | None], Any] | None = None  # the kind with these seconds as limit of an answer
 
 
 def in_process(kind: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -60,6 +60,10 @@ class Ray:
         positive("timeout", self.timeout)
         if self.patience is not None:
             positive("patience", self.patience)
+
+    def with_timeout(self, seconds: float | None) -> Ray:
+        """The same kind with ``patience`` of this many seconds."""
+        return replace(self, patience=seconds)
 
     def check(self, fit: Any) -> None:
         """Refuse a fit that cannot be sent. Its data can; its recipe may hold functions and objects of the user."""

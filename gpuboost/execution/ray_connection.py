@@ -72,7 +72,7 @@ class Connection:
         return [remote.remote(*args) for _ in range(size)]
 
     def check_gpus(self, wanted: int) -> None:
-        """Raise DeviceError unless the cluster has so many."""
+        """Raise DeviceError unless the cluster has this many."""
         there = int(self.ray.cluster_resources().get("GPU", 0.0))
         if there < wanted:
             raise DeviceError(

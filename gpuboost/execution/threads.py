@@ -25,29 +25,32 @@ Reports: TypeAlias = "SimpleQueue[tuple[SimpleQueue[Pull | None], Push | Failure
 class Threads:
     """The engine "threads". Each worker is one thread and computes with that thread alone.
 
-    ``patience``: seconds without an answer after which a worker counts as lost. None: never.
+    ``timeout``: seconds without an answer after which a worker counts as lost. None: never.
     """
 
-    patience: float | None = None
+    timeout: float | None = None
     in_process: ClassVar[bool] = True
 
     def check(self, fit: BuildTrees) -> None:
         """Accept every fit: a thread can call any function."""
 
     def start(self, fit: BuildTrees, machine: BackendFactory, workers: int) -> ThreadEngine:
-        return ThreadEngine(fit, machine.slots(), workers, self.patience)
+        return ThreadEngine(fit, machine.slots(), workers, self.timeout)
+
+    def with_timeout(self, seconds: float | None) -> Threads:
+        return Threads(seconds)
 
 
 class ThreadEngine:
     """Each worker has a slot: on a host all of one backend, on a GPU each with a stream of its own.
 
-    One that is silent for too long is left to itself: a thread cannot be interrupted. What it says later is not heard.
+    A worker that exceeds the timeout is abandoned, as a thread cannot be interrupted; its late results are dropped.
     """
 
     def __init__(
-        self, fit: BuildTrees, slots: Callable[[], WorkerSlot], workers: int, patience: float | None = None
+        self, fit: BuildTrees, slots: Callable[[], WorkerSlot], workers: int, timeout: float | None = None
     ) -> None:
-        self._fit, self._slots, self._timeout = fit, slots, patience
+        self._fit, self._slots, self._timeout = fit, slots, timeout
         self._start = perf_counter()
         self._reports: Reports = SimpleQueue()
         slots_of_workers = [slots() for _ in range(workers)]  # all of them, before the first thread begins

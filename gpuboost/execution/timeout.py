@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from gpuboost.arguments import is_one_of
 from gpuboost.errors import RecipeError
 from gpuboost.execution.engine import EngineKind
+from gpuboost.execution.machines import EngineTraits
 from gpuboost.execution.rules import positive
+from gpuboost.records import declared
 
 ENGINES_OWN = "auto"
 
@@ -27,7 +28,7 @@ def check(timeout: Any) -> None:
         positive("timeout", timeout)
 
 
-def with_timeout(kind: EngineKind, timeout: Any) -> EngineKind:
+def limited(kind: EngineKind, timeout: Any) -> EngineKind:
     """The engine with that timeout; "auto" keeps its own.
 
     Raises:
@@ -35,10 +36,11 @@ def with_timeout(kind: EngineKind, timeout: Any) -> EngineKind:
     """
     if timeout == ENGINES_OWN:
         return kind
-    if not hasattr(kind, "patience"):
+    with_timeout = declared(EngineTraits, kind).with_timeout
+    if with_timeout is None:
         raise RecipeError(
             f"timeout: {type(kind).__name__} cannot tell a worker that hangs; got {timeout!r}. Leave it out, or use "
             "engine='threads' or 'ray'."
         )
-    changed: EngineKind = replace(kind, patience=timeout)  # type: ignore[type-var]  # those that have it are dataclasses
+    changed: EngineKind = with_timeout(timeout)
     return changed

@@ -54,7 +54,7 @@ class WeightedGroups:
             raise RecipeError("groups: WeightedGroups draws features; got 'root'. Use RandomGroups(t, groups='root').")
 
     def check(self, n_columns: int) -> None:
-        """Raise RecipeError unless there is a weight for each group of so many columns."""
+        """Raise RecipeError unless there is a weight for each group of this many columns."""
         _check(self, partition(self.groups, n_columns))
 
     def prepared(self, cuts: Cuts, n_groups: int) -> WeightedDraw:

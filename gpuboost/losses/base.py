@@ -11,6 +11,7 @@ from numpy import float64, zeros
 from numpy.typing import NDArray
 
 from gpuboost.losses.protocol import Derivatives, Loss, RowDerivatives, RowValue, Value, undefined
+from gpuboost.records import declared
 from gpuboost.types import Array
 
 Floats: TypeAlias = NDArray[float64]
@@ -44,6 +45,16 @@ class LossFacts:
     normal_noise: bool = False  # True: negative log-likelihood of normal noise about the first score
     checks_parameters: bool = False  # True: its parameters need not be numbers, and its constructor checks them
     xgboost_objective: str = ""  # in files for XGBoost; empty for the usual one of the link function
+
+
+@dataclass(frozen=True, slots=True)
+class LossTraits:
+    """Attributes that a loss may have, and the values that stand for those that it does not have."""
+
+    bounded_level_sets: bool = False
+    lipschitz: float | None = None
+    curvature_change: float | None = None
+    of_output: Callable[[int], Loss] | None = None  # the loss of one score, if the loss is a sum of such
 
 
 class BaseLoss(ABC):
@@ -167,7 +178,7 @@ def of_output(loss: Loss, output: int) -> Loss:
 
     It is the loss itself, or what its method ``of_output`` gives: a loss that is a sum of losses of one score has it.
     """
-    separate: Callable[[int], Loss] | None = getattr(loss, "of_output", None)
+    separate = declared(LossTraits, loss).of_output
     return loss if separate is None else separate(output)
 
 

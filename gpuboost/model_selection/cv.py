@@ -76,7 +76,7 @@ def cv(
     random_state : int
         Seed of the shuffling.
     early_stopping_rounds : int, optional
-        Stop all folds after so many rounds in a row in which the mean over the folds was no new best (the argument of
+        Stop all folds after this many rounds in a row in which the mean over the folds was no new best (the argument of
         ``xgboost.cv``; ``lightgbm.cv`` does so too). The models have the rounds up to the best one. An
         ``EarlyStopping`` among the model's callbacks may name the metric and ``min_delta``.
     train_curve : bool

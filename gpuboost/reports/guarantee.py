@@ -10,6 +10,7 @@ from gpuboost.composition.learners import is_stump
 from gpuboost.execution import is_sequential
 from gpuboost.langevin import Langevin
 from gpuboost.learners import AllLearners, RandomGroup, RandomGroups, RandomLearners
+from gpuboost.losses.base import LossTraits
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
@@ -151,7 +152,7 @@ def _needs(recipe: Recipe, run: RunFacts) -> Iterator[tuple[bool, str]]:
     yield partial, "a line search has the rates of a full step per tree, with learning_rate=1."
     yield loss.n_outputs > 1, "the theorems are for one score a row."
     yield loss.smoothness is None, f"{loss.name} has no finite smoothness constant."
-    strong = loss.strong_convexity > 0.0 or (loss.convex and getattr(loss, "bounded_level_sets", False))
+    strong = loss.strong_convexity > 0.0 or (loss.convex and declared(LossTraits, loss).bounded_level_sets)
     unbounded = f"{loss.name} is neither strongly convex nor of bounded level sets, so neither theorem applies."
     yield loss.smoothness is not None and not strong, unbounded
 

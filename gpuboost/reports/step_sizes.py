@@ -17,7 +17,7 @@ import numpy as np
 
 from gpuboost.elementary import exp
 from gpuboost.langevin import Langevin
-from gpuboost.losses.base import facts_of
+from gpuboost.losses.base import LossTraits, facts_of
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling.protocol import SamplingTraits
@@ -90,5 +90,4 @@ def _change(recipe: Recipe) -> float | None:
         return None
     if declared(SamplingTraits, recipe.sampling).variance_control != "leaf_refit":
         return None
-    change: float | None = getattr(recipe.loss, "curvature_change", None)
-    return change
+    return declared(LossTraits, recipe.loss).curvature_change

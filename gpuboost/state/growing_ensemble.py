@@ -39,7 +39,7 @@ class GrowingEnsemble:
         self.n_rounds += 1
 
     def ensemble(self, rounds: int | None = None) -> Ensemble:
-        """The ensemble now, or after so many rounds. It holds whole rounds, even if a signal interrupted one."""
+        """The ensemble now, or after this many rounds. It holds whole rounds, even if a signal interrupted one."""
         if self._current is None:
             stop, scales = self.n_rounds * self._start.n_outputs, self._scales[: self.n_rounds]
             before = self.scale if self.n_rounds else self._start.scale  # a scale that never changed

@@ -36,7 +36,7 @@ _HEAD = 24  # bytes before the header
 _DTYPES = re.compile(r"\|[bui]1|\|S\d{1,9}|<(?:[iu][248]|f[248]|U\d{1,9}|[mM]8(?:\[\w+\])?)")
 _KEYS = {"kind", "version", "about", "arrays", "end"}
 _ARRAY_KEYS = {"dtype", "shape", "order", "offset", "crc32"}
-_CHUNK = 1 << 24  # bytes checked at a time, so that an interrupt is heard
+_CHUNK = 1 << 24  # bytes checked at a time, so that an interrupt takes effect soon
 
 
 def can_hold(dtype: np.dtype[Any]) -> bool:

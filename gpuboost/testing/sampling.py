@@ -25,6 +25,8 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key, Stream
+from gpuboost.records import declared
+from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.types import Gradients, Sample
 
 DRAWS, STANDARD_ERRORS = 300, 6.0  # keys are fixed, so a right policy passes always or never
@@ -89,7 +91,7 @@ class SamplingContract:
 
     def test_sums_weighted_by_the_inverse_probability_are_unbiased(self) -> None:
         """Sums of g, h and 1 over the rows with a gradient, unless the policy declares that it is not ``unbiased``."""
-        if not getattr(self.sampling, "unbiased", True):
+        if declared(SamplingTraits, self.sampling).unbiased is False:
             import pytest
 
             pytest.skip("the policy says that its sums are biased")
@@ -191,7 +193,7 @@ class SamplingContract:
 
     def _draw(self, machine: Backend, gradients: Gradients, step: int, seed: int = 0, policy: Any = None) -> Sample:
         policy, key = self.sampling if policy is None else policy, Key.root(seed) / Stream.ROWS / step
-        if getattr(policy, "weighs_losses", False):
+        if declared(SamplingTraits, policy).weighs_losses:
             losses = np.abs(gradients.g[0]).astype(np.float64)
             return self.on_host(machine, policy.draw(machine, gradients, key, lambda: losses))
         return self.on_host(machine, policy.draw(machine, gradients, key))

@@ -51,7 +51,7 @@ def linear_factor(sigma: float, mu: float, xi: float, nu: float = 1.0) -> float:
 
 
 def linear_bound(gap: float, rounds: int, sigma: float, mu: float, xi: float, nu: float = 1.0) -> float:
-    """Theorem 4.1: E(L - L*) after so many rounds, from L - L* = gap."""
+    """Theorem 4.1: E(L - L*) after this many rounds, from L - L* = gap."""
     _check_not_negative(gap=gap, rounds=rounds)
     factor = linear_factor(sigma, mu, xi, nu)
     if not -1.0 <= factor <= 1.0:

@@ -69,7 +69,7 @@ class Monitoring:
         return cls(fit_metrics, history, stoppers[0] if stoppers else None, tuple(watchers))
 
     def in_turn(self, sequences: int) -> Monitoring:
-        """The same for rounds of so many sequences in turn: ``early_stopping_rounds`` counts rounds of each."""
+        """The same for rounds of this many sequences in turn: ``early_stopping_rounds`` counts rounds of each."""
         if sequences == 1 or self.stopping is None or self.given_stopping:
             return self
         stopping = EarlyStopping(self.stopping.rounds * sequences, self.stopping.min_delta)

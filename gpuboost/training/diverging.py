@@ -21,7 +21,7 @@ from gpuboost.types import Array, Progress
 
 LONGEST = 2.0  # times 1 / h: from here on a step along the gradient of a quadratic raises it (descent lemma)
 ROUNDING = 1e-6  # relative difference of two losses that is not a rise
-MOST_ROWS = 1_000  # the mean curvature is that of so many rows, evenly spaced
+MOST_ROWS = 1_000  # the mean curvature is that of this many rows, evenly spaced
 
 
 def warn_of_steep_loss(recipe: Recipe, y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> None:

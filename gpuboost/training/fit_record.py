@@ -45,7 +45,7 @@ class PastFits:
 
     @classmethod
     def of_model(cls, record: FitRecord, rounds: int, chain_start: int) -> PastFits:
-        """The past of a fit that continues a model of so many rounds."""
+        """The past of a fit that continues a model of this many rounds."""
         return cls(_parts(record.guarantee, rounds) if rounds else (), None, chain_start)
 
     @classmethod
@@ -119,7 +119,7 @@ def to_json(record: FitRecord) -> dict[str, Any]:
 
 
 def from_json(extra: Mapping[str, Any], rounds: int) -> FitRecord:
-    """The inverse, for a model of so many rounds.
+    """The inverse, for a model of this many rounds.
 
     Raises
     ------

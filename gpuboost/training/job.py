@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -38,9 +38,6 @@ from gpuboost.training.sharding import GPUS
 from gpuboost.training.targets import TrainingTarget, checked_queries
 from gpuboost.training.train import Job
 from gpuboost.types import Ensemble
-
-if TYPE_CHECKING:  # it imports kernels, which take a while
-    pass
 
 
 def job(

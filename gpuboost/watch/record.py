@@ -17,7 +17,7 @@ Evals: TypeAlias = Mapping[str, Mapping[str, float]]
 class Plan:
     """Facts of a fit before its first round."""
 
-    rounds: int  # at most so many
+    rounds: int  # at most this many
     metrics: Mapping[str, bool]  # metric -> True if greater is better, in the order of ``eval_metric``
     eval_sets: tuple[str, ...]  # their names, in the order of ``eval_set``
     write_model: Callable[[Ensemble, str], None]  # its model file to a path, whole or not at all
@@ -30,7 +30,7 @@ class Round:
     """One round, after it is done: the only argument of a callback."""
 
     round: int  # 0 for the first of this fit
-    rounds: int  # at most so many in this fit
+    rounds: int  # at most this many in this fit
     evals: Evals
     n_rounds: int  # of the ensemble so far, those of ``init_model`` included
     seconds: float  # since the fit began

@@ -48,7 +48,7 @@ def take(words):
 @kernel
 def wait_for_chunk(words):
     """The next chunk of this level or a later one; -1 at the end of the tree, or when the wait takes too long."""
-    for spins in range(_MOST_SPINS):  # the leader needs nobody, and may have been interrupted before its call
+    for spins in range(_MOST_SPINS):  # the leader can work alone, and may have been interrupted before its call
         chunk = take(words)
         if chunk >= 0:
             return chunk

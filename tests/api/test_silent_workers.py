@@ -96,7 +96,7 @@ class Slow:
 def test_what_a_worker_says_too_late_is_not_heard() -> None:
     values = np.ones((1, 3), np.float32)
     target, fit = Target(0, None, Gradients(values, values)), Slow()
-    engine = Threads(patience=0.2).start(cast(Any, fit), BackendFactory(Cpu(1)), 2)
+    engine = Threads(timeout=0.2).start(cast(Any, fit), BackendFactory(Cpu(1)), 2)
     engine.submit(0, Pull(0, 0, target, Sample()))
     engine.submit(1, Pull(1, 0, target, Sample()))
     assert isinstance(engine.wait(), Push)  # of the other one

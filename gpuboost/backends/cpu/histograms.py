@@ -21,7 +21,7 @@ from gpuboost.types import Limits
 ROWS_PER_THREAD = 32_768  # below this many (row, entry / 8) pairs a thread is not worth waking
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
 NO_PARTS = np.empty((0, 0), np.int64)
-PACKED_ROWS = histogram.TILE  # nodes of up to so many rows have packed histograms
+PACKED_ROWS = histogram.TILE  # nodes of up to this many rows have packed histograms
 
 
 def free_slots(first: int, end: int) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from gpuboost.kernels.growth import partition
 from gpuboost.kernels.sampling import gather
 from gpuboost.types import Array, Bins, DenseBins, Target, TrainingSet
 
-SORTED_PER_THREAD = 32_768  # below so many rows to sort a thread is not worth waking
+SORTED_PER_THREAD = 32_768  # below this many rows to sort a thread is not worth waking
 EVERY_ROW = 1 << 40
 
 Stretch: TypeAlias = Callable[[int, int], object]

@@ -18,7 +18,7 @@ from gpuboost.kernels.common.records import GrowthLimits, Level, Team
 from gpuboost.kernels.growth import small_trees, team
 from gpuboost.types import Limits
 
-WORK_PER_THREAD = 262_144  # below so many bins to sum and cells to search in a tree a thread is not worth waking,
+WORK_PER_THREAD = 262_144  # below this many bins to sum and cells to search in a tree a thread is not worth waking,
 ROWS_PER_NODE = 8  # if nodes of fewer rows than that are not counted: most of their cells are empty
 AT_ONCE = 4  # features that ``histogram.build_features`` sums in one loop
 CHUNKS_PER_THREAD = 1  # of a level's work

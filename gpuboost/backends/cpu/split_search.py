@@ -23,13 +23,13 @@ from gpuboost.kernels.splits.gain import NOISE
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 from gpuboost.types import Array, Candidates, Cuts, Limits
 
-CELLS_PER_THREAD = 32_768  # below so many cells to search a thread is not worth waking
+CELLS_PER_THREAD = 32_768  # below this many cells to search a thread is not worth waking
 NO_WORDS = np.empty(0, np.uint32)
 NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
 
 
 def no_splits(layout: Layout, pairs: int) -> Splits:
-    """Memory for the splits of both nodes of so many pairs: no gains yet."""
+    """Memory for the splits of both nodes of this many pairs: no gains yet."""
     t = len(layout.features)
     left_sets = np.empty((2 * pairs, t if layout.some_categorical else 0, 8), np.uint32)
     return Splits(np.zeros((2 * pairs, t)), np.empty((2 * pairs, t, 4), np.int64), left_sets)
@@ -63,7 +63,7 @@ class Search:
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
 
     def searchers(self, pairs: int) -> int:
-        """Number of threads to search so many new pairs."""
+        """Number of threads to search this many new pairs."""
         parts = self._pool.n_parts(self._layout.n_cells * 2 * pairs, CELLS_PER_THREAD)
         return min(parts, len(self._layout.features))
 

@@ -29,8 +29,8 @@ from gpuboost.kernels.splits import random_strength
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 from gpuboost.types import Array, Bins, Candidates, DenseBins, Limits, Nodes, SparseBins, Structure, Target, TrainingSet
 
-CELLS_SUMMED_PER_THREAD = 262_144  # below so many values to add a thread is not worth waking,
-ROUTED_PER_THREAD = 131_072  # nor below so many rows to turn to integers, or to route
+CELLS_SUMMED_PER_THREAD = 262_144  # below this many values to add a thread is not worth waking,
+ROUTED_PER_THREAD = 131_072  # nor below this many rows to turn to integers, or to route
 ALL_FEATURES = np.empty((0, 0), np.bool_)
 
 

@@ -61,7 +61,7 @@ class Helper:
             self._to_join = None if self._process is None else wanted
 
     def join(self, *, usual: bool) -> None:
-        """Compile this process's share, if the tree is of the usual kind, and tell the helper to go on, else to stop.
+        """Compile this process's share, if the tree is of the usual kind, and let the helper go on, or stop it.
 
         An interrupt also stops the helper.
         """
@@ -120,9 +120,9 @@ def _no_collection() -> Iterator[None]:
 
 
 def compile_share(*wanted: str) -> None:
-    """Main function of the helper process, which is told when the parent has compiled its share.
+    """Main function of the helper process, which waits until the parent has compiled its share.
 
-    It bitmaps its work as done whatever it is told, so that a user who never grows such trees gets one helper process
+    It marks its work as done whatever the answer is, so that a user who never grows such trees gets one helper process
     only, not one in every new process.
     """
     dummy, told = _dummy_tree(*wanted), list[bytes]()

@@ -332,7 +332,7 @@ class Cuda:
         self, data: TrainingSet, gradients: DeviceGradients, output: int, arena: Arena, n_candidates: int,
         own_sums: bool, noise: RoundNoise | None, by_node: tuple[int, RoundKey] | None,
     ) -> Grown:  # fmt: skip
-        """A tree of the candidates that are in the arena, of which there are so many."""
+        """A tree of the first ``n_candidates`` candidates in the arena."""
         rows = self._rows_to_grow(data, gradients, output)
         chosen = self._subsets.draw(by_node, arena.plan.most_nodes, n_candidates)
         drawn = gradients.sample is not None

@@ -207,7 +207,7 @@ class TreeOnDevice:
             arena.tree_all_reduce.add_up(arena, self.state, first, min(lines, first + plan.batch))
 
     def _evaluate_all(self, lines: int, choose: int) -> None:
-        """Evaluate so many lines, the first batch of which is built, and choose the nodes to split."""
+        """Evaluate this many lines, the first batch of which is built, and choose the nodes to split."""
         batch = self._arena.plan.batch
         for first in range(0, lines, batch):
             if first:

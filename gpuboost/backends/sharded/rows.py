@@ -82,7 +82,7 @@ class ShardRows:
         return np.asarray(node[:, table.END] - node[:, table.BEGIN])
 
     def _make_slots(self, wanted: int) -> None:
-        """Memory for the histograms of so many nodes; the driver holds those of earlier nodes."""
+        """Memory for the histograms of this many nodes; the driver holds those of earlier nodes."""
         if wanted > len(self._histograms.of):
             self._histograms.make_room(max(wanted, 2 * len(self._histograms.of)))
 

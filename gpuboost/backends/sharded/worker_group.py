@@ -83,7 +83,7 @@ class WorkerGroup(Protocol):
         ...
 
     def keep_first(self, size: int) -> None:
-        """Release all but the first so many shards: there are too few rows for them."""
+        """Release the shards from this number on: there are too few rows for them."""
         ...
 
     def rendezvous(self) -> Any:

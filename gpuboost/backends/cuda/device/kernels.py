@@ -8,6 +8,7 @@ Numbers are converted to the types that the kernel declares. The replay of a gra
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any, NoReturn, final
 
 from gpuboost.backends.cuda.codegen.row_functions import called_by
@@ -20,7 +21,7 @@ from gpuboost.backends.cuda.device.sources import source
 class Launcher:
     """One kernel of a module's text; see ``Runtime.kernel`` for the arguments and what is raised."""
 
-    __slots__ = ("_launch", "_name", "_parameters")
+    __slots__ = ("_launch", "_name", "_ordered", "_parameters", "_scalars")
 
     def __init__(
         self, runtime: Runtime, text: str, name: str, functions: Functions = (), *, shared_limit: int | None = None
@@ -28,6 +29,9 @@ class Launcher:
         self._launch = runtime.kernel(text, name, functions=functions, shared_limit=shared_limit)
         self._name = name
         self._parameters = parameters(text)[name]
+        names = [parameter for parameter, _ in self._parameters]
+        self._ordered = itemgetter(*names) if len(names) > 1 else lambda arguments: [arguments[one] for one in names]
+        self._scalars = [(i, scalar) for i, (_, scalar) in enumerate(self._parameters) if scalar is not None]
 
     def __call__(
         self, grid: tuple[int, ...], block: tuple[int, ...], /, *, shared_mem: int = 0, **arguments: Any
@@ -46,11 +50,11 @@ class Launcher:
         if len(arguments) != len(self._parameters):
             self._refuse(arguments)
         try:
-            ordered = [
-                arguments[name] if scalar is None else scalar(arguments[name]) for name, scalar in self._parameters
-            ]
+            ordered = list(self._ordered(arguments))
         except KeyError:
             self._refuse(arguments)
+        for i, scalar in self._scalars:
+            ordered[i] = scalar(ordered[i])
         self._launch(grid, block, ordered, shared_mem)
 
     def _refuse(self, arguments: dict[str, Any]) -> NoReturn:

@@ -1,8 +1,9 @@
-"""A base learner's preparation for the data, as ``check`` tries it: what it refuses, a fit would refuse too."""
+"""The verdict on parameters and data before any training; what it refuses, a fit would refuse too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,21 +14,57 @@ from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.data.columns import categorical_columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.tables import as_table
-from gpuboost.errors import RecipeError
+from gpuboost.errors import InputError, RecipeError
 from gpuboost.learners.selection import SelectionTraits, prepared
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
+from gpuboost.reports.report import Verdict, refused, verdict
 from gpuboost.training import parameters
+from gpuboost.training.alternatives import sound_alternative
 from gpuboost.training.base_learners import with_numbers
 from gpuboost.training.features import features, training_set
+from gpuboost.training.monotone import monotone_constraints_for
+from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import DeviceMatrix
+from gpuboost.watch.early_stopping import stops_early
 
 FEW = 50  # rows of a trial fit
 
 
-def try_base_learner(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRows, target: TrainingTarget) -> None:
+def verdict_on(params: dict[str, Any], rows: LabelledRows, target: TrainingTarget) -> Verdict:
+    """The verdict of theory on these parameters and data, with the parameters to change for a sound one, if known."""
+
+    def is_sound(changed: dict[str, Any]) -> bool:
+        return _verdict(changed, rows, target, trial=False).kind == "sound"
+
+    verdict_now = _verdict(params, rows, target)
+    changes = {} if verdict_now.kind == "sound" else sound_alternative(params, is_sound)
+    if changes and _verdict({**params, **changes}, rows, target).kind != "sound":
+        changes = None
+    return replace(verdict_now, alternative=changes)
+
+
+def _verdict(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, *, trial: bool = True) -> Verdict:
+    """The verdict on these parameters. trial: prepare base learner and selection rule, which takes passes over rows."""
+    try:
+        stops = params["early_stopping_rounds"] is not None or stops_early(params["callbacks"])
+        held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"])
+        recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held)
+        check_rows_of(recipe.sampling, len(target.y))
+    except RecipeError as error:
+        return refused(error)
+    if trial:
+        try:
+            _try_base_learner(params, recipe, rows, target)
+            _try_selection(params, recipe, rows, target)
+        except (InputError, RecipeError) as error:
+            return refused(error)
+    return verdict(recipe, stops_early=stops)
+
+
+def _try_base_learner(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRows, target: TrainingTarget) -> None:
     """Bin the rows and prepare the base learner and the selection rule for them; nothing for trees.
 
     Raises
@@ -40,15 +77,15 @@ def try_base_learner(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRo
     if recipe.base_learner is None or on_device:
         return
     threads = parameters.threads(params["n_jobs"])
-    found = features(params, rows.x, target.rows.weight, None, threads)
+    binned = features(params, rows.x, target.rows.weight, None, threads)
     backend = backends.get("cpu", threads)
-    recipe = with_numbers(recipe, found.columns.names)
-    recipe.prepared(backend, training_set(found, target, with_x=True)(backend))
+    recipe = with_numbers(recipe, binned.columns.names)
+    recipe.prepared(backend, training_set(binned, target, with_x=True)(backend))
     if isinstance(recipe.base_learner, AnyEstimator):
-        _try_missing(recipe.base_learner, found.x, target.y)
+        _try_missing(recipe.base_learner, binned.x, target.y)
 
 
-def try_selection(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRows, target: TrainingTarget) -> None:
+def _try_selection(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRows, target: TrainingTarget) -> None:
     """Prepare the selection rule for the data, if a column is categorical; nothing for rules that need no data.
 
     Raises
@@ -59,8 +96,8 @@ def try_selection(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRows,
     data = rows.x
     if recipe.base_learner is not None or declared(SelectionTraits, recipe.learners).prepared is None:
         return
-    known = data.columns.is_categorical if isinstance(data, Dataset) else _categorical(params, data)
-    if known.any():
+    is_categorical = data.columns.is_categorical if isinstance(data, Dataset) else _categorical(params, data)
+    if is_categorical.any():
         threads = parameters.threads(params["n_jobs"])
         cuts = features(params, data, target.rows.weight, None, threads).cuts
         prepared(recipe.learners, cuts, cuts.n_features)

@@ -53,7 +53,7 @@ def test_which_stumps_one_thread_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.setattr(module, name, most)
         assert not SmallStumps().suit(data, every, None, ThreadPool(2))
-        assert SmallStumps().suit(data, every, None, ThreadPool(1)), "nobody to share it with"
+        assert SmallStumps().suit(data, every, None, ThreadPool(1)), "one thread shares it with no other"
         monkeypatch.setattr(module, name, most + 1)
         assert SmallStumps().suit(data, every, None, ThreadPool(2))
     monkeypatch.setattr(cpu_histograms, "PACKED_ROWS", 99)
@@ -63,10 +63,10 @@ def test_which_stumps_one_thread_grows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sparse_stumps_go_by_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     data = training_set(200)
     sparse = as_sparse(data.bins, data.cuts.n_bins, 0)
-    marks, every = indicator_bitmaps(sparse), Candidates(np.arange(4, dtype=np.int32))
+    bitmaps, every = indicator_bitmaps(sparse), Candidates(np.arange(4, dtype=np.int32))
     for more, suit in ((0, False), (1, True)):
-        monkeypatch.setattr(cpu_stump, "CELLS_SUMMED_PER_THREAD", int(marks.cost.sum()) // 2 + more)
-        assert SmallStumps().suit(replace(data, bins=sparse), every, marks, ThreadPool(2)) is suit
+        monkeypatch.setattr(cpu_stump, "CELLS_SUMMED_PER_THREAD", int(bitmaps.cost.sum()) // 2 + more)
+        assert SmallStumps().suit(replace(data, bins=sparse), every, bitmaps, ThreadPool(2)) is suit
 
 
 @pytest.fixture

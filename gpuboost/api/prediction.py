@@ -1,0 +1,156 @@
+"""Predictions of a fitted estimator: the rows as numbers, the backend that predicts, and answers where the rows are."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gpuboost.api.answers import beside, offset_of
+from gpuboost.backends.cuda.device.gpus import gpu_of
+from gpuboost.backends.devices import choose_to_predict
+from gpuboost.backends.protocol import Backend
+from gpuboost.components import fit_for_gpus
+from gpuboost.data.columns import Columns
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.frames import collected
+from gpuboost.data.tables import Table, as_table
+from gpuboost.errors import InputError
+from gpuboost.model.rounds import rounds_of
+from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
+from gpuboost.training import parameters
+from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
+from gpuboost.training.files import Saved
+from gpuboost.training.rows import numbers
+from gpuboost.types import Array, DeviceMatrix, Ensemble
+
+
+class PredictionMixin(ABC):
+    """Mixin of ``GradientBoosting``: what all its kinds predict alike, and the helpers of ``predict``."""
+
+    ensemble_: Ensemble
+    columns_: Columns
+    n_features_in_: int
+    base_learner: Any
+    device: Any
+    n_jobs: Any
+    _saved: Callable[[], Saved]
+    _has_offsets: Callable[[], bool]
+
+    def predictor(self, *, n_rounds: Any = None) -> ModelPredictor | ClassifierPredictor:
+        """A lean object that gives the predictions of this model for arrays of floats, one row in microseconds.
+
+        For services: it is validated once, shares the trees with the model, can be pickled, and serves several threads.
+        See ``gb.ModelPredictor``; ``gb.load_predictor`` makes one of a model file.
+
+        Parameters
+        ----------
+        n_rounds : int or (int, int), optional
+            As for ``predict``, for all its predictions.
+
+        Raises
+        ------
+        InputError
+            If the model is not of trees, was fitted with offsets, or has columns of text.
+        """
+        check_is_fitted(self)
+        made = predictor_of(self._saved(), n_rounds)
+        made.warm_up()
+        return made
+
+    def apply(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.int32]:
+        """(n, trees) int32: node number of each row's leaf in each tree; ``n_rounds`` as for ``predict``."""
+        self._needs_trees("apply")
+        part = rounds_of(self.ensemble_, n_rounds)
+        x, machine = self._asked(X)
+        leaves: NDArray[np.int32] = to_caller_device(machine, x, machine.leaves(part, x))
+        return leaves
+
+    def predict_contributions(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.float64]:
+        """Contributions of the features to the score of each row: exact (path-dependent) Shapley values.
+
+        Offsets (``init_score``) are no part of them. ``n_rounds`` as for ``predict``.
+
+        Returns
+        -------
+        (n, d + 1) float64, or (n, K, d + 1) for K classes or quantiles
+            The contributions of a row sum to its score; the last one is the expected score without any feature. Scores
+            of several quantiles are those before they are sorted.
+
+        Raises
+        ------
+        InputError
+            If X does not fit the model, the model is not of trees, or the paths in a tree have 2**25 splits together.
+        """
+        self._needs_trees("predict_contributions")
+        part = rounds_of(self.ensemble_, n_rounds)
+        x, machine = self._asked(X)
+        values: NDArray[np.float64] = to_caller_device(
+            machine,
+            x,
+            machine.contributions(part, x),
+            lambda v: self._of_columns(v[:, 0] if v.shape[1] == 1 else v),
+        )
+        return values
+
+    def _of_columns(self, values: Any) -> Any:
+        """Values of the columns that trees see as values of the columns of X, on the last axis."""
+        statistics = self.columns_.statistics
+        return values if statistics is None else statistics.folded(values, self.n_features_in_)
+
+    def _answer(self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None) -> Any:
+        """``finish`` of the (k, n) float64 scores."""
+        x, machine, part, finish = self._asked_part(X, finish, init_score, n_rounds)
+        return to_caller_device(machine, x, machine.predict(part, x), finish)
+
+    def _staged_answers(
+        self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None
+    ) -> Iterator[Any]:
+        x, machine, part, finish = self._asked_part(X, finish, init_score, n_rounds)
+        return (to_caller_device(machine, x, scores, finish) for scores in machine.staged_predict(part, x))
+
+    def _asked_part(
+        self, X: Any, finish: Callable[[Array], Any], init_score: Any, n_rounds: Any
+    ) -> tuple[Any, Backend, Ensemble, Callable[[Array], Any]]:
+        """The rows as numbers, the backend, the rounds to predict by, and ``finish`` beside the offsets."""
+        x, machine = self._asked(X)
+        part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
+        offset = offset_of(X, init_score, x.shape[0], part.n_outputs, fitted_with=has_offsets)
+        return x, machine, part, beside(offset, finish)
+
+    def _asked(self, X: Any) -> tuple[Any, Backend]:
+        """The rows as numbers, and the backend that predicts."""
+        check_is_fitted(self)
+        if self.ensemble_.components:
+            on_gpu = gpu_of(X) is not None or str(self.device).startswith("cuda")
+            if not (on_gpu and fit_for_gpus(self.ensemble_)):
+                return self._numbers(on_host(X)), machine_of(self, "cpu", parameters.threads(self.n_jobs))
+        X = as_device_array(X, self.device)
+        place = X.device if not isinstance(X, np.ndarray) and isinstance(X, DeviceMatrix) else None
+        machine = machine_of(self, choose_to_predict(self.device, place).name, parameters.threads(self.n_jobs))
+        return self._numbers(X), machine
+
+    def _numbers(self, X: Any) -> Any:
+        """(n, d), or a scipy matrix of them."""
+        if isinstance(X, Dataset):
+            return numbers(X, self.columns_)
+        X = collected(X)
+        table = as_table(X)
+        # scikit-learn's check of names and numbers of columns takes longer than a row's prediction; a Table has its own
+        is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
+        if not is_plain and not isinstance(X, Table):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return self.columns_.encode(table)
+
+    def _needs_trees(self, name: str) -> None:
+        """Refuse what makes sense for trees only."""
+        check_is_fitted(self)
+        if self.ensemble_.components:
+            raise InputError(
+                f"{name}: it is for models of trees; this one was fitted with base_learner={self.base_learner!r}. Of "
+                "splines and other effects of one feature, gb.plot.partial_effect and gb.export.to_table tell more."
+            )
