@@ -38,14 +38,14 @@ def table(name: str, curves: Sequence[Curve], paper: str) -> Finding:
         rows.append((
             str(curve.t), f"{curve.rounds[-1]:,}", f"{curve.train[-1]:.5f}",
             f"{curve.at(every.rounds[-1]) / every.train[-1]:.4f}", *_until(curve, every, every.train[-1]),
-            *_until(curve, every, near), f"{1e3 * curve.seconds[-1] / curve.rounds[-1]:.3f}",
+            *_until(curve, every, near), f"{1e3 * curve.cpu[-1] / curve.rounds[-1]:.3f}",
             f"{curve.test[best]:.5f} at {curve.rounds[best]:,}",
         ))  # fmt: skip
     columns = (
         "t", "rounds", "training loss", f"of t = {every.t} after {every.rounds[-1]}", "rounds to that", "of its time",
-        f"rounds to {ENOUGH:g} of it", "of its time to there", "ms a round", "best test loss",
+        f"rounds to {ENOUGH:g} of it", "of its time to there", "CPU ms a round", "best test loss",
     )  # fmt: skip
-    notes = paper, f"its time: of t = {every.t}, {every.seconds[-1]:.3f} s for {every.rounds[-1]} rounds"
+    notes = paper, f"its time: of t = {every.t}, {every.cpu[-1]:.3f} s of CPU for {every.rounds[-1]} rounds"
     return Finding(name, columns, tuple(rows), notes, {"curves": [vars(curve) for curve in curves]})
 
 
@@ -54,7 +54,7 @@ def _until(curve: Curve, every: Curve, loss: float) -> tuple[str, str]:
     at, whole = curve.first(loss), every.first(loss)
     if at is None or whole is None:
         return "never", ""
-    return f"{curve.rounds[at]:,}", f"{curve.seconds[at] / max(every.seconds[whole], 1e-9):.2f}"
+    return f"{curve.rounds[at]:,}", f"{curve.cpu[at] / max(every.cpu[whole], 1e-9):.2f}"
 
 
 def a9a(options: Options) -> Finding:

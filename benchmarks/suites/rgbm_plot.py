@@ -1,4 +1,4 @@
-"""Figures 1 and 5 of the RGBM paper: optimality gap and test loss, against rounds and against seconds."""
+"""Figures 1 and 5 of the RGBM paper: optimality gap and test loss, against rounds and against CPU seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Run = Mapping[str, Any]
 
 
 def draw(curves: Mapping[str, Sequence[Run]], path: str | Path) -> None:
-    """One row of panels a data set: gap by rounds, gap by seconds, test loss by rounds, test loss by seconds.
+    """One row of panels a data set: gap by rounds and by seconds of CPU, test loss by rounds and by seconds.
 
     Raises InputError if no set was run, or matplotlib is missing.
     """
@@ -33,16 +33,14 @@ def draw(curves: Mapping[str, Sequence[Run]], path: str | Path) -> None:
     for line, (name, runs) in zip(panels, curves.items(), strict=True):
         for i, run in enumerate(runs):  # the more compete, the darker
             shade = shades(0.92 * i / max(len(runs) - 1, 1))
-            for panel, across, down in zip(
-                line, ("rounds", "seconds") * 2, ("gap", "gap", "test", "test"), strict=True
-            ):
+            for panel, across, down in zip(line, ("rounds", "cpu") * 2, ("gap", "gap", "test", "test"), strict=True):
                 panel.plot(*_line(run, runs, across, down), label=f"t = {run['t']:,}", color=shade, linewidth=1.4)
         _label(line, name)
     pictures.save(figure, path)
 
 
 def _line(run: Run, runs: Sequence[Run], across: str, down: str) -> tuple[list[float], list[float]]:
-    """The points of one curve. Seconds count from the end of the first round, which so has none to be drawn at."""
+    """The points of one curve. Times count from the end of the first round, which so has none to be drawn at."""
     least = min(min(one["train"]) for one in runs)
     first = max(one["train"][0] for one in runs) - least
     values = [loss - least for loss in run["train"]] if down == "gap" else run["test"]
@@ -57,11 +55,11 @@ def _line(run: Run, runs: Sequence[Run], across: str, down: str) -> tuple[list[f
 
 def _label(line: Sequence[Any], name: str) -> None:
     what = "training loss above the least", "training loss above the least", "test loss", "test loss"
-    for panel, across, down in zip(line, ("rounds", "seconds") * 2, what, strict=True):
+    for panel, across, down in zip(line, ("rounds", "cpu") * 2, what, strict=True):
         panel.set_xscale("log")
         if down != "test loss":
             panel.set_yscale("log")
-        panel.set_xlabel(across)
+        panel.set_xlabel("rounds" if across == "rounds" else "CPU seconds")
         panel.set_ylabel(down)
         panel.grid(alpha=0.3)
     line[0].set_title(name, loc="left", fontweight="bold")

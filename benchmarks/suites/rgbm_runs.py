@@ -2,8 +2,8 @@
 
 The grid is that of the paper's program: t features (type 3) of all p, each t having more rounds the smaller it is, by
 p^(1/4) a step, so that all runs read about as many values. Stumps of two values, 100 bins, the constant step
-1 / sigma, logistic loss with a ridge of 1e-4. F starts at the best constant, the paper's at 0. ``--scale 0.1`` takes a
-tenth of the rounds; more than MOST_ROUNDS are never run (the paper's t = 1 on rcv1 has 941,936).
+1 / sigma, logistic loss with a ridge of 1e-4, F_0 = 0. ``--scale 0.1`` takes a tenth of the rounds; more than
+MOST_ROUNDS are never run (the paper's t = 1 on rcv1 has 941,936).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GRIDS: dict[str, tuple[tuple[int, int], ...]] = {
 
 @dataclass(frozen=True)
 class Curve:
-    """One run at some of its rounds. Seconds are from the end of the first, by the wall and of this process."""
+    """One run at some of its rounds. Seconds are from the end of the first, by the wall and of this process's CPU."""
 
     t: int
     rounds: list[int]
@@ -103,7 +103,7 @@ def follow(
     def fitted(watch: Notes | Stopwatch) -> Any:
         return kind(
             loss=loss, n_estimators=rounds, learning_rate=1.0, step="constant", max_depth=1, reg_lambda=0.0,
-            min_child_weight=0.0, max_bins=BINS, random_state=seed,
+            min_child_weight=0.0, max_bins=BINS, start=0.0, random_state=seed,
             learners=None if t >= data.X.shape[1] else gb.RandomGroups(t),
             n_jobs=threads, device="cpu", callbacks=[watch],
         ).fit(dataset)  # fmt: skip

@@ -18,6 +18,7 @@ from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import not_on_gpus, with_numbers
+from gpuboost.training.devices import check_losses
 from gpuboost.training.memory import MemoryEstimate, training_memory
 from gpuboost.training.monotone import constrains
 from gpuboost.types import Cuts
@@ -82,6 +83,7 @@ def estimate_memory(
     recipe = with_numbers(parameters.recipe(known_params, loss, n, directions=held), None)
     if (learner := not_on_gpus(known_params["base_learner"])) is not None:
         raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
+    check_losses(recipe)
     thresholds = np.arange(known_params["max_bins"] - 1, dtype=np.float64)
     cuts = Cuts((thresholds,) * d, (None,) * d)
     start = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None

@@ -127,7 +127,10 @@ class Trainer(Protocol):
         ...
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
-        """(n,) float64: the loss of each row, times its weight."""
+        """(n,) float64: the loss of each row, or of its list (``reference.ranking.list_losses``), times its weight.
+
+        A GPU has no losses of lists.
+        """
         ...
 
     def score_rows(

@@ -60,7 +60,7 @@ def langevin_findings(
     """
     parts = (
         _of_step(step, loss),
-        _of_sampling(sampling, rounds),
+        _of_sampling(sampling, langevin, rounds),
         _of_the_rest(limits, execution),
         _of_policy(langevin, loss),
         _of_stability(loss, step, rate),
@@ -88,7 +88,7 @@ def _of_step(step: Step, loss: Loss) -> Iterator[Finding]:
         )
 
 
-def _of_sampling(sampling: Sampling, rounds: int) -> Iterator[Finding]:
+def _of_sampling(sampling: Sampling, langevin: Langevin, rounds: int) -> Iterator[Finding]:
     traits = declared(SamplingTraits, sampling)
     unbiased, bounded = traits.unbiased, traits.bounded
     if bounded is False:
@@ -116,17 +116,18 @@ def _of_sampling(sampling: Sampling, rounds: int) -> Iterator[Finding]:
             "and the stationary law is then another one. Use uniform sampling for draws from the posterior.",
         )
     elif traits.frozen_from is not None:
-        yield _of_frozen(traits.frozen_from, rounds)
+        yield _of_frozen(traits.frozen_from, langevin, rounds)
 
 
-def _of_frozen(start: int, rounds: int) -> Finding:
+def _of_frozen(start: int, langevin: Langevin, rounds: int) -> Finding:
     if start >= rounds > 0:
         why = f"frozen_from={start} is no round of the {rounds}, so probabilities follow the scores to the end, and"
         return Finding("heuristic", f"sampling: {why} the stationary law is another one.")
-    why = f"from round {start} on the probabilities of the rows are fixed, as SGLB (section 6.2) asks for, but measured"
-    return Finding(
-        "heuristic", f"sampling: {why} variances are below those of the law. Use uniform sampling for the posterior."
-    )
+    why = f"from round {start} on the probabilities of the rows are fixed, as SGLB (section 6.2) asks for"
+    if langevin.noise_scale == "weight":
+        return Finding("sound", f"sampling: {why}; burn-in begins there.")
+    why += ", but noise of scale 1 / sqrt(p) does not hide gradients of size 1 / p: variances were measured below the"
+    return Finding("heuristic", f"sampling: {why} law. Use gb.Langevin(noise_scale='weight').")
 
 
 def _of_the_rest(limits: Limits, execution: Execution) -> Iterator[Finding]:
@@ -201,7 +202,7 @@ def _of_schedule(schedule: object, rounds: int) -> Iterator[Finding]:
 
 
 def _of_noise_scale(langevin: Langevin) -> Iterator[Finding]:
-    if langevin.noise_scale is not None:
+    if callable(langevin.noise_scale):
         why = "the theorem is for noise of standard deviation sqrt(h); the split search has a user's function."
         yield Finding("heuristic", f"noise_scale: {why}")
 

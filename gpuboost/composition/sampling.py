@@ -30,6 +30,7 @@ def sampling_findings(
     parts = (
         _of_rows(sampling, execution),
         _of_score(sampling, loss, step),
+        _of_lists(sampling, loss, execution),
         _of_leaves(sampling, step, limits),
         _of_control(sampling, step, execution),
         _of_langevin(sampling, langevin),
@@ -70,10 +71,15 @@ def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
     if score == "gradient" and loss.leaf_quantile == 0.5:
         why = f"sampling: the gradient of loss {loss.name!r} has the same size in every row, so "
         yield Finding("sound", f"{why}score='gradient' {alike}.", warns=True)
-    if score == "loss" and is_list_loss(loss):
-        why = f"sampling: a row has no loss of its own with {loss.name!r}, which is of whole lists. "
-        yield Finding("refused", f"{why}Use score='mvs' or 'gradient'.")
     yield from _of_smoothed(declared(SamplingTraits, sampling), loss) if is_smoothed(loss) else ()
+
+
+def _of_lists(sampling: Any, loss: Loss, execution: Execution) -> Iterator[Finding]:
+    if not (declared(SamplingTraits, sampling).weighs_losses and is_list_loss(loss)):
+        return
+    if isinstance(execution, DataParallel):
+        why = "sampling: losses of lists are computed on one CPU. "
+        yield Finding("refused", f"{why}Use score='mvs' or 'gradient', or execution=None.")
 
 
 def _of_smoothed(traits: SamplingTraits, loss: Loss) -> Iterator[Finding]:

@@ -97,11 +97,14 @@ class Langevin:
         Factor on the temperature of each round: the noise of round t has ``sqrt(schedule(t))`` times the standard
         deviation that beta gives it. A function takes the number of the round, 0 for the model's first, and returns a
         number of at least 0; a model with one is saved without its ``langevin``. Shrinkage stays as it is.
-    noise_scale : None or function
-        Scale of the noise in the split search: ``noise_scale(g, h)`` is the standard deviation on a row's gradient, in
-        units of ``sqrt(2 N / (eps beta))``, in the Python that numba compiles; it runs on the CPU and on a GPU. None:
-        ``sqrt(h)``, as in the theorem. Leaf values keep their noise. A model with a function is saved without its
-        ``langevin``.
+    noise_scale : None, "weight" or function
+        Scale of the noise in the split search. For a row of weight w that was drawn with probability p, None is a
+        standard deviation of ``sqrt(w / p)``, in units of ``sqrt(2 N / (eps beta))``, and "weight" is ``w / p``: a row
+        is weighted after its noise was added, and the noise hides its gradient equally well whatever p is. Use
+        "weight" with importance sampling whose scores are kept (``frozen_from=``); see docs/theory/langevin.md. A
+        function gives the scale by the weighted g and h, ``noise_scale(g, h)``, in the Python that numba compiles; it
+        runs on the CPU and on a GPU, and a model with one is saved without its ``langevin``. Leaf values keep their
+        noise.
 
     Raises
     ------
@@ -120,7 +123,7 @@ class Langevin:
     allow_unproven: bool = False
     prior_variance: float | None = None
     schedule: Schedule | str | None = None
-    noise_scale: NoiseScale | None = None
+    noise_scale: NoiseScale | str | None = None
 
     __setstate__ = restored
 
@@ -172,13 +175,15 @@ class Langevin:
         leaves = min(limits.max_leaves, 2 ** min(limits.max_depth, 30), data.n_rows)
         variance = 1.0 if self.prior_variance is None else float(self.prior_variance)
         gamma = min(leaves / (beta * variance), 0.5 / eps) if self.shrinkage is None else self.shrinkage
+        scale = _weight if isinstance(self.noise_scale, str) else self.noise_scale
+        unit = sqrt(curvature or 1.0) if scale is _weight else 1.0  # h is c w / p, and the scale sqrt(c) w / p
         return Chain(
             shrink=1.0 - gamma * eps,
-            structure=deviation if self.structure_noise else 0.0,
+            structure=deviation / unit if self.structure_noise else 0.0,
             leaves=deviation if self.leaf_noise else 0.0,
             random_from=self.random_from,
             schedule=schedule_of(self.schedule),
-            scale=self.noise_scale,
+            scale=scale,
         )
 
     def beta(self, weight: float) -> float:
@@ -189,8 +194,16 @@ class Langevin:
 
 
 def _check_noise_scale(scale: Any) -> None:
-    if scale is not None and (isinstance(scale, type) or not callable(scale)):
-        raise RecipeError(f"noise_scale: Langevin needs None or a function of a row's g and h; got {scale!r}.")
+    named = scale is None or (isinstance(scale, str) and scale == "weight")
+    if not named and (isinstance(scale, type) or not callable(scale)):
+        raise RecipeError(
+            f"noise_scale: Langevin needs None, 'weight' or a function of a row's g and h; got {scale!r}."
+        )
+
+
+def _weight(g: float, h: float) -> float:
+    """The scale "weight": curvature is constant over rows, and h in proportion to w / p."""
+    return h
 
 
 def _is_number(value: Any, *, positive: bool) -> bool:

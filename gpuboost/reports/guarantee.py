@@ -14,13 +14,14 @@ from gpuboost.losses.base import LossTraits
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
+from gpuboost.reports.constants import of_rate
 from gpuboost.reports.report import LAW, Verdict, verdict
 from gpuboost.reports.step_sizes import StepSizes
 from gpuboost.sampling import EveryRow, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import LineSearchStep, searches
 from gpuboost.theory import Guarantee
-from gpuboost.theory.guarantee import GuaranteeKind
+from gpuboost.theory.guarantee import Constant, GuaranteeKind
 from gpuboost.types import TrainingSet
 
 THEOREMS = (AllLearners, RandomLearners, RandomGroup, RandomGroups)
@@ -42,13 +43,16 @@ class RunFacts:
     stops_early: bool = False
     foreign_start: int = 0  # rounds of a model continued as a Langevin chain that it is no part of
     steps: StepSizes | None = None  # certificate of the rounds that were run
+    law: tuple[Constant, ...] = ()  # constants of the stationary law
 
     @classmethod
-    def of(cls, data: TrainingSet, *, stops_early: bool = False, foreign_start: int = 0) -> RunFacts:
+    def of(
+        cls, data: TrainingSet, *, stops_early: bool = False, foreign_start: int = 0, law: tuple[Constant, ...] = ()
+    ) -> RunFacts:
         """The facts that the training rows give, and others."""
         weight = data.multiplicity if data.weight is None else data.weight
         least, largest = (1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max()))
-        return cls(bool(data.cuts.is_categorical.any()), least, largest, stops_early, foreign_start)
+        return cls(bool(data.cuts.is_categorical.any()), least, largest, stops_early, foreign_start, law=law)
 
 
 def guarantee_of(recipe: Recipe, run: RunFacts) -> Guarantee:
@@ -56,7 +60,7 @@ def guarantee_of(recipe: Recipe, run: RunFacts) -> Guarantee:
     result = verdict(recipe, stops_early=run.stops_early, foreign_start=run.foreign_start)
     if isinstance(recipe.langevin, Langevin):
         if result.kind == "sound":
-            return Guarantee("stationary law", LAW)
+            return Guarantee("stationary law", LAW, constants=run.law)
         return Guarantee("none", "none: the law of this chain is not known.", missing=_reasons(recipe, result))
     step = _step(recipe, result)
     if step is None and run.steps is not None:
@@ -98,14 +102,18 @@ def _rate(recipe: Recipe, step: float, run: RunFacts) -> Guarantee:
         "the best stump of those drawn is found",
         "leaves are exact on all rows",
     )
-    if run.largest_weight > run.least_weight:
+    weighted = run.largest_weight > run.least_weight
+    known = of_rate(loss, step, weighted=weighted)
+    if weighted:
         used += ("L is the weighted loss, and Xi that of the weighted rows: sign_stumps(X, sample_weight=)",)
     if mu > 0.0 and share > 0.0:
         text = f"E(L - L*) shrinks by 1 - {share * mu / sigma:.4g} Xi a round (RGBM, theorem 4.1)."
-        return Guarantee("linear rate", text, (*used, f"{mu:g}-strongly convex"), (), sigma, mu, step)
+        used += (f"{mu:g}-strongly convex",)
+        return Guarantee("linear rate", text, used, (), sigma, mu, step, constants=known)
     if share > 0.0:
         text = f"E(L - L*) <= {2.0 * sigma / share:.4g} Dist^2 / rounds (RGBM, theorem 4.2)."
-        return Guarantee("sublinear rate", text, (*used, "convex, level sets bounded"), (), sigma, 0.0, step)
+        used += ("convex, level sets bounded",)
+        return Guarantee("sublinear rate", text, used, (), sigma, 0.0, step, constants=known)
     return _descent(recipe, step, (f"a step of {step:g} / sigma, twice the best one, need not lower the loss.",))
 
 

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, OutsideTheoryWarning
 from gpuboost.records import restored
 from gpuboost.theory.rates import linear_bound, sublinear_bound
 
 GuaranteeKind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none", "not known"]
+
+
+Knowledge = Literal["computed", "bounded", "unknown"]
+
+WEIGHTED = "of the weighted rows"
+"""In the note of Xi, if L is a weighted loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant of a theorem, and how its value for this run is known.
+
+    "computed": the value is exact. "bounded": it is a bound, and the note says on which side. "unknown": it is None.
+    """
+
+    name: str
+    value: float | None
+    status: Knowledge
+    note: str
+
+    __setstate__ = restored
+
+    def __str__(self) -> str:
+        value = "" if self.value is None else f" {self.value:.6g}"
+        return f"{self.name}: {self.status}{value}, {self.note}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +59,7 @@ class Guarantee:
     nu: float = 1.0  # the step, in units of 1 / sigma
     rounds: tuple[int, int] | None = None  # first and last round of the model that it is of, from 1; None: not known
     parts: tuple[Guarantee, ...] = ()  # one for each fit of a continued model, in order; () for a single fit
+    constants: tuple[Constant, ...] = ()  # of the theorem that gives a rate or a law; () if none does
 
     __setstate__ = restored
 
@@ -44,7 +71,8 @@ class Guarantee:
         rounds : int
         gap : float
         xi : float, for a linear rate
-            Xi of the learners under the selection rule: ``smallest_expected_edge(B, norm).lower``, or Theta^2.
+            Xi of the learners under the selection rule: ``smallest_expected_edge(B, norm).lower``, or Theta^2. Of a fit
+            with row weights it is that of ``sign_stumps(X, sample_weight=)``, of which an OutsideTheoryWarning reminds.
         dist : float, for a sublinear rate
             Diameter of the level set, see ``sublinear_bound``.
 
@@ -54,6 +82,9 @@ class Guarantee:
             If a constant that the theorem needs is not given, or there is no rate.
         """
         if self.sigma is not None and self.kind == "linear rate" and xi is not None:
+            if any(WEIGHTED in one.note for one in self.constants):
+                why = "xi: L is the weighted loss of this fit, and the bound holds for xi of the weighted rows only"
+                warnings.warn(f"{why}: theory.sign_stumps(X, sample_weight=w).", OutsideTheoryWarning, stacklevel=2)
             return linear_bound(gap, rounds, self.sigma, self.mu, xi, self.nu)
         if self.sigma is not None and self.kind == "sublinear rate" and dist is not None:
             return sublinear_bound(gap, rounds, self.sigma, dist, self.nu)

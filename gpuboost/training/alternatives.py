@@ -76,10 +76,14 @@ def _with_langevin(params: Mapping[str, Any], changes: Parameters) -> Iterator[P
     if isinstance(policy, Langevin):
         shrinkage = None if policy.shrinkage == 0.0 else policy.shrinkage
         noise = replace(policy, structure_noise=True, leaf_noise=True, shrinkage=shrinkage)
-        kept = replace(noise, schedule=None, random_from=None)
+        kept = replace(noise, schedule=None, random_from=None, noise_scale=_named(policy.noise_scale))
         without = {name: value for name, value in changes.items() if name not in ("langevin", "posterior_samples")}
         yield without if kept == policy else {"langevin": kept, **without}
     yield changes
+
+
+def _named(scale: Any) -> str | None:
+    return scale if isinstance(scale, str) else None  # not a function of one's own
 
 
 def _minimal(params: Mapping[str, Any], changes: Parameters, is_sound: Callable[[Parameters], bool]) -> Parameters:

@@ -23,9 +23,11 @@ from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.learners.selection import SelectionTraits
+from gpuboost.losses.protocol import is_list_loss
 from gpuboost.losses.registry import CLASSES
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
+from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus
 from gpuboost.training.memory import check_room
 from gpuboost.training.sharding import GPUS, shards_choice
@@ -150,6 +152,13 @@ def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str,
     return None
 
 
+def check_losses(recipe: Recipe) -> None:
+    """Raise DeviceError if rows are drawn by losses of lists, which GPUs do not compute."""
+    if declared(SamplingTraits, recipe.sampling).weighs_losses and is_list_loss(recipe.loss):
+        why = f"sampling: score='loss' with {recipe.loss.name!r} takes the loss of a row's list, computed on the CPU. "
+        raise DeviceError(f"{why}Use device='cpu', or score='mvs' or 'gradient'.")
+
+
 def settled(
     choice: Choice,
     automatic: bool,
@@ -171,6 +180,7 @@ def settled(
     from gpuboost.backends.cuda.device.gpus import open_gpu
 
     try:
+        check_losses(recipe)
         check_room(choice.name, recipe, cuts, rows, eval_rows)
         of_the_library = type(recipe.loss) is CLASSES.get(recipe.loss.name)
         open_gpu(choice.name).check(functions_of(recipe.loss), beside=of_the_library)

@@ -12,15 +12,18 @@ from typing import Any, get_args
 from gpuboost.langevin import ChainOrigin, Langevin, total_weight
 from gpuboost.model import strict_json as strict
 from gpuboost.recipe import Recipe
+from gpuboost.reports.constants import of_law
 from gpuboost.reports.guarantee import NOT_KNOWN, RunFacts, guarantee_of, joined, of_whole_run
 from gpuboost.reports.step_sizes import StepSizes, step_sizes
-from gpuboost.theory import Guarantee
-from gpuboost.theory.guarantee import GuaranteeKind
+from gpuboost.theory import Constant, Guarantee
+from gpuboost.theory.guarantee import GuaranteeKind, Knowledge
 from gpuboost.training.checkpoint import CheckpointState
 from gpuboost.types import Ensemble, TrainingSet
 
 KINDS = get_args(GuaranteeKind)
-GUARANTEE = tuple(field.name for field in fields(Guarantee))
+GUARANTEE = tuple(field.name for field in fields(Guarantee) if field.name != "constants")
+CONSTANT = tuple(field.name for field in fields(Constant))
+KNOWLEDGE = get_args(Knowledge)
 CHAIN = tuple(field.name for field in fields(ChainOrigin))
 
 OF_A_RUN = ("n_estimators", "posterior_samples", "eval_metric", "eval_at")
@@ -86,7 +89,8 @@ class FitRecorder:
             return cls(recipe, past, run.first, RunFacts.of(data, stops_early=stops), None)
         weight, start = total_weight(data), past.chain_start
         chain = ChainOrigin(start, weight, recipe.langevin.beta(weight) / weight, run.data)
-        return cls(recipe, past, run.first, RunFacts.of(data, stops_early=stops, foreign_start=start), chain)
+        facts = RunFacts.of(data, stops_early=stops, foreign_start=start, law=of_law(recipe, data))
+        return cls(recipe, past, run.first, facts, chain)
 
     def steps(self, ensemble: Ensemble) -> StepSizes | None:
         """Certificate of the rounds of this fit, those before its checkpoint included."""
@@ -136,7 +140,10 @@ def from_json(extra: Mapping[str, Any], rounds: int) -> FitRecord:
 
 def _guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:
     plain = {name: _listed(getattr(guarantee, name)) for name in GUARANTEE if name != "parts"}
-    return plain | {"parts": [_guarantee_to_json(part) for part in guarantee.parts]}
+    plain["parts"] = [_guarantee_to_json(part) for part in guarantee.parts]
+    if guarantee.constants:
+        plain["constants"] = [{name: getattr(one, name) for name in CONSTANT} for one in guarantee.constants]
+    return plain
 
 
 def _listed(value: Any) -> Any:
@@ -144,7 +151,8 @@ def _listed(value: Any) -> Any:
 
 
 def _guarantee_from(value: Any, where: str, rounds: int, depth: int = 0) -> Guarantee:
-    found = strict.record(value, where, GUARANTEE)
+    has_constants = isinstance(value, dict) and "constants" in value
+    found = strict.record(value, where, (*GUARANTEE, "constants") if has_constants else GUARANTEE)
     if found["kind"] not in KINDS:
         strict.refuse(f"{where}.kind", f"one of {', '.join(KINDS)} was expected", found["kind"])
     listed = strict.items(found["parts"], f"{where}.parts")
@@ -164,6 +172,23 @@ def _guarantee_from(value: Any, where: str, rounds: int, depth: int = 0) -> Guar
         nu=strict.number(found["nu"], f"{where}.nu"),
         rounds=ends,
         parts=tuple(_guarantee_from(part, f"{where}.parts[{i}]", rounds, 1) for i, part in enumerate(listed)),
+        constants=_constants_from(found["constants"], f"{where}.constants") if has_constants else (),
+    )
+
+
+def _constants_from(value: Any, where: str) -> tuple[Constant, ...]:
+    return tuple(_constant_from(one, f"{where}[{i}]") for i, one in enumerate(strict.items(value, where)))
+
+
+def _constant_from(value: Any, where: str) -> Constant:
+    found = strict.record(value, where, CONSTANT)
+    if found["status"] not in KNOWLEDGE:
+        strict.refuse(f"{where}.status", f"one of {', '.join(KNOWLEDGE)} was expected", found["status"])
+    if (found["value"] is None) != (found["status"] == "unknown"):
+        strict.refuse(f"{where}.value", "null was expected of what is unknown, and else a number", found["value"])
+    number = None if found["value"] is None else strict.number(found["value"], f"{where}.value")
+    return Constant(
+        _text(found["name"], f"{where}.name"), number, found["status"], _text(found["note"], f"{where}.note")
     )
 
 

@@ -135,10 +135,9 @@ def test_rgbm_has_the_four_types(selection, rule):
 class Seen:
     """A sampling rule that notes the samples of another one."""
 
-    variance_control = "none"
-
     def __init__(self, rule):
         self.rule, self.samples = rule, []
+        self.variance_control, self.lag, self.eta = rule.variance_control, rule.lag, rule.eta
 
     def draw(self, backend, gradients, key):
         self.samples.append(self.rule.draw(backend, gradients, key))
@@ -161,6 +160,41 @@ def test_smart_order_1_is_newton_on_the_weighted_sample(rho):
         leaf = leaves(tree)
         sums = [np.bincount(leaf[rows], part[rows] / p[rows], tree.size) for part in (g, h)]
         f = f - 0.2 * (sums[0] / np.where(sums[1] > 0, sums[1], 1.0))[leaf]
+    np.testing.assert_allclose(model.decision_function(X), f, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("control", "rho"), [("node", 0.4), ("node", 1e6), ("previous_leaf", 0.7), ("none", 0.4)])
+def test_smart_order_2_is_newton_on_corrected_gradients(control, rho):
+    """Algorithm 3: p = min(1, rho h), g~ = q / p (g - g') + the mean of g', g' being the gradient one tree back.
+
+    "node": the mean over all rows of the leaf being built, so that its sum is that of g'. "previous_leaf": over all
+    rows of a leaf of the last tree, for the drawn rows, times q / p. "none": without the correction. F_0 = 0.
+    """
+    params = gb.presets.smart_paper(2, rho=rho, n_estimators=5, learning_rate=0.2, variance_control=control)
+    seen = Seen(params["sampling"])
+    given = {**params, "max_depth": 1, "min_samples_leaf": 20, "sampling": seen}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "previous_leaf" says that it stalls
+        model = gb.GradientBoostingClassifier(random_state=0, n_jobs=1, **given).fit(X, LABELS)
+    f, before, last = np.zeros(N), None, None
+    for tree, sample in zip(model.ensemble_.trees, seen.samples, strict=True):
+        g = half_gradient(f)
+        h = np.abs(g) * (2.0 - np.abs(g))
+        p, q = np.minimum(1.0, rho * h), np.ones(N)
+        if sample.rows is not None:
+            q = np.isin(np.arange(N), sample.rows).astype(float)
+            np.testing.assert_allclose(1.0 / sample.inverse_probability, p[sample.rows], rtol=1e-4)
+        weight = q / p
+        if before is None or control == "none":
+            corrected = weight * g
+        elif control == "node":
+            corrected = weight * (g - before) + before
+        else:
+            corrected = weight * (g - before + means(before, last))
+        leaf = leaves(tree)
+        sums = [np.bincount(leaf, part, tree.size) for part in (corrected, weight * h)]
+        f = f - 0.2 * (sums[0] / np.where(sums[1] > 0, sums[1], 1.0))[leaf]
+        before, last = g, leaf
     np.testing.assert_allclose(model.decision_function(X), f, rtol=1e-3, atol=1e-4)
 
 

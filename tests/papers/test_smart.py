@@ -10,9 +10,11 @@ import itertools
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from emulator import emulated_gpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, eager_threads, model_bytes, random_case, random_gradients
@@ -499,3 +501,56 @@ def test_a8a_a_sample_of_three_tenths_is_as_good_as_all_rows(data_dir: Path) -> 
     controlled = held_out_losses(data, smart_second_order(0.3), seeds, 75) < smart.TARGET
     assert controlled.any(axis=1).all()
     assert (np.argmax(controlled, axis=1) + 1).mean() <= 60
+
+
+LISTS = np.arange(60) // 12
+QUERIES = np.random.default_rng(5).normal(size=(60, 3))
+GRADES = np.random.default_rng(6).integers(0, 4, 60).astype(float)
+GRADES[LISTS == 3] = 1.0  # a list without order
+
+
+@pytest.mark.parametrize("loss", [losses.LambdaMART(truncation=5), losses.PairwiseLogistic(), losses.StochasticRank()])
+def test_a_document_has_the_loss_of_its_list(loss: Any) -> None:
+    """1 - NDCG at the loss's truncation, by its gains, document by document."""
+    start = np.arange(0, 61, 12)
+    data = replace(random_case(1, 60, 1).data, y=GRADES, query_start=start)
+    scores = np.round(QUERIES[:, :1].T, 1)  # ties are in order of the rows
+    found = Reference().losses(loss, scores, data)
+    assert found.tobytes() == Cpu(2).losses(loss, scores, data).tobytes()
+    places = len(GRADES) if loss.truncation is None else loss.truncation
+    gains = GRADES if not len(loss.gains()) else 2.0**GRADES - 1.0
+    for list_ in range(5):
+        rows = np.flatnonzero(list_ == LISTS)
+        order = rows[np.argsort(-scores[0][rows], kind="stable")][:places]
+        best = np.sort(gains[rows])[::-1][:places]
+        discounts = 1.0 / np.log2(np.arange(len(order)) + 2.0)
+        expected = 1.0 - (gains[order] @ discounts) / (best @ discounts)
+        np.testing.assert_allclose(found[rows], expected, atol=1e-12)
+        assert found[rows].max() > 0.0 or list_ == 3
+
+
+def test_documents_are_drawn_by_the_losses_of_their_lists(tmp_path: Path) -> None:
+    """SMART's loss-based row, for rankings. A GPU and shards compute no losses of lists, and say so."""
+    kw: dict[str, Any] = {"n_estimators": 6, "max_depth": 2, "random_state": 0, "n_jobs": 1, "min_child_weight": 0.0}
+    rule = gb.ImportanceSampling(0.5, score="loss")
+    model = gb.GradientBoostingRanker(sampling=rule, **kw).fit(QUERIES, GRADES, group=LISTS)
+    again = gb.GradientBoostingRanker(sampling=rule, **{**kw, "n_jobs": 2}).fit(QUERIES, GRADES, group=LISTS)
+    assert model.predict(QUERIES).tobytes() == again.predict(QUERIES).tobytes()
+    uniform = gb.GradientBoostingRanker(sampling=0.5, **kw).fit(QUERIES, GRADES, group=LISTS)
+    assert model.predict(QUERIES).tobytes() != uniform.predict(QUERIES).tobytes()
+    assert np.mean(model.fit_report_.sampling.rates) == pytest.approx(0.5, abs=0.15)
+    kept = gb.ImportanceSampling(0.5, score="loss", frozen_from=2)
+    whole = gb.GradientBoostingRanker(sampling=kept, **kw).fit(QUERIES, GRADES, group=LISTS)
+    first = gb.GradientBoostingRanker(sampling=kept, **{**kw, "n_estimators": 4}).fit(QUERIES, GRADES, group=LISTS)
+    rest = gb.GradientBoostingRanker(sampling=kept, **{**kw, "n_estimators": 2})
+    assert rest.fit(QUERIES, GRADES, group=LISTS, init_model=first).predict(QUERIES).tobytes() == (
+        whole.predict(QUERIES).tobytes()
+    )
+    shards = gb.GradientBoostingRanker(sampling=rule, execution=gb.DataParallel(2), **kw)
+    assert "losses of lists are computed on one CPU" in str(shards.check(QUERIES, GRADES, group=LISTS))
+    with emulated_gpu():
+        ranker = gb.GradientBoostingRanker(sampling=rule, device="cuda", **kw)
+        with pytest.raises(gb.DeviceError, match="takes the loss of a row's list, computed on the CPU"):
+            ranker.fit(QUERIES, GRADES, group=LISTS)
+    with pytest.raises(gb.DeviceError, match="computed on the CPU"):
+        gb.estimate_memory(1000, 3, ranker)

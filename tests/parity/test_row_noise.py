@@ -95,7 +95,7 @@ def test_one_model_with_functions_for_draws_and_noise(weighted: bool, rng: np.ra
 
 
 def test_what_is_no_scale_is_refused(rng: np.random.Generator) -> None:
-    with pytest.raises(gb.RecipeError, match="noise_scale: Langevin needs None or a function"):
+    with pytest.raises(gb.RecipeError, match="noise_scale: Langevin needs None, 'weight' or a function"):
         gb.Langevin(noise_scale=2.0)  # type: ignore[arg-type]
     x, y = rng.normal(size=(100, 2)), rng.normal(size=100)
     broken = gb.Langevin(shrinkage=0.05, noise_scale=lambda g, h: nowhere(g))  # type: ignore[name-defined]  # noqa: F821

@@ -109,6 +109,7 @@ def _change(rng: np.random.Generator, params: dict[str, Any]) -> None:
     if rng.random() < 0.2:
         policy = {"shrinkage": _one(rng, None, 0.1, 0.0), "temperature": _one(rng, None, 50.0)}
         policy |= {"random_from": _rare(rng, None, 0, 2), "structure_noise": rng.random() < 0.9}
+        policy["noise_scale"] = None if policy["temperature"] is None else "weight"
         params["langevin"] = gb.Langevin(**policy, allow_unproven=bool(rng.random() < 0.5))
     if rng.random() < 0.1:
         params["monotonic_cst"] = [1, 0, -1] if params["categorical_features"] != [2] else [1, 0, 0]

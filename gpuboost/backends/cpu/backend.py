@@ -50,6 +50,7 @@ from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import sampling as reference_sampling
+from gpuboost.backends.reference.ranking import list_losses
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
@@ -163,8 +164,11 @@ class Cpu:
         return sample
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
-        run, each = formulas.values(loss), np.empty(data.n_rows)
-        self._by_rows(data.n_rows, lambda a, b: run(data.y, scores, loss.parameter, a, b, each))
+        if is_list_loss(loss):
+            each = list_losses(loss, scores, data)
+        else:
+            run, each = formulas.values(loss), np.empty(data.n_rows)
+            self._by_rows(data.n_rows, lambda a, b: run(data.y, scores, loss.parameter, a, b, each))
         return each if data.weight is None else each * data.weight
 
     def score_rows(

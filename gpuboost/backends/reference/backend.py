@@ -109,7 +109,10 @@ class Reference:
         return reference_sampling.draw(gradients, kappa, rule, uniform_bits(gradients.g.shape[1], key), losses)
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
-        each = np.array(_values(loss, scores, data.y), np.float64)
+        if is_list_loss(loss):
+            each = reference_lists.list_losses(loss, scores, data)
+        else:
+            each = np.array(_values(loss, scores, data.y), np.float64)
         return each if data.weight is None else each * data.weight
 
     def score_rows(

@@ -35,6 +35,24 @@ def gradients(loss: ListLoss, scores: Array, data: TrainingSet, curvature: float
     return Gradients(without_denormals(g)[None], without_denormals(h)[None], data.multiplicity)
 
 
+def list_losses(loss: ListLoss, scores: Array, data: TrainingSet) -> Array:
+    """(n,) float64: 1 - NDCG of the document's list, at ``loss.truncation`` and by ``loss.gains``; 0 where all are
+    of equal gain. Documents of equal score are in order of their rows."""
+    start, y = data.lists(), data.y
+    lengths = np.diff(start)
+    number = np.repeat(np.arange(len(lengths)), lengths)  # of each document's list
+    table = np.asarray(loss.gains(), np.float64)
+    gain = table[y.astype(np.int64)] if len(table) else y
+    places = np.arange(len(y)) - start[number]
+    discount = discounts_of(int(lengths.max(initial=1)))[places]
+    if loss.truncation is not None:
+        discount = np.where(places < loss.truncation, discount, 0.0)
+    by_score, best = np.lexsort((-scores[0], number)), np.lexsort((-gain, number))
+    reached, most = (np.bincount(number, gain[order] * discount, len(lengths)) for order in (by_score, best))
+    missed = 1.0 - np.divide(reached, most, out=np.ones_like(most), where=most > 0.0)
+    return np.maximum(missed, 0.0)[number]
+
+
 def lambdas(loss: ListLoss, y: Array, f: Array, query_start: Array) -> tuple[Array, Array]:
     """(n,) float64 g and h of each document."""
     g, h, gains = np.zeros(len(y)), np.zeros(len(y)), gains_of(loss)
