@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from gpuboost.arguments import is_real
+from gpuboost.arguments import is_real, misfit
 from gpuboost.errors import RecipeError
 from gpuboost.langevin.chain import Chain
 from gpuboost.langevin.schedule import Schedule, TemperatureSchedule, deviation_factor, schedule_of
@@ -191,6 +191,9 @@ class Langevin:
 def _check_noise_scale(scale: Any) -> None:
     if scale is not None and (isinstance(scale, type) or not callable(scale)):
         raise RecipeError(f"noise_scale: Langevin needs None or a function of a row's g and h; got {scale!r}.")
+    problem = "" if scale is None else misfit(scale, 2)
+    if problem:
+        raise RecipeError(f"noise_scale: must be a function of a row's g and h; {scale!r}: {problem}.")
 
 
 def _is_number(value: Any, *, positive: bool) -> bool:

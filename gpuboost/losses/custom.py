@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
+from gpuboost.arguments import misfit
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant, location
 from gpuboost.losses.base import BaseLoss, LossFacts
@@ -299,10 +299,9 @@ def _check_arguments(role: str, function: Any, n_outputs: int) -> None:
             rule, arguments = f"(y, f, {role[0]}) that writes into the array {role[0]} of {n_outputs} numbers", 3
     if not callable(function):
         raise RecipeError(f"{role}: must be a function of {rule}; got {function!r}.")
-    try:
-        inspect.signature(function).bind(*[0.0] * arguments)
-    except TypeError as error:
-        raise RecipeError(f"{role}: must be a function of {rule}; {function!r}: {error}.") from None
+    problem = misfit(function, arguments)
+    if problem:
+        raise RecipeError(f"{role}: must be a function of {rule}; {function!r}: {problem}.")
 
 
 def _check_start(start: Any, n_outputs: int) -> None:
