@@ -69,9 +69,10 @@ def custom(
         RecipeError: if a function does not take its arguments, or the name is that of a built-in loss.
     """
     _check_outputs(n_outputs)
-    functions = (value, gradient, hessian or (flat if n_outputs == 1 else flat_row))
+    none = flat if n_outputs == 1 else flat_row
+    functions = (value, gradient, none if hessian is None else hessian)
     for role, function in zip(("value", "gradient", "hessian"), functions, strict=True):
-        _check_arguments(role, function, int(n_outputs))
+        check_function(role, function, int(n_outputs))
     if inverse_link is not None and not callable(inverse_link):
         raise RecipeError(f"inverse_link: must be a function of an array of scores; got {inverse_link!r}.")
     _check_start(start, int(n_outputs))
@@ -291,11 +292,12 @@ def _check_outputs(n_outputs: Any) -> None:
         raise RecipeError(f"n_outputs: must be a whole number, 1 or more; got {n_outputs!r}.")
 
 
-def _check_arguments(role: str, function: Any, n_outputs: int) -> None:
+def check_function(role: str, function: Any, n_outputs: int) -> None:
+    """Raise RecipeError unless the function can be called with a target and the scores of a row."""
     rule, arguments = "(y, f), two numbers", 2
     if n_outputs > 1:
         rule = f"(y, f), f being an array of {n_outputs} scores"
-        if role != "value":
+        if role in ("gradient", "hessian"):
             rule, arguments = f"(y, f, {role[0]}) that writes into the array {role[0]} of {n_outputs} numbers", 3
     if not callable(function):
         raise RecipeError(f"{role}: must be a function of {rule}; got {function!r}.")
