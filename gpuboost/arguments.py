@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection
 from math import inf
 from numbers import Integral, Real
@@ -29,6 +30,20 @@ def is_real(value: Any, low: float = -inf, high: float = inf) -> bool:
     except OverflowError:  # an integer of hundreds of digits
         return False
     return -inf < number < inf and low <= number <= high
+
+
+def misfit(function: Any, count: int) -> str:
+    """Reason why calls with ``count`` arguments cannot be compiled, "" if there is none.
+
+    Compiled code leaves no argument to its default value.
+    """
+    try:
+        signature = inspect.signature(function)
+        signature.bind(*[0.0] * count)
+    except (TypeError, ValueError) as error:  # some built-in functions have no signature
+        return str(error)
+    more = list(signature.parameters)[count:]
+    return f"{', '.join(more)} would have a value of its own; let it be a variable outside the function" if more else ""
 
 
 def is_one_of(value: Any, words: Collection[str]) -> bool:

@@ -13,8 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
 from gpuboost.api.peer_names import explaining_unknown_parameters
+from gpuboost.arguments import floats, is_one_of
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.encoding import OrderedTargetStatistics
+from gpuboost.data.targets import check_target
+from gpuboost.data.weights import check_weight
 from gpuboost.errors import RecipeError
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
@@ -146,11 +149,11 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         RecipeError
             If the loss has no such output.
         """
-        if output == "mean":
+        if is_one_of(output, ("mean",)):
             answer: NDArray[np.float64] = self._answer(X, self._values, init_score=init_score, n_rounds=n_rounds)
             return answer
         check_is_fitted(self)
-        if output not in ("std", "all"):
+        if not is_one_of(output, ("std", "all")):
             raise RecipeError(f"output: must be 'mean', 'std' or 'all'; got {output!r}.")
         if not estimates_spread(self.loss_):
             raise RecipeError(
@@ -170,7 +173,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         from sklearn.metrics import r2_score  # slow to import
 
         predicted = on_host(self.predict(X, init_score=init_score))
-        return float(r2_score(on_host(y), predicted, sample_weight=on_host(sample_weight)))
+        target, weight = _judged(y, sample_weight, len(predicted))
+        return float(r2_score(target, predicted, sample_weight=weight))
 
     def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[np.float64]]:
         """``predict`` after each round."""
@@ -180,8 +184,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         from sklearn.metrics import mean_pinball_loss  # slow to import
 
         assert isinstance(self.loss_, Quantiles)
-        target, weight = np.asarray(on_host(y), dtype=np.float64), on_host(sample_weight)
         predicted = on_host(self.predict(X, init_score=init_score))
+        target, weight = _judged(y, sample_weight, len(predicted))
         constants = self.loss_.start(target, np.ones(len(target)) if weight is None else weight)
         loss = least = 0.0
         for level, column, constant in zip(self.loss_.alpha, predicted.T, constants, strict=True):
@@ -199,3 +203,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
 
     def _values(self, scores: Array) -> NDArray[np.float64]:
         return np.asarray(self.loss_.inverse_link(scores))
+
+
+def _judged(y: Any, sample_weight: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Targets and weights to judge predictions by; raises InputError as ``fit`` does."""
+    return floats("y", check_target(on_host(y), n_rows)), check_weight(on_host(sample_weight), n_rows)

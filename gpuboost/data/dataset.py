@@ -368,13 +368,24 @@ class Dataset:
         return rows.training_set(bins, self.cuts, y)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Dataset:
-        """Some of the rows, with the cuts of all."""
+        """Some of the rows, with the cuts of all; raises InputError unless they are numbers of rows or a mask."""
+        rows = _row_numbers(rows, len(self))
         part = object.__new__(Dataset)
         y, weight, group = (None if held is None else held[rows] for held in (self.y, self.weight, self.group))
         offset = None if self.init_score is None else check_offset(self.init_score[rows], len(rows))
         parts = self.columns, self.cuts, self.x[rows], y, weight, group, self.max_bins, self.binning
         part._set(*parts, offset=offset)
         return part
+
+
+def _row_numbers(rows: Any, n: int) -> NDArray[np.int64]:
+    try:
+        numbers: NDArray[np.int64] = np.arange(n)[rows]
+    except (IndexError, OverflowError, TypeError, ValueError):
+        numbers = np.zeros((), np.int64)
+    if np.ndim(numbers) != 1 or not len(numbers):
+        raise InputError(f"rows: must be numbers of rows, below {n}, or a mask; got {shown(rows)}.")
+    return numbers
 
 
 def _threads(n_jobs: Any) -> int:

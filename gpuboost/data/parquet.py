@@ -7,7 +7,7 @@ their own rows, so that no machine ever holds all of them; any other fit reads t
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -128,14 +128,15 @@ def read_parquet(
     check_max_bins(max_bins)
     check_binning(binning)
     files = files_of(paths)
-    special = {role: name for role, name in (("target", target), ("weight", weight), ("group", group)) if name}
+    asked = (("target", target), ("weight", weight), ("group", group))
+    special = {role: _column_name(role, name) for role, name in asked if name is not None}
     offsets = _offset_columns(init_score)
     counts, names = row_counts(files)
     for role, name in [*special.items(), *(("init_score", name) for name in offsets)]:
         if name not in names:
             raise InputError(f"{role}: the files have no column {name!r}; they have {', '.join(names[:8])} ...")
     others = [name for name in names if name not in (*special.values(), *offsets)]
-    wanted = others if features is None else list(features)
+    wanted = others if features is None else _column_names("features", features)
     missing = [name for name in wanted if name not in names]
     if missing or not wanted:
         raise InputError(f"features: must name columns of the files; {missing or 'none'} was asked for.")
@@ -160,9 +161,28 @@ def read_parquet(
 def _offset_columns(init_score: Any) -> list[str]:
     """Names of the columns of offsets."""
     listed = [init_score] if isinstance(init_score, str) else [] if init_score is None else init_score
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) for name in listed):
-        raise InputError(f"init_score: must be the name of a column, or a list of names; got {shown(init_score)}.")
-    return list(listed)
+    return _column_names("init_score", listed)
+
+
+def _column_name(role: str, name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{role}: must be the name of a column; got {shown(name)}.")
+    return name
+
+
+def _column_names(role: str, names: Any) -> list[str]:
+    names = names.tolist() if isinstance(names, np.ndarray) else names
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{role}: must be the name of a column, or a list of names; got {shown(names)}.")
+    return [str(name) for name in names]
+
+
+def _several(paths: Any) -> list[Any]:
+    paths = paths.tolist() if isinstance(paths, np.ndarray) else paths
+    listed = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, (bytes, Mapping)) else [paths]
+    if not all(isinstance(path, (str, PathLike)) for path in listed):
+        raise InputError(f"paths: must be the path of a file, a folder or a pattern, or a list; got {shown(paths)}.")
+    return listed
 
 
 def files_of(paths: FilePaths) -> tuple[str, ...]:
@@ -174,7 +194,7 @@ def files_of(paths: FilePaths) -> tuple[str, ...]:
         If there is none, or a path leads nowhere.
     """
     files: list[str] = []
-    for path in [paths] if isinstance(paths, (str, PathLike)) else list(paths):
+    for path in [paths] if isinstance(paths, (str, PathLike)) else _several(paths):
         text = str(path)
         if Path(text).is_dir():
             some = sorted(str(file) for file in Path(text).glob("*.parquet"))

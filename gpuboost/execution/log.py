@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.errors import InputError
+from gpuboost.arguments import is_integer
+from gpuboost.errors import InputError, shown
 from gpuboost.execution.rules import LEAF_VALUES, SAMPLE_AT
 from gpuboost.storage import checked_path, write
 from gpuboost.types import Built
@@ -125,7 +126,9 @@ class Log:
         return alone / self.seconds if self.seconds > 0.0 else 1.0
 
     def before(self, rounds: int) -> Log:
-        """The lines of the model's first ``rounds`` rounds."""
+        """The lines of the model's first ``rounds`` rounds. Raises InputError for what is no such number."""
+        if not is_integer(rounds, 0):
+            raise InputError(f"rounds: must be a whole number, 0 or more; got {shown(rounds)}.")
         last = next(
             (i for i, line in enumerate(self.lines) if line.applied is not None and line.applied >= rounds), None
         )

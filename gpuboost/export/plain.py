@@ -65,6 +65,14 @@ class PlainModel:
         return notes
 
 
+def ensemble_of(model: Any) -> Ensemble:
+    """The ensemble of a fitted estimator, or the ensemble itself; raises InputError if it is neither."""
+    ensemble = model if isinstance(model, Ensemble) else getattr(model, "ensemble_", None)
+    if not isinstance(ensemble, Ensemble):
+        raise InputError(f"model: a fitted gpuboost estimator or an Ensemble can be exported; got {model!r}. Fit it.")
+    return ensemble
+
+
 def plain(model: Any) -> PlainModel:
     """The model of a fitted estimator, or of an ensemble, whose scores are then what is predicted.
 
@@ -74,9 +82,7 @@ def plain(model: Any) -> PlainModel:
         InputError: if it is neither, or predicts by a function that other libraries do not have, or splits by a
             category code that float32 or an index does not hold.
     """
-    ensemble = model if isinstance(model, Ensemble) else getattr(model, "ensemble_", None)
-    if not isinstance(ensemble, Ensemble):
-        raise InputError(f"model: a fitted gpuboost estimator or an Ensemble can be exported; got {model!r}. Fit it.")
+    ensemble = ensemble_of(model)
     if ensemble.components:
         raise InputError(
             "model: other libraries read trees; this model was made of other base learners. Those of gb.learners that "

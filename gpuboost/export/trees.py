@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.errors import InputError
+from gpuboost.export.plain import ensemble_of
 from gpuboost.types import Ensemble, FittedTree
 
 COLUMNS = (
@@ -33,7 +34,7 @@ def trees_to_table(model: Any) -> dict[str, list[Any]]:
     InputError
         If the model is not of trees.
     """
-    ensemble: Ensemble = model if isinstance(model, Ensemble) else model.ensemble_
+    ensemble = ensemble_of(model)
     if ensemble.components:
         raise InputError("trees_to_table: the model is not of trees; gb.export.to_table shows additive models.")
     rows = [

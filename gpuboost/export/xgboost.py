@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpuboost.errors import InputError
 from gpuboost.export.plain import PlainModel, PlainTree, float32_below, plain
-from gpuboost.storage import write
+from gpuboost.storage import checked_path, write
 
 _NO_PARENT = 2**31 - 1
 _INT64_ARRAY = 15  # number of this kind of JSON value in XGBoost
@@ -54,7 +53,7 @@ def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:
         InputError: if the path ends otherwise, a category is a fraction or has letters beyond ASCII, which XGBoost
             confuses, or a category code is negative or 2**24 or more.
     """
-    place = Path(path)
+    place = checked_path(path)
     if place.suffix != ".json":
         raise InputError(f"path: must end with '.json', by which XGBoost knows the format; got {str(place)!r}.")
     write(path, json.dumps(_document(plain(model)), separators=(",", ":")).encode("ascii"))

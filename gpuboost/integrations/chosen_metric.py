@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpuboost.errors import RecipeError
+from gpuboost.arguments import is_one_of
+from gpuboost.errors import RecipeError, shown
 from gpuboost.watch.record import Plan
 
 
@@ -19,6 +20,6 @@ def chosen(plan: Plan, metric: str | None, data: str | None) -> tuple[str, str]:
     data = plan.eval_sets[-1] if data is None else data
     metric = next(iter(plan.metrics)) if metric is None else metric
     for argument, name, known in (("data", data, plan.eval_sets), ("metric", metric, plan.metrics)):
-        if name not in known:
-            raise RecipeError(f"{argument}: the fit has no {name!r}; it has {[*known]}.")
+        if not is_one_of(name, [*known]):
+            raise RecipeError(f"{argument}: the fit has no {shown(name)}; it has {[*known]}.")
     return data, metric

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from gpuboost.arguments import is_real
+from gpuboost.arguments import is_real, misfit
 from gpuboost.errors import RecipeError
 from gpuboost.langevin.chain import Chain
 from gpuboost.langevin.schedule import Schedule, TemperatureSchedule, deviation_factor, schedule_of
@@ -194,11 +194,14 @@ class Langevin:
 
 
 def _check_noise_scale(scale: Any) -> None:
-    named = scale is None or (isinstance(scale, str) and scale == "weight")
-    if not named and (isinstance(scale, type) or not callable(scale)):
+    if scale is None or (isinstance(scale, str) and scale == "weight"):
+        return
+    if isinstance(scale, type) or not callable(scale):
         raise RecipeError(
             f"noise_scale: Langevin needs None, 'weight' or a function of a row's g and h; got {scale!r}."
         )
+    if problem := misfit(scale, 2):
+        raise RecipeError(f"noise_scale: must be a function of a row's g and h; {scale!r}: {problem}.")
 
 
 def _weight(g: float, h: float) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from numpy import float64, zeros
 from numpy.typing import NDArray
 
+from gpuboost.errors import RecipeError, shown
 from gpuboost.losses.protocol import Derivatives, Loss, RowDerivatives, RowValue, Value, undefined
 from gpuboost.records import declared
 from gpuboost.types import Array
@@ -171,6 +172,14 @@ FOREIGN = LossFacts(task="any", link="other")
 def facts_of(loss: Loss) -> LossFacts:
     """The facts of a loss; ``FOREIGN`` if it does not derive from ``BaseLoss``."""
     return loss.facts if isinstance(loss, BaseLoss) else FOREIGN
+
+
+def checked_loss(loss: Any) -> Loss:
+    """The loss. Raises RecipeError if it is none, such as the name of one."""
+    if isinstance(loss, type) or not hasattr(loss, "task"):
+        raise RecipeError(f"loss: must be a loss, such as gpuboost.losses.SquaredError(); got {shown(loss)}.")
+    found: Loss = loss
+    return found
 
 
 def of_output(loss: Loss, output: int) -> Loss:

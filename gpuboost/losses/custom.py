@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
+from gpuboost.arguments import misfit
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant, location
 from gpuboost.losses.base import BaseLoss, LossFacts
@@ -69,9 +69,10 @@ def custom(
         RecipeError: if a function does not take its arguments, or the name is that of a built-in loss.
     """
     _check_outputs(n_outputs)
-    functions = (value, gradient, hessian or (flat if n_outputs == 1 else flat_row))
+    none = flat if n_outputs == 1 else flat_row
+    functions = (value, gradient, none if hessian is None else hessian)
     for role, function in zip(("value", "gradient", "hessian"), functions, strict=True):
-        _check_arguments(role, function, int(n_outputs))
+        check_function(role, function, int(n_outputs))
     if inverse_link is not None and not callable(inverse_link):
         raise RecipeError(f"inverse_link: must be a function of an array of scores; got {inverse_link!r}.")
     _check_start(start, int(n_outputs))
@@ -291,18 +292,18 @@ def _check_outputs(n_outputs: Any) -> None:
         raise RecipeError(f"n_outputs: must be a whole number, 1 or more; got {n_outputs!r}.")
 
 
-def _check_arguments(role: str, function: Any, n_outputs: int) -> None:
+def check_function(role: str, function: Any, n_outputs: int) -> None:
+    """Raise RecipeError unless the function can be called with a target and the scores of a row."""
     rule, arguments = "(y, f), two numbers", 2
     if n_outputs > 1:
         rule = f"(y, f), f being an array of {n_outputs} scores"
-        if role != "value":
+        if role in ("gradient", "hessian"):
             rule, arguments = f"(y, f, {role[0]}) that writes into the array {role[0]} of {n_outputs} numbers", 3
     if not callable(function):
         raise RecipeError(f"{role}: must be a function of {rule}; got {function!r}.")
-    try:
-        inspect.signature(function).bind(*[0.0] * arguments)
-    except TypeError as error:
-        raise RecipeError(f"{role}: must be a function of {rule}; {function!r}: {error}.") from None
+    problem = misfit(function, arguments)
+    if problem:
+        raise RecipeError(f"{role}: must be a function of {rule}; {function!r}: {problem}.")
 
 
 def _check_start(start: Any, n_outputs: int) -> None:

@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from gpuboost.errors import GpuBoostError, InputError
+from gpuboost.losses.base import checked_loss
 from gpuboost.losses.custom import Custom, SavedCustom
 from gpuboost.losses.protocol import Loss
 from gpuboost.public import LOSSES, loaded
@@ -89,6 +90,7 @@ def to_json(loss: Loss) -> dict[str, Any]:
     Raises:
         InputError: if it is not one of this package's losses.
     """
+    checked_loss(loss)
     if isinstance(loss, (Custom, SavedCustom)):
         several = {"outputs": loss.n_outputs} if loss.n_outputs > 1 else {}
         return {"name": "custom", "function": loss.name, **several}

@@ -323,7 +323,9 @@ class Quantiles(BaseLoss):
 
 def _levels(given: Any) -> tuple[float, ...]:
     rule = "alpha: several quantiles need two or more increasing numbers between 0 and 1"
-    if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)) or np.ndim(given) != 1:
+    if isinstance(given, np.ndarray) and given.ndim == 1:
+        given = given.tolist()
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
         raise RecipeError(f"{rule}; got {given!r}.")
     levels = tuple(number("Quantile", "alpha", level) for level in given)
     steps = zip((0.0, *levels), (*levels, 1.0), strict=True)

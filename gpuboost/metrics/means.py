@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gpuboost.errors import InputError
-from gpuboost.losses.custom import custom, flat, flat_row
+from gpuboost.arguments import is_integer
+from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.losses.custom import check_function, custom, flat, flat_row
 from gpuboost.losses.protocol import Loss
 from gpuboost.metrics import formulas
 from gpuboost.metrics.registry import Metric
@@ -32,6 +33,9 @@ def mean(
     """
     if not isinstance(higher_is_better, bool):
         raise InputError(f"higher_is_better: must be True or False; got {higher_is_better!r}.")
+    if not is_integer(n_outputs, 1):
+        raise RecipeError(f"n_outputs: must be a whole number, 1 or more; got {shown(n_outputs)}.")
+    check_function("term", term, int(n_outputs))
     of = custom(term, flat if n_outputs == 1 else flat_row, None, name=name, n_outputs=n_outputs)
     return Metric(of.name, higher_is_better, partial(_on_the_host, of), mean_of=of)
 

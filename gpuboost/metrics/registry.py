@@ -16,11 +16,11 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 from gpuboost.errors import GpuBoostError, InputError
-from gpuboost.losses.base import BaseLoss, facts_of
+from gpuboost.losses.base import BaseLoss, checked_loss, facts_of
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.positive import Tweedie
 from gpuboost.losses.protocol import Loss
-from gpuboost.losses.ranking import LambdaMART
+from gpuboost.losses.ranking import gain_table
 from gpuboost.losses.residual import AbsoluteError, Expectile, Huber, Quantile, Quantiles, SquaredError
 from gpuboost.metrics import classification as of_classes
 from gpuboost.metrics import formulas as measures
@@ -75,7 +75,7 @@ def ndcg(k: int | None = None, *, empty: float | None = 1.0, gain: Sequence[floa
         empty: value of a query without any gain: 1, as in XGBoost and LightGBM, 0, or None to leave it out.
         gain: gain of label 0, 1, 2, ...; None for the loss's own gains, or else 2^label - 1.
     """
-    table = None if gain is None else LambdaMART(gain=tuple(gain)).gain
+    table = None if gain is None else gain_table("ndcg", gain)
     return _of_rankings("ndcg", k, empty, partial(query_measures.ndcg, gain=table))
 
 
@@ -136,6 +136,7 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
     Raises:
         InputError: if there is no such metric, or it does not fit the loss.
     """
+    checked_loss(loss)
     if isinstance(metric, Metric):
         if isinstance(metric.mean_of, Custom) and metric.mean_of.n_outputs != loss.n_outputs:
             raise InputError(
@@ -157,7 +158,7 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
 
 def default_metric(loss: Loss) -> Metric:
     """Metric that is evaluated if ``eval_metric`` is None; "loss" itself for a custom loss."""
-    return get(facts_of(loss).default_metric, loss)
+    return get(facts_of(checked_loss(loss)).default_metric, loss)
 
 
 def _weight_as(function: Any) -> str:

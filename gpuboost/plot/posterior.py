@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import floats, is_integer, is_real
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 from gpuboost.plot.axes import axes, check_estimator, names_of
 from gpuboost.posterior import Calibration, autocorrelation_time, autocorrelations, diagnose
 
@@ -107,6 +107,8 @@ def autocorrelation(traces: Any, *, burn_in: float = 0.5, lags: int | None = Non
 
 def calibration(found: Calibration, *, ax: Axes | None = None) -> Axes:
     """Calibration curve of ``gb.posterior.calibration(...)``: promised against observed, equal on the diagonal."""
+    if not isinstance(found, Calibration):
+        raise InputError(f"found: must be what gb.posterior.calibration returns; got {shown(found)}.")
     ax = axes(ax)
     ax.plot([0.0, 1.0], [0.0, 1.0], linestyle=":", color="grey")
     ax.plot(found.promised, found.found, marker="o", label=f"off by {found.error:.1%} in the mean")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import floats
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 from gpuboost.posterior.uncertainty import Uncertainty
 
 Floats = NDArray[np.float64]
@@ -57,14 +57,18 @@ def calibration(found: Uncertainty, y: Any, classes: Any = None, coverages: Sequ
     InputError
         If y does not fit, a label is none of the classes, or the loss has no noise model.
     """
-    target = np.asarray(y)
+    if not isinstance(found, Uncertainty):
+        raise InputError(f"found: must be what predict_uncertainty returns; got {shown(found)}.")
+    target = np.asarray(y) if found.mean.ndim == 2 else floats("y", y)
     if target.shape != (len(found.mean),):
         raise InputError(f"y: must hold one target for each of {len(found.mean)} rows; the shape is {target.shape}.")
     if found.mean.ndim == 2:
         return _of_classes(found.mean, target, classes)
     if np.isnan(found.total).any():
         raise InputError("found: the loss says nothing of the noise of targets, so nothing is promised of them.")
-    asked = np.asarray(coverages, dtype=np.float64)
+    if not np.isfinite(target).all():
+        raise InputError("y: must be finite numbers; NaN or infinity was seen.")
+    asked = floats("coverages", coverages)
     if asked.ndim != 1 or not len(asked) or not ((asked > 0.0) & (asked < 1.0)).all():
         raise InputError(f"coverages: must be numbers between 0 and 1; got {coverages!r}.")
     from scipy.special import ndtri

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.errors import InputError
+from gpuboost.arguments import is_real
+from gpuboost.errors import InputError, shown
 
 
 def after_burn_in(traces: NDArray[np.float64], burn_in: float) -> tuple[NDArray[np.float64], int]:
@@ -18,8 +19,8 @@ def after_burn_in(traces: NDArray[np.float64], burn_in: float) -> tuple[NDArray[
     InputError
         If ``burn_in`` is not a share of the rounds.
     """
-    if isinstance(burn_in, bool) or not 0.0 <= burn_in < 1.0:
-        raise InputError(f"burn_in: must be a share of the rounds, 0 or more and below 1; got {burn_in!r}.")
+    if not is_real(burn_in, 0.0) or not burn_in < 1.0:
+        raise InputError(f"burn_in: must be a share of the rounds, 0 or more and below 1; got {shown(burn_in)}.")
     first = int(burn_in * traces.shape[1])
     return traces[:, first:], first
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import floats
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 from gpuboost.losses.residual import Quantiles
 from gpuboost.posterior.calibration import COVERAGES, Calibration
 from gpuboost.posterior.uncertainty import check_coverage, interval_coverages
@@ -42,6 +42,8 @@ def interval_calibration(
     target = _targets(y)
     loss = getattr(model, "loss_", None)
     usual: Sequence[float] = interval_coverages(loss) if isinstance(loss, Quantiles) else COVERAGES
+    if coverages is not None and np.ndim(floats("coverages", coverages)) != 1:
+        raise InputError(f"coverages: must be a list of numbers between 0 and 1; got {shown(coverages)}.")
     asked = list(usual if coverages is None else coverages)
     for coverage in asked:
         check_coverage(coverage)

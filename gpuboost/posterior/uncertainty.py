@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.arguments import is_one_of, is_real
+from gpuboost.arguments import floats, is_one_of, is_real
 from gpuboost.elementary import log_array
-from gpuboost.errors import InputError
-from gpuboost.losses.base import BaseLoss, facts_of
+from gpuboost.errors import InputError, shown
+from gpuboost.losses.base import BaseLoss, checked_loss, facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
 from gpuboost.types import Array
@@ -39,7 +39,13 @@ class Uncertainty:
 
 
 def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncertainty:
-    """Uncertainty from members: (draws, k, n) scores. temperature: T of the chain; noise of 1 / T for squared error."""
+    """Uncertainty from members: (draws, k, n) scores. temperature: T of the chain; noise of 1 / T for squared error.
+
+    Raises:
+        RecipeError: if ``loss`` is no loss.
+        InputError: if the members are not such scores, or the temperature is not above 0.
+    """
+    members = _checked(checked_loss(loss), members, temperature)
     if loss.task in ("binary", "multiclass"):
         return _of_classes(np.stack([_probabilities(loss, scores) for scores in members]))
     values = np.stack([np.asarray(loss.inverse_link(scores)) for scores in members])
@@ -60,6 +66,7 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     check_coverage(coverage)
     if not is_one_of(kind, ("mean", "observation")):
         raise InputError(f"kind: must be 'mean' or 'observation'; got {kind!r}.")
+    members = _checked(checked_loss(loss), members, temperature)
     normal = facts_of(loss).normal_noise
     if loss.task == "multiclass" or (kind == "observation" and not normal):
         rule = "an interval of observations needs normal noise" if kind == "observation" else "it has several scores"
@@ -80,8 +87,10 @@ def interval_outputs(loss: Quantiles, coverage: float, kind: str | None) -> tupl
     Raises:
         InputError: if coverage or kind is invalid, or the loss does not have these levels.
     """
+    if not isinstance(loss, Quantiles):
+        raise InputError(f"loss: must be one of several quantiles; got {shown(loss)}.")
     check_coverage(coverage)
-    if kind not in (None, "observation"):
+    if kind is not None and not is_one_of(kind, ("observation",)):
         raise InputError(f"kind: quantiles are of new targets, 'observation'; got {kind!r}.")
     places = [_place(loss.alpha, level) for level in (0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage)]
     if None in places:
@@ -108,6 +117,17 @@ def check_coverage(coverage: float) -> None:
     """Raise InputError unless it is a number between 0 and 1."""
     if not is_real(coverage) or not 0.0 < coverage < 1.0:
         raise InputError(f"coverage: must be a number between 0 and 1; got {coverage!r}.")
+
+
+def _checked(loss: Loss, members: Any, temperature: Any) -> Floats:
+    """(draws, k, n) scores as an array; raises InputError if they are none, or the temperature is not above 0."""
+    scores = floats("members", members)
+    if scores.ndim != 3 or not len(scores) or scores.shape[1] != loss.n_outputs:
+        rule = f"must be scores of shape (draws, {loss.n_outputs}, rows), one draw or more"
+        raise InputError(f"members: {rule}; the shape is {scores.shape}.")
+    if not is_real(temperature) or not temperature > 0.0:
+        raise InputError(f"temperature: must be a finite number above 0; got {shown(temperature)}.")
+    return scores
 
 
 def _probabilities(loss: Loss, scores: Array) -> Floats:

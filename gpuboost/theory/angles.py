@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import floats
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 from gpuboost.theory.norms import SelectionNorm
 from gpuboost.theory.rates import orthonormal_angle, orthonormal_edge
 
@@ -58,7 +58,7 @@ def minimal_cosine_angle(B: Any, norm: SelectionNorm | None = None) -> Angle:
     InputError
         If B is no matrix of finite numbers, has a column of zeros, or more than 10,000,000 numbers.
     """
-    return _least(B, norm or SelectionNorm(), power=1)
+    return _least(B, norm, power=1)
 
 
 def smallest_expected_edge(B: Any, norm: SelectionNorm | None = None) -> Angle:
@@ -67,10 +67,13 @@ def smallest_expected_edge(B: Any, norm: SelectionNorm | None = None) -> Angle:
     ``lower`` rests on ||a^2|| >= mean over the groups of their largest >= |a|^2 / (groups x the largest group), and
     |B^T c|^2 >= (the least eigenvalue of B B^T that is not 0) |c|^2. Arguments as for ``minimal_cosine_angle``.
     """
-    return _least(B, norm or SelectionNorm(), power=2)
+    return _least(B, norm, power=2)
 
 
-def _least(B: Any, norm: SelectionNorm, power: int) -> Angle:
+def _least(B: Any, rule: SelectionNorm | None, power: int) -> Angle:
+    norm = SelectionNorm() if rule is None else rule
+    if not isinstance(norm, SelectionNorm):
+        raise InputError(f"norm: must be a gb.theory.SelectionNorm or None; got {shown(norm)}.")
     a = _in_range(_checked(B))
     k, rank = a.shape
     groups, largest = norm.sizes(k)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import is_integer
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 
 
 def rank_chances(k: int, t: int) -> NDArray[np.float64]:
@@ -49,6 +49,10 @@ class SelectionNorm:
     groups: Any = None
 
     def __post_init__(self) -> None:
+        if self.t is not None and not is_integer(self.t, 1):
+            raise InputError(f"t: must be None, or an integer of at least 1; got {shown(self.t)}.")
+        if self.groups is not None and not _is_flat(self.groups):
+            raise InputError(f"groups: must be a label for each learner, or None; got {shown(self.groups)}.")
         if self.groups is not None:
             object.__setattr__(self, "groups", tuple(np.asarray(self.groups).tolist()))
 
@@ -62,7 +66,9 @@ class SelectionNorm:
         return np.tensordot(rank_chances(len(ordered), self.t), ordered, axes=1)
 
     def sizes(self, k: int) -> tuple[int, int]:
-        """The number of groups, and the number of learners of the largest one."""
+        """The number of groups, and the number of learners of the largest one; k: the number of learners."""
+        if not is_integer(k, 1):
+            raise InputError(f"k: must be the number of learners, an integer of at least 1; got {shown(k)}.")
         if self.groups is None:
             return k, 1
         counts = np.unique(self._numbers(k), return_counts=True)[1]
@@ -80,3 +86,10 @@ class SelectionNorm:
         if len(self.groups) != k:
             raise InputError(f"groups: a label for each learner is needed; got {len(self.groups)} for {k} learners.")
         return np.unique(np.array([str(label) for label in self.groups]), return_inverse=True)[1].ravel()
+
+
+def _is_flat(labels: Any) -> bool:
+    try:
+        return np.ndim(np.asarray(labels)) == 1
+    except ValueError:  # lists of several lengths
+        return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from gpuboost.arguments import is_integer, is_real
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 
 
 def _check_learners(p: int) -> None:
@@ -69,7 +69,10 @@ def sublinear_bound(gap: float, rounds: int, sigma: float, dist: float, nu: floa
     """
     _check_positive(sigma=sigma, dist=dist)
     _check_not_negative(gap=gap, rounds=rounds)
-    return 1.0 / (1.0 / gap + rounds * step_share(nu) / (2.0 * sigma * dist * dist)) if gap > 0.0 else 0.0
+    size = 2.0 * sigma * dist * dist
+    if gap == 0.0 or size == 0.0:  # of a tiny distance
+        return 0.0
+    return 1.0 / (1.0 / gap + rounds * step_share(nu) / size)
 
 
 def orthonormal_angle(p: int, t: int | None = None) -> float:
@@ -98,5 +101,7 @@ def huber_distance(loss: float, delta: float, n: int) -> float:
     For a summed loss L_0 of at least n d^2 / 2; distances are sums of absolute values.
     """
     _check_positive(delta=delta)
-    _check_not_negative(loss=loss, n=n)
+    _check_not_negative(loss=loss)
+    if not is_integer(n, 1, 2**53):
+        raise InputError(f"n: must be the number of rows, an integer of at least 1; got {shown(n)}.")
     return loss / delta + 0.5 * n * delta

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import real_numbers
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.tables import as_table
 from gpuboost.data.weights import check_weight
@@ -44,9 +45,11 @@ def sign_stumps(
     dense = as_table(X).matrix.toarray() if hasattr(X, "toarray") else X  # SciPy does not check the column numbers
     dense = np.ma.filled(np.ma.asarray(X, np.float64), np.nan) if isinstance(X, np.ma.MaskedArray) else dense
     try:
-        x = np.asarray(dense, np.float64)
-    except (TypeError, ValueError, OverflowError):
+        x = real_numbers("X", dense)
+    except InputError:
         raise InputError("X: must be an array of numbers; this one holds something else.") from None
+    if x.ndim != 2:
+        raise InputError(f"X: must be an array of two dimensions, rows and features; the shape is {x.shape}.")
     if np.isnan(x).any():
         raise InputError("X: the theory's stumps are of numbers without NaN.")
     checked = check_weight(sample_weight, len(x))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.langevin import Langevin
+from gpuboost.losses.custom import Custom
 from gpuboost.losses.distribution import scaled_to_start
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.losses.start_values import OPTIMUM, start_value
@@ -73,6 +74,7 @@ def may_diverge(recipe: Recipe) -> bool:
     if isinstance(recipe.langevin, Langevin) or is_list_loss(recipe.loss) or recipe.rounds == 0:
         return False
     long_steps = recipe.learning_rate > 1.0 or recipe.stale_leaves or recipe.step.curvature(recipe.loss) is not None
+    long_steps = long_steps or isinstance(recipe.loss, Custom)  # whose curvature may be anything
     return long_steps and (recipe.stale_leaves or descent(recipe).kind != "sound")
 
 
@@ -94,7 +96,8 @@ class RiseCheck:
             return
         warnings.warn(
             f"learning_rate: the steps are too long: the training loss rose from {self.before:.6g} to {after:.6g} "
-            f"with learning_rate={recipe.learning_rate:g} and {recipe.step!r}. Lower it, or use another step.",
+            f"with learning_rate={recipe.learning_rate:g} and {recipe.step!r}. Lower it, or use another step"
+            f"{' or hessian of the loss' if isinstance(recipe.loss, Custom) else ''}.",
             OutsideTheoryWarning,
             stacklevel=2,
         )

@@ -39,6 +39,32 @@ def test_a_hessian_that_is_no_number_is_refused(hessian: Any, regression_data: t
         gb.GradientBoostingRegressor(loss=loss, n_estimators=2).fit(*regression_data)
 
 
+def negative(y: float, f: float) -> float:
+    return -1.0
+
+
+def with_a_value_of_its_own(y: float, f: float, c: float = 2.0) -> float:
+    return c
+
+
+def test_a_negative_curvature_that_spoils_the_fit_is_warned_of(
+    regression_data: tuple[np.ndarray, np.ndarray],
+) -> None:
+    """Where the check is switched off, as a curvature may be negative somewhere."""
+    loss = gb.losses.custom(value, gradient, negative, check_derivatives=False)
+    with pytest.warns(gb.OutsideTheoryWarning, match=r"the training loss rose from .* or hessian of the loss"):
+        gb.GradientBoostingRegressor(loss=loss, n_estimators=2).fit(*regression_data)
+
+
+def test_functions_that_cannot_be_compiled_for_two_numbers_are_refused() -> None:
+    with pytest.raises(gb.RecipeError, match=r"hessian: must be a function of .*: c would have a value of its own"):
+        gb.losses.custom(value, gradient, with_a_value_of_its_own)
+    with pytest.raises(gb.RecipeError, match=r"value: must be a function of .*: no signature found"):
+        gb.losses.custom(max, gradient, two)
+    with pytest.raises(gb.RecipeError, match=r"noise_scale: must be a function of .*: c would have a value"):
+        gb.Langevin(noise_scale=with_a_value_of_its_own)
+
+
 @pytest.mark.parametrize(
     ("facts", "message"),
     [

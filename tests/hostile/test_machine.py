@@ -219,22 +219,45 @@ def test_pickles_of_every_kind(corpus: Corpus, tally: Tally, tmp_path: Path) -> 
             assert again.get_params().keys() == model.get_params().keys()
 
 
+@contextmanager
+def read_only(folder: Path) -> Iterator[Path]:
+    """A folder that nobody can write to, the root user neither; without the right to mount, a file in its place."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "ro,size=64k", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    if not mounted:
+        folder.rmdir()
+        folder.touch()
+    try:
+        with pytest.raises(OSError, match=r"Read-only file system|Not a directory"):
+            (folder / "file").touch()
+        yield folder
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("home", ["/proc", "missing", "read-only"])
 def test_a_home_that_cannot_be_written_to(home: str, model: Any, tmp_path: Path) -> None:
     """Nothing can be cached, and predictions are the same."""
-    place, folder = tmp_path / "model.json", tmp_path / "home"
-    model.save_model(place)
+    model.save_model(tmp_path / "model.json")
     np.save(tmp_path / "expected.npy", model.predict(X))
     np.save(tmp_path / "x.npy", X)
     if home == "read-only":
-        folder.mkdir(mode=0o500)
-    where = home if home == "/proc" else str(folder / "no" / "such" if home == "missing" else folder)
-    dropped = ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
-    environment = {name: value for name, value in os.environ.items() if name not in dropped} | {"HOME": where}
+        with read_only(tmp_path / "home") as folder:
+            _predicts(tmp_path, str(folder))
+    else:
+        _predicts(tmp_path, home if home == "/proc" else str(tmp_path / "no" / "such"))
+
+
+def _predicts(folder: Path, home: str) -> None:
+    """Predictions of a process with that home, and no other place for its kernels, are right."""
+    dropped = ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "GPUBOOST_CACHE_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in dropped} | {"HOME": home}
     code = f"""
-import os, sys, numpy as np, gpuboost as gb
-folder = {str(tmp_path)!r}
+import sys, numpy as np, gpuboost as gb
+folder = {str(folder)!r}
 found = gb.load_model(folder + "/model.json").predict(np.load(folder + "/x.npy"))
 sys.exit(0 if np.array_equal(found, np.load(folder + "/expected.npy")) else 1)
 """

@@ -282,7 +282,10 @@ def small() -> dict[str, Any]:
 
 def calls() -> list[Call]:
     """The whole table."""
-    return [*_constructors(), *_fits(), *_answers(), *_functions(), *_policies(), *_presets(), *_plots(), *_theory()]
+    from support.more_calls import more_calls
+
+    parts = (_constructors, _fits, _answers, _functions, _policies, _presets, _plots, _theory, more_calls)
+    return [call for part in parts for call in part()]
 
 
 def _fitted(kind: str) -> Callable[..., object]:
@@ -573,18 +576,21 @@ def _policies() -> list[Call]:
         "variance_control": "word",
         "lag": "count",
         "eta": "anything",
+        "factor": "anything",
+        "frozen_from": "count or None",
     }
+    smart = {"rate": "anything", "rho": "anything", "paper": "flag"}
     statistics = {"permutations": "count", "prior_weight": "positive", "counts": "flag"}
     statistics |= {"combinations": "count", "one_hot_max_size": "count or 0"}
     categories = dict.fromkeys(("smoothing", "reg_lambda"), "real or 0")
     categories |= dict.fromkeys(("min_category_rows", "min_group_rows"), "real or None")
     listed: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
-        (gb.UniformSampling, {"rate": "share"}, {}),
+        (gb.UniformSampling, {"rate": "share", "variance_control": "word"}, {}),
         (gb.GOSS, {"top": "share", "other": "share", "variance_control": "word"}, {}),
-        (gb.MVS, {"rate": "share"}, {}),
+        (gb.MVS, {"rate": "share", "frozen_from": "count or None"}, {}),
         (gb.ImportanceSampling, importance, {"rate": 0.5}),
-        (gb.smart_first_order, {"rate": "anything", "rho": "anything", "paper": "flag"}, {"rate": 0.5}),
-        (gb.smart_second_order, {"rate": "anything", "rho": "anything", "variance_control": "word"}, {"rate": 0.5}),
+        (gb.smart_first_order, smart, {"rate": 0.5}),
+        (gb.smart_second_order, {**smart, "variance_control": "word"}, {"rate": 0.5}),
         (gb.WeightTrimming, {"mass": "share", "score": "word", "variance_control": "word"}, {}),
         (gb.RowProbabilities, {"p": "probabilities", "variance_control": "word"}, {"p": [0.5] * 60}),
         (gb.CategoricalSplits, categories, {}),
@@ -600,6 +606,8 @@ def _policies() -> list[Call]:
                 "random_from": "anything",
                 "paper": "flag",
                 "leaf_noise": "flag",
+                "structure_noise": "anything",
+                "allow_unproven": "flag",
             },
             {},
         ),
@@ -650,7 +658,14 @@ def _policies() -> list[Call]:
         (families.Spline, spline, {}),
         (
             families.TensorSpline,
-            {"pairs": "anything", "df": "positive", "knots": "count", "cells": "count"},
+            {
+                "pairs": "anything",
+                "df": "positive",
+                "knots": "count",
+                "cells": "count",
+                "degree": "count or 0",
+                "difference": "count",
+            },
             {"pairs": ((0, 1),)},
         ),
         (families.CategoricalRidge, {"df": "positive", "columns": "anything"}, {}),
@@ -676,6 +691,7 @@ def _policies() -> list[Call]:
 def _presets() -> list[Call]:
     presets, rates = gb.presets, {"n_estimators": "count or 0", "learning_rate": "positive"}
     sglb = {**rates, "max_depth": "count", "inverse_temperature": "anything", "shrinkage": "anything"}
+    sglb |= {"max_bins": "bins"}
     rgbm = dict.fromkeys(("selection", "t", "groups"), "anything") | {"step": "word", "stump": "word"}
     smart = {**rates, "order": "anything", "rho": "anything", "loss": "word", "variance_control": "anything"}
     asynchronous = {**rates, "workers": "count", "rate": "share", "max_leaves": "count", "loss": "word"}

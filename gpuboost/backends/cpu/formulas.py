@@ -126,7 +126,7 @@ def _check(role: str, part: Callable[..., Any], of_rows: bool = False) -> None:
     try:
         compiled = for_this_process(python_function(part) or part)
         compiled.compile(arguments)
-    except NumbaError as error:
+    except (NumbaError, TypeError) as error:  # the latter for another number of arguments
         raise RecipeError(
             f"{role}: numba must be able to compile the function; {why_not_compiled(part, error, _compiled_alone)}. "
             "Use arithmetic, comparisons, loops and math on two numbers, and functions made of the same."
