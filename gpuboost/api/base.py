@@ -422,6 +422,36 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
         )
         return values
 
+    def predict_interactions(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.float64]:
+        """Contributions of each pair of features to the score of each row: exact (path-dependent) SHAP interactions.
+
+        XGBoost: ``pred_interactions=True``; CatBoost: ``ShapInteractionValues``; shap: ``shap_interaction_values``.
+        The interaction of two features is divided equally between entries (i, j) and (j, i); the diagonal has what a
+        feature contributes by itself. Offsets (``init_score``) are no part of them. ``n_rounds`` as for ``predict``.
+        They take 8 (d + 1)**2 bytes a row and score.
+
+        Returns
+        -------
+        (n, d + 1, d + 1) float64, or (n, K, d + 1, d + 1) for K classes or quantiles
+            Symmetric. Row i sums to the contribution of feature i, and all to the score; the last entry is the expected
+            score, and the rest of its row and column is 0.
+
+        Raises
+        ------
+        InputError
+            As ``predict_contributions``.
+        """
+        self._needs_trees("predict_interactions")
+        part = rounds_of(self.ensemble_, n_rounds)
+        x, machine = self._asked(X)
+
+        def finish(values: Any) -> Any:
+            of_rows = self._of_columns(values[:, 0] if values.shape[1] == 1 else values)
+            return self._of_columns(of_rows.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+        values: NDArray[np.float64] = to_caller_device(machine, x, machine.interactions(part, x), finish)
+        return values
+
     def _of_columns(self, values: Any) -> Any:
         """Values of the columns that trees see as values of the columns of X, on the last axis."""
         statistics = self.columns_.statistics
