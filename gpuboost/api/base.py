@@ -39,7 +39,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.frames import collected
+from gpuboost.data.frames import collected, lazy_frame, with_only
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import refuse_complex
 from gpuboost.errors import InputError, RecipeError
@@ -48,6 +48,7 @@ from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.model.importance import feature_importances
 from gpuboost.model.rounds import rounds_of
+from gpuboost.model.used_columns import used_columns
 from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
 from gpuboost.reports.report import FitReport, Verdict, refused, verdict
 from gpuboost.theory import Guarantee
@@ -493,13 +494,19 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
         """(n, d), or a scipy matrix of them."""
         if isinstance(X, Dataset):
             return numbers(X, self.columns_)
-        X = collected(X)
+        X = collected(X if (frame := lazy_frame(X)) is None else self._needed(frame))
         table = as_table(X)
         # scikit-learn asks for names and numbers of columns, for longer than a row is predicted; a Table is asked later
         is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
         if not is_plain and not isinstance(X, Table):
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.columns_.encode(table)
+
+    def _needed(self, frame: Any) -> Any:
+        """A narwhals lazy frame, of which only the columns are read that predictions depend on."""
+        validate_data(self, frame.head(0).collect().to_native(), reset=False, skip_check_array=True)
+        used = used_columns(self.ensemble_, [one.columns for one in self.columns_.layout])
+        return with_only(frame, {frame.collect_schema().names()[f] for f in used})
 
     def _needs_trees(self, name: str) -> None:
         """Refuse what makes sense for trees only."""

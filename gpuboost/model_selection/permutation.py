@@ -19,6 +19,7 @@ from gpuboost.data.tables import as_table
 from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics import Metric
+from gpuboost.model.used_columns import used_columns
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.devices import on_host
 from gpuboost.training.parameters import integer
@@ -96,7 +97,7 @@ def permutation_importance(
     score = measured(measured.rows)
     sign = 1.0 if measured.metric.higher_is_better else -1.0
     importances = np.zeros((model.n_features_in_, n_repeats))
-    used = _used(model)
+    used = used_columns(model.ensemble_, [one.columns for one in model.columns_.layout])
     random = np.random.default_rng(random_state)
     for repeat in range(n_repeats):
         for column, x in _permuted(measured.rows, used, random.permutation(len(rows.y))):
@@ -146,15 +147,6 @@ def _labelled(X: Any, y: Any, weight: Any, group: Any, offset: Any) -> LabelledR
         return labelled_dataset(X, y, weight, group, offset)
     given = collected(on_host(X))
     return labelled(given, y, weight, as_table(given).shape[0], group, offset)
-
-
-def _used(model: GradientBoosting) -> list[int]:
-    """The columns that predictions may depend on."""
-    ensemble = model.ensemble_
-    if ensemble.components or model.columns_.statistics is not None:
-        return list(range(model.n_features_in_))
-    features = {int(f) for tree in ensemble.trees for f in np.unique(tree.nodes.feature) if f >= 0}
-    return sorted({int(ensemble.cuts.columns[f]) for f in features})
 
 
 def _permuted(rows: Any, columns: list[int], order: NDArray[np.intp]) -> Iterator[tuple[int, Any]]:
