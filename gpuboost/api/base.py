@@ -11,7 +11,7 @@ import inspect
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -499,12 +499,23 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
         # scikit-learn asks for names and numbers of columns, for longer than a row is predicted; a Table is asked later
         is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
         if not is_plain and not isinstance(X, Table):
-            validate_data(self, X, reset=False, skip_check_array=True)
+            self._check_columns(X, table.names)
         return self.columns_.encode(table)
+
+    def _check_columns(self, X: Any, names: Sequence[str] | None) -> None:
+        """scikit-learn's check of the names and the number of columns; names (d,) of X."""
+        try:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        except ValueError as error:
+            known = self.columns_.names
+            if names is None or known is None or sorted(names) != sorted(known):
+                raise
+            f = next(f for f, name in enumerate(names) if name != known[f])
+            raise InputError(f"{str(error).rstrip()}\nColumn {f} is {names[f]!r}, and was {known[f]!r}.") from None
 
     def _needed(self, frame: Any) -> Any:
         """A narwhals lazy frame, of which only the columns are read that predictions depend on."""
-        validate_data(self, frame.head(0).collect().to_native(), reset=False, skip_check_array=True)
+        self._check_columns(frame.head(0).collect().to_native(), frame.collect_schema().names())
         used = used_columns(self.ensemble_, [one.columns for one in self.columns_.layout])
         return with_only(frame, {frame.collect_schema().names()[f] for f in used})
 

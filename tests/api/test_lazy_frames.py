@@ -46,7 +46,7 @@ def test_only_the_columns_that_trees_ask_for_are_read(model: gb.GradientBoosting
     [
         (lambda lazy: lazy.drop("unused"), "now missing:\n- unused"),
         (lambda lazy: lazy.with_columns(more=1), "unseen at fit time:\n- more"),
-        (lambda lazy: lazy.select("city", "a", "unused"), "same order"),
+        (lambda lazy: lazy.select("city", "a", "unused"), "Column 0 is 'city', and was 'a'"),
     ],
 )
 def test_wrong_columns_are_named_before_a_row_is_read(
