@@ -52,6 +52,7 @@ from gpuboost.model_selection.conformal import ConformalRegressor as ConformalRe
 from gpuboost.model_selection.conformal import conformal as conformal
 from gpuboost.model_selection.conformal import load_conformal as load_conformal
 from gpuboost.model_selection.cv import cv as cv
+from gpuboost.model_selection.permutation import permutation_importance as permutation_importance
 from gpuboost.model_selection.posterior_fit import PosteriorFit as PosteriorFit
 from gpuboost.model_selection.posterior_fit import fit_posterior as fit_posterior
 from gpuboost.model_selection.search import search as search

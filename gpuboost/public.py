@@ -75,6 +75,7 @@ PUBLIC = POLICIES | {
     "load_model": "gpuboost.api",
     "load_predictor": "gpuboost.predictor",
     "loads": "gpuboost.api",
+    "permutation_importance": "gpuboost.model_selection.permutation",
     "search": "gpuboost.model_selection.search",
     "smart_first_order": "gpuboost.sampling.presets",
     "smart_second_order": "gpuboost.sampling.presets",

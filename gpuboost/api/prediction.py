@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,11 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.frames import collected
+from gpuboost.data.frames import collected, lazy_frame, with_only
 from gpuboost.data.tables import Table, as_table
 from gpuboost.errors import InputError
 from gpuboost.model.rounds import rounds_of
+from gpuboost.model.used_columns import used_columns
 from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
 from gpuboost.training import parameters
 from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
@@ -97,6 +98,36 @@ class PredictionMixin(ABC):
         )
         return values
 
+    def predict_interactions(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.float64]:
+        """Contributions of each pair of features to the score of each row: exact (path-dependent) SHAP interactions.
+
+        XGBoost: ``pred_interactions=True``; CatBoost: ``ShapInteractionValues``; shap: ``shap_interaction_values``.
+        The interaction of two features is divided equally between entries (i, j) and (j, i); the diagonal has what a
+        feature contributes by itself. Offsets (``init_score``) are no part of them. ``n_rounds`` as for ``predict``.
+        They take 8 (d + 1)**2 bytes a row and score.
+
+        Returns
+        -------
+        (n, d + 1, d + 1) float64, or (n, K, d + 1, d + 1) for K classes or quantiles
+            Symmetric. Row i sums to the contribution of feature i, and all to the score; the last entry is the expected
+            score, and the rest of its row and column is 0.
+
+        Raises
+        ------
+        InputError
+            As ``predict_contributions``.
+        """
+        self._needs_trees("predict_interactions")
+        part = rounds_of(self.ensemble_, n_rounds)
+        x, machine = self._asked(X)
+
+        def finish(values: Any) -> Any:
+            of_rows = self._of_columns(values[:, 0] if values.shape[1] == 1 else values)
+            return self._of_columns(of_rows.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+        values: NDArray[np.float64] = to_caller_device(machine, x, machine.interactions(part, x), finish)
+        return values
+
     def _of_columns(self, values: Any) -> Any:
         """Values of the columns that trees see as values of the columns of X, on the last axis."""
         statistics = self.columns_.statistics
@@ -138,13 +169,30 @@ class PredictionMixin(ABC):
         """(n, d), or a scipy matrix of them."""
         if isinstance(X, Dataset):
             return numbers(X, self.columns_)
-        X = collected(X)
+        X = collected(X if (frame := lazy_frame(X)) is None else self._needed(frame))
         table = as_table(X)
         # scikit-learn's check of names and numbers of columns takes longer than a row's prediction; a Table has its own
         is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
         if not is_plain and not isinstance(X, Table):
-            validate_data(self, X, reset=False, skip_check_array=True)
+            self._check_columns(X, table.names)
         return self.columns_.encode(table)
+
+    def _check_columns(self, X: Any, names: Sequence[str] | None) -> None:
+        """scikit-learn's check of the names and the number of columns; names (d,) of X."""
+        try:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        except ValueError as error:
+            known = self.columns_.names
+            if names is None or known is None or sorted(names) != sorted(known):
+                raise
+            f = next(f for f, name in enumerate(names) if name != known[f])
+            raise InputError(f"{str(error).rstrip()}\nColumn {f} is {names[f]!r}, and was {known[f]!r}.") from None
+
+    def _needed(self, frame: Any) -> Any:
+        """A narwhals lazy frame, of which only the columns are read that predictions depend on."""
+        self._check_columns(frame.head(0).collect().to_native(), frame.collect_schema().names())
+        used = used_columns(self.ensemble_, [one.columns for one in self.columns_.layout])
+        return with_only(frame, {frame.collect_schema().names()[f] for f in used})
 
     def _needs_trees(self, name: str) -> None:
         """Refuse what makes sense for trees only."""

@@ -122,6 +122,7 @@ def _sampling(x: NDArray[Any], n_jobs: int | None) -> None:
 def _contributions(x: NDArray[Any], n_jobs: int | None) -> None:
     model = GradientBoostingRegressor(n_estimators=2, max_depth=4, n_jobs=n_jobs, random_state=0).fit(x, x[:, 1])
     model.predict_contributions(x[:100])
+    model.predict_interactions(x[:100])
     model.apply(x[:100])
 
 

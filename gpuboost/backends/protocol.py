@@ -289,6 +289,13 @@ class Predictor(Protocol):
         """
         ...
 
+    def interactions(self, ensemble: Ensemble, x: Any) -> Array:
+        """(n, k, columns + 1, columns + 1) float64: interactions of each pair of columns, and last the mean score.
+
+        Definition: ``backends.prediction.tree_shap``.
+        """
+        ...
+
 
 class Backend(Session, Trainer, Predictor, ControlVariates, Protocol):
     """A machine with all its verbs."""

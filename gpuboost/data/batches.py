@@ -40,7 +40,15 @@ def joined(batches: Any) -> JoinedRows:
     is_list = isinstance(batches, Iterable) and not isinstance(batches, (str, bytes, Mapping))
     if not is_list or getattr(batches, "shape", None) == ():
         raise InputError(f"batches: must be an iterable of (X, y), or of mappings; got {type(batches).__name__}.")
-    pieces = [_piece(value, i) for i, value in enumerate(batches)]
+    pieces: list[dict[str, Any]] = []
+    after = 0  # the first number that no query of a Dataset before has
+    for i, value in enumerate(batches):
+        is_dataset = declares(value, "as_batch")
+        piece = _piece(value.as_batch() if is_dataset else value, i)
+        if is_dataset and "group" in piece:  # each counts its queries for itself
+            piece["group"] = piece["group"] - piece["group"].min() + after
+            after = int(piece["group"].max()) + 1
+        pieces.append(piece)
     if not pieces:
         raise InputError("batches: there is none; an iterator that was read before gives no more.")
     first = pieces[0]
@@ -52,7 +60,7 @@ def joined(batches: Any) -> JoinedRows:
 
 
 def _piece(value: Any, i: int) -> dict[str, Any]:
-    rule = f"batches: piece {i} must be (X, y), (X, y, weight), or a mapping with some of {', '.join(KEYS)}"
+    rule = f"batches: piece {i} must be (X, y), (X, y, weight), a Dataset, or a mapping with some of {', '.join(KEYS)}"
     if isinstance(value, tuple):
         if len(value) not in (2, 3):
             raise InputError(f"{rule}; got a tuple of {len(value)}.")
@@ -80,7 +88,11 @@ def _vector(parts: list[Any], name: str) -> Any:
 def _kind(part: Any) -> str:
     if hasattr(part, "tocsr"):
         return "sparse"
-    return "frame" if hasattr(part, "iloc") or any(declares(part, mark) for mark in MARKS) else "array"
+    return (
+        "frame"
+        if isinstance(part, Table) or hasattr(part, "iloc") or any(declares(part, mark) for mark in MARKS)
+        else "array"
+    )
 
 
 def _matrix(parts: list[Any]) -> Any:

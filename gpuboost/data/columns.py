@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.categories import Category, category_codes, learn_categories, numbers
 from gpuboost.data.encoded_columns import EncodedColumn, TargetStatistics
-from gpuboost.data.tables import Table, as_floats, as_table, fits_float32, refuse_infinite
+from gpuboost.data.tables import Column, Table, as_floats, as_table, fits_float32, refuse_infinite
 from gpuboost.errors import InputError
 from gpuboost.records import restored
 from gpuboost.types import DeviceMatrix
@@ -123,6 +123,13 @@ class Columns:
             x = self._assemble(table)
         refuse_infinite(x, table)
         return self.with_statistics(x)
+
+    def decoded(self, x: NDArray[Any]) -> tuple[Column, ...]:
+        """The columns whose codes and numbers x (n, d) has, statistics apart."""
+        return tuple(
+            Column(x[:, f]) if levels is None else Column(np.nan_to_num(x[:, f], nan=-1.0).astype(np.int64), levels)
+            for f, levels in enumerate(self.categories)
+        )
 
     def with_statistics(self, x: Any) -> Any:
         """x with codes of categories, as trees see it: with their statistics, if there are any."""

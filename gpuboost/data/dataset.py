@@ -19,7 +19,7 @@ from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.stored_rows import StoredBins, StoredMatrix
-from gpuboost.data.tables import as_table
+from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import as_numbers, check_target
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError, shown
@@ -255,7 +255,8 @@ class Dataset:
 
         Parameters
         ----------
-        batches : iterable of (X, y), of (X, y, weight), or of mappings
+        batches : iterable of (X, y), of (X, y, weight), of mappings, or of Datasets
+            Datasets are joined: of them the rows are taken, categories as their values, and the cuts are chosen anew.
             A mapping has "X" and some of "y", "weight", "group" and "init_score". Pieces of any kind of X that
             ``Dataset`` takes, all of the same kind and columns. The categories of a column of dtype ``category`` are
             those of all pieces. ``group`` has query ids, one for each row; the rows of a query stand together, also
@@ -274,6 +275,20 @@ class Dataset:
             categorical_features=categorical_features, cuts=cuts, n_jobs=n_jobs, binning=binning,
             init_score=rows.init_score,
         )  # fmt: skip
+
+    def as_batch(self) -> dict[str, Any]:
+        """The rows as a piece for ``from_batches``: X, and target, weight, queries and offsets if there are any."""
+        if self.device is not None:
+            raise InputError(
+                f"batches: Datasets are joined on the host; one is on {self.device}. Join their arrays there."
+            )
+        x, names = self.loaded().x, self.columns.names
+        if self.columns.is_categorical.any():
+            features: Any = Table(self.shape, names, columns=self.columns.decoded(x))
+        else:
+            features = x if names is None else Table(self.shape, names, matrix=x)
+        held = {"y": self.y, "weight": self.weight, "group": self.group, "init_score": self.init_score}
+        return {"X": features} | {name: values for name, values in held.items() if values is not None}
 
     @property
     def x(self) -> Any:

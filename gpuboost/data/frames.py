@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,26 @@ def collected(X: Any) -> Any:
         return X
     frame = eager_frame(X)
     return X if frame is None else frame.to_native()
+
+
+def lazy_frame(X: Any) -> Any | None:
+    """X as a narwhals ``LazyFrame`` if it is a lazy frame that would be collected; else None."""
+    if not (declares(X, "collect") or declares(X, "fetch_arrow_table")):
+        return None
+    import narwhals as nw
+
+    frame = nw.from_native(X, pass_through=True)
+    known = type(X).__module__.partition(".")[0].lstrip("_") in (*LAZY, "narwhals")
+    return frame if known and isinstance(frame, nw.LazyFrame) else None
+
+
+def with_only(frame: Any, names: Collection[str]) -> Any:
+    """A narwhals ``LazyFrame`` in which the columns of other names are null, so that they are not read."""
+    import narwhals as nw
+
+    null = nw.lit(None, dtype=nw.Float64)
+    listed = frame.collect_schema().names()
+    return frame.select(*(nw.col(name) if name in names else null.alias(name) for name in listed))
 
 
 def matrix_of(frame: Any) -> NDArray[Any] | None:

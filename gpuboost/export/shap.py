@@ -13,8 +13,8 @@ from gpuboost.export.plain import PlainTree, plain
 def to_shap_dict(model: Any) -> dict[str, Any]:
     """``shap.TreeExplainer(to_shap_dict(model))`` explains the scores of the model.
 
-    For plots and for the interventional and interaction values of shap; ``predict_contributions`` needs no other
-    package, is faster, and knows categories.
+    For plots and for the interventional values of shap; ``predict_contributions`` and ``predict_interactions`` need no
+    other package, are faster, and know categories.
 
     Raises:
         InputError: if a tree splits by category, which shap reads wrongly (shap issues 1644 and 5079).

@@ -17,6 +17,9 @@ from gpuboost.plot.axes import check_estimator, names_of
 
 Floats = NDArray[np.float64]
 
+MOST_BYTES = 1 << 27
+"""Of interactions that are in memory at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExplainedRows:
@@ -57,6 +60,18 @@ def explained(model: Any, X: Any, output: Any) -> ExplainedRows:
     numbers = host.x[:] if isinstance(host, Dataset) else columns.encode(as_table(host))
     values = np.asarray(numbers.toarray() if hasattr(numbers, "toarray") else numbers, np.float64)
     return ExplainedRows(names_of(model), values, contributions, tuple(columns.categories))
+
+
+def interactions_with(model: Any, X: Any, column: int, output: int) -> Floats:
+    """(n, d) the interaction of one column with each, for one output; a few rows at a time."""
+    host = X if isinstance(X, Dataset) else as_table(collected(X))
+    d, n = model.n_features_in_, host.shape[0]
+    found, step = np.empty((n, d)), max(1, MOST_BYTES // (8 * model.ensemble_.n_outputs * (d + 1) ** 2))
+    for first in range(0, n, step):
+        some = np.arange(first, min(first + step, n))
+        values = model.predict_interactions(host.take(some) if isinstance(host, Dataset) else host.rows(some))
+        found[some] = values[..., column, :-1] if values.ndim == 3 else values[:, output, column, :-1]
+    return found
 
 
 def column_of(names: list[str], feature: Any, argument: str = "feature") -> int:

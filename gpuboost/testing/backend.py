@@ -558,6 +558,13 @@ class BackendContract(ABC):
         assert found.shape == (len(case.x), 3, ensemble.cuts.n_columns + 1)
         assert np.allclose(found.sum(axis=2).T, machine.predict(ensemble, case.x), atol=1e-10)
 
+    def test_interactions_add_up_to_the_contributions(self) -> None:
+        machine, (ensemble, case) = self.machine(), self._trained()
+        found = machine.interactions(ensemble, case.x)
+        assert found.shape == (len(case.x), 3, *(ensemble.cuts.n_columns + 1,) * 2)
+        assert np.array_equal(found, found.swapaxes(2, 3))
+        assert np.allclose(found.sum(axis=3), machine.contributions(ensemble, case.x), atol=1e-10)
+
     def test_a_shrunken_ensemble_is_bias_plus_scale_times_the_sum(self) -> None:
         machine, (ensemble, case) = self.machine(), self._trained()
         bare = replace(ensemble, bias=np.zeros(3))

@@ -1,4 +1,4 @@
-"""contributions: Shapley values of leaves, see gpuboost.backends.prediction.tree_shap for the formula.
+"""contributions: Shapley values of leaves, and interactions of two columns, by ``backends.prediction.tree_shap``.
 
 All loops that matter run over the rows of a block, so that they become vector instructions.
 """
@@ -17,6 +17,18 @@ def _passes(codes, slot, accepted, test, met, e):
         code = np.uint64(codes[row, r])
         word = (w0 if code < 64 else w1) if code < 128 else (w2 if code < 192 else w3)
         met[e, r] *= np.float64((word >> (code & low)) & np.uint64(1))
+
+
+@kernel
+def _meet(codes, first, m, test_start, slot, accepted, met):
+    """met[e, r] = 1 if row r meets condition first + e of a leaf, 0 if not; e below m."""
+    rows = np.uint64(codes.shape[1])
+    for e in range(np.uint64(m)):
+        condition = np.uint64(first) + e
+        for r in range(rows):
+            met[e, r] = 1.0
+        for test in range(np.uint64(test_start[condition]), np.uint64(test_start[condition + np.uint64(1)])):
+            _passes(codes, slot[test], accepted, test, met, e)
 
 
 @kernel
@@ -58,15 +70,72 @@ def add_contributions(codes, start, place, share, test_start, slot, accepted, va
     rows = np.uint64(codes.shape[1])
     for leaf in range(len(value)):
         first, m = start[leaf], start[leaf + 1] - start[leaf]
-        for e in range(np.uint64(m)):
-            condition = np.uint64(first) + e
-            for r in range(rows):
-                met[e, r] = 1.0
-            for test in range(np.uint64(test_start[condition]), np.uint64(test_start[condition + np.uint64(1)])):
-                _passes(codes, slot[test], accepted, test, met, e)
+        _meet(codes, first, m, test_start, slot, accepted, met)
         _integrate(met, share, first, m, points, weights, before, total)
         for e in range(np.uint64(m)):
             condition = np.uint64(first) + e
             i, j, z, v = np.uint64(output[leaf]), np.uint64(place[condition]), share[condition], value[leaf]
             for r in range(rows):
                 phi[i, j, r] += v * ((met[e, r] - z) * total[e, r])
+
+
+@kernel
+def add_interactions(codes, start, place, share, test_start, slot, accepted, value, output, points, weights, met,
+                     after, before, pairs):  # fmt: skip
+    """pairs[output, a, b, row] += interaction of the columns at places a < b, of every leaf, for the coded rows.
+
+    Arguments as those of ``add_contributions``; met, after: (most conditions of a leaf + 1, width), before: (2, width)
+    float64, room to work in; pairs: (k, places, places, width) float64. before[0] is the product of the factors in
+    front of e, times the weight of the point; before[1] that and those between e and f; after[f] that of f and behind.
+    """
+    rows, one = np.uint64(codes.shape[1]), np.uint64(1)
+    for leaf in range(len(value)):
+        first, m = np.uint64(start[leaf]), np.uint64(start[leaf + 1] - start[leaf])
+        if m < 2:
+            continue
+        _meet(codes, first, m, test_start, slot, accepted, met)
+        half, i, q = 0.5 * value[leaf], np.uint64(output[leaf]), m // np.uint64(2)
+        for j in range(q):
+            t, weight = points[q - one, j], weights[q - one, j]
+            for r in range(rows):
+                after[m, r] = 1.0
+                before[0, r] = weight
+            for back in range(m - one):
+                e = m - one - back
+                alone = (1.0 - t) * share[first + e]
+                for r in range(rows):
+                    after[e, r] = after[e + one, r] * (t * met[e, r] + alone)
+            for e in range(m - one):
+                z_e, a = share[first + e], np.uint64(place[first + e])
+                for r in range(rows):
+                    before[1, r] = before[0, r]
+                for f in range(e + one, m):
+                    z, b = share[first + f], np.uint64(place[first + f])
+                    alone = (1.0 - t) * z
+                    for r in range(rows):
+                        without = before[1, r] * after[f + one, r]
+                        pairs[i, a, b, r] += half * (met[e, r] - z_e) * ((met[f, r] - z) * without)
+                        before[1, r] *= t * met[f, r] + alone
+                alone = (1.0 - t) * z_e
+                for r in range(rows):
+                    before[0, r] *= t * met[e, r] + alone
+
+
+@kernel
+def complete(phi, pairs):
+    """The diagonal of pairs, so that its rows sum to phi, and its entries below the diagonal.
+
+    phi: (k, places, width); pairs: (k, places, places, width), given above the diagonal.
+    """
+    k, places, rows = phi.shape
+    for i in range(k):
+        for a in range(places):
+            for r in range(rows):
+                pairs[i, a, a, r] = phi[i, a, r]
+            for b in range(places):
+                if b < a:
+                    for r in range(rows):
+                        pairs[i, a, b, r] = pairs[i, b, a, r]
+                if b != a:
+                    for r in range(rows):
+                        pairs[i, a, a, r] -= pairs[i, a, b, r]

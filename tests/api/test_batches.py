@@ -70,3 +70,31 @@ def test_queries_and_pieces_without_a_target() -> None:
 def test_what_does_not_match(batches: Any, message: str) -> None:
     with pytest.raises(gb.InputError, match=message):
         gb.Dataset.from_batches(batches)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_datasets_are_joined(kind: str) -> None:
+    make = KINDS[kind]
+    parts = [gb.Dataset(make(slice(a, b)), Y[a:b], weight=W[a:b], init_score=Y[a:b], group=[b - a]) for a, b in ENDS]
+    data = gb.Dataset.from_batches(parts)
+    whole = gb.Dataset(make(slice(0, 90)), Y, weight=W, init_score=Y, group=[b - a for a, b in ENDS])
+    assert data.columns == whole.columns
+    for name in ("y", "weight", "init_score", "group"):
+        np.testing.assert_array_equal(getattr(data, name), getattr(whole, name))
+    models = [gb.GradientBoostingRegressor(n_estimators=3, random_state=0, n_jobs=1).fit(d) for d in (data, whole)]
+    assert gb.dumps(models[0]) == gb.dumps(models[1])
+
+
+def test_a_dataset_and_rows_that_are_none_yet_are_joined_and_its_categories_are_their_values(tmp_path: Any) -> None:
+    codes = RNG.integers(0, 9, 90)
+    columns = np.column_stack([X[:, 0], np.where(codes == 8, np.nan, codes)])
+    saved = tmp_path / "part.gbd"
+    gb.Dataset(columns[:40], Y[:40], categorical_features=[1]).save(saved)
+    data = gb.Dataset.from_batches([gb.Dataset.load(saved), gb.Dataset(columns[40:], Y[40:], categorical_features=[1])])
+    whole = gb.Dataset(columns, Y, categorical_features=[1])
+    assert data.columns == whole.columns
+    np.testing.assert_array_equal(data.x, whole.x)
+    numbers = gb.Dataset.from_batches([gb.Dataset(X[:40], Y[:40]), (X[40:], Y[40:])])
+    np.testing.assert_array_equal(numbers.x, X)
+    with pytest.raises(gb.InputError, match="piece 0 has X, y, and piece 1 X"):
+        gb.Dataset.from_batches([gb.Dataset(X, Y), gb.Dataset(X)])

@@ -690,6 +690,18 @@ class TestInspection:
         assert values.shape == (300, 6)
         np.testing.assert_allclose(values.sum(axis=1), numbers.predict(regression_data[0]), atol=1e-9)
 
+    def test_interactions_sum_to_the_contributions(self, multiclass_data: Data, regression_data: Data) -> None:
+        x, y = multiclass_data
+        model = classifier().fit(x, y)
+        values = model.predict_interactions(x, n_rounds=3)
+        assert values.shape == (300, 3, 5, 5)
+        np.testing.assert_allclose(values.sum(axis=3), model.predict_contributions(x, n_rounds=3), atol=1e-12)
+        numbers = regressor().fit(*regression_data)
+        values = numbers.predict_interactions(regression_data[0])
+        assert values.shape == (300, 6, 6)
+        assert np.array_equal(values, values.swapaxes(1, 2))
+        np.testing.assert_allclose(values.sum(axis=(1, 2)), numbers.predict(regression_data[0]), atol=1e-9)
+
     def test_importances_find_the_noise(self, regression_data: Data) -> None:
         model = regressor().fit(*regression_data)
         np.testing.assert_allclose(model.feature_importances_.sum(), 1.0)

@@ -132,6 +132,7 @@ def test_classes(gpu, rows, tmp_path, n_classes):
     for one, other in zip(model.staged_predict_proba(rows.x), host.staged_predict_proba(rows.x), strict=True):
         assert np.array_equal(one, other)
     assert np.array_equal(model.predict_contributions(rows.x), host.predict_contributions(rows.x))
+    assert np.array_equal(model.predict_interactions(rows.x), host.predict_interactions(rows.x))
 
 
 @pytest.mark.parametrize("kind", ["whole", "fractions", "some zero"])
@@ -306,7 +307,7 @@ def test_classes_are_answered_on_the_device_where_they_are_numbers(gpu, rows):
         host = gb.GradientBoostingClassifier(**FEW, device="cpu").fit(rows.x, y)
         assert model.score(x, y) == host.score(rows.x, y)
         assert isinstance(model.predict(x), kind)
-        for ask in ("predict_proba", "decision_function", "apply", "predict_contributions"):
+        for ask in ("predict_proba", "decision_function", "apply", "predict_contributions", "predict_interactions"):
             answer = getattr(model, ask)(x)
             assert isinstance(answer, FakeCupy.ndarray), ask
             assert answer.get().tobytes() == np.ascontiguousarray(getattr(host, ask)(rows.x)).tobytes(), ask

@@ -61,6 +61,25 @@ def test_a_dependence_is_the_contribution_by_the_value(
     assert ax.get_xlabel() == "x1"
 
 
+def test_a_pair_is_drawn_at_its_interaction_and_the_strongest_partner_is_found(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = rng.normal(size=(400, 4))
+    x[:5, 0] = np.nan
+    y = np.nan_to_num(x[:, 0]) * x[:, 2] + 0.1 * x[:, 1]
+    model = gb.GradientBoostingRegressor(n_estimators=10, max_depth=3, n_jobs=1).fit(x, y)
+    pairs = model.predict_interactions(x)
+    monkeypatch.setattr("gpuboost.plot.explained.MOST_BYTES", 20_000)  # a hundred rows at a time
+    ax = gb.plot.dependence(model, x, (0, "x2"))
+    np.testing.assert_allclose(np.asarray(ax.collections[0].get_offsets())[:, 1], 2 * pairs[5:, 0, 2])
+    assert ax.get_ylabel() == "interaction of x0 and x2"
+    alone = gb.plot.dependence(model, gb.Dataset(x), (1, 1))
+    np.testing.assert_allclose(np.asarray(alone.collections[0].get_offsets())[:, 1], pairs[:, 1, 1])
+    found = gb.plot.dependence(model, x, 0, colour_by="strongest")
+    assert found.figure.axes[-1].get_ylabel() == "x2"
+    assert found.get_ylabel() == "contribution of x0"
+
+
 def test_categories_and_classes_have_their_names(rng: np.random.Generator) -> None:
     frame = pd.DataFrame({"c": pd.Categorical(rng.choice(["red", "blue"], 120)), "x": rng.normal(size=120)})
     labels = np.digitize(frame["x"] + (frame["c"] == "red"), [0.0, 1.0])

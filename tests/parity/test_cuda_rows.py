@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from support.builders import GRADIENT_KINDS, random_case, random_gradients
 from support.examples import examples
 from support.strategies import probing_rows, random_cuts, random_ensemble
@@ -90,14 +91,12 @@ def test_values_from_the_host_may_come_in_several_pieces(monkeypatch: pytest.Mon
 
 
 def test_sparse_values_are_laid_out_densely() -> None:
-    import scipy.sparse
-
     rng = np.random.default_rng(4)
     x = np.where(rng.random((400, 37)) < 0.1, np.round(rng.normal(size=(400, 37)), 1), 0.0)
     x[rng.random(x.shape) < 0.01] = np.nan
     cuts = Cuts(tuple(np.unique(np.round(rng.normal(size=9), 1)) for _ in range(37)), (None,) * 37)
     expected = Reference().quantise(x, cuts)
-    for given_as in (scipy.sparse.csr_matrix(x), scipy.sparse.csc_array(x), scipy.sparse.coo_matrix(x)):
+    for given_as in (sparse.csr_matrix(x), sparse.csc_array(x), sparse.coo_matrix(x)):
         found = cuda().quantise(given_as, cuts)
         assert rows_of(found).tobytes() == expected.rows.tobytes()
         assert host(found.columns).tobytes() == expected.columns.tobytes()
@@ -240,13 +239,33 @@ def test_predictions_are_those_of_reference(seed: int) -> None:
     assert host(on_device).tobytes() == reference.predict(ensemble, x).tobytes()
 
 
-def test_contributions_come_from_the_host() -> None:
+@settings(max_examples=examples(12), deadline=None, derandomize=True)
+@given(st.integers(0, 2**32 - 1))
+def test_contributions_and_interactions_are_those_of_reference(seed: int) -> None:
+    ensemble = random_ensemble(seed, n_columns=1 + seed % 6, n_outputs=1 + seed % 2, max_leaves=2 + seed % 20)
+    x = probing_rows(ensemble, 30, seed, np.float32 if seed % 5 == 0 else np.float64)
+    given = device().upload(np.ascontiguousarray(x))
+    for verb in ("contributions", "interactions"):
+        expected, ask = getattr(Reference(), verb)(ensemble, x).tobytes(), getattr(cuda(), verb)
+        assert ask(ensemble, x).tobytes() == expected
+        assert host(ask(ensemble, given)).tobytes() == expected
+
+
+def test_contributions_of_rows_of_the_host_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble, whole = random_ensemble(8), cuda()
+    x = np.nan_to_num(probing_rows(ensemble, 40, 9))
+    expected = whole.contributions(ensemble, x), whole.interactions(ensemble, x)
+    monkeypatch.setattr("gpuboost.backends.cuda.contributions.ROOM", 1500)
+    assert whole.contributions(ensemble, sparse.csr_matrix(x)).tobytes() == expected[0].tobytes()
+    assert whole.interactions(ensemble, x).tobytes() == expected[1].tobytes()
+    assert whole.interactions(ensemble, x[:0]).shape == (0, *expected[1].shape[1:])
+
+
+@pytest.mark.parametrize("verb", ["contributions", "interactions"])
+def test_explanations_of_another_number_of_columns_are_refused(verb: str) -> None:
     ensemble = random_ensemble(8)
-    x = probing_rows(ensemble, 20, 9)
-    expected = Reference().contributions(ensemble, x)
-    found = cuda().contributions(ensemble, x)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-    assert host(cuda().contributions(ensemble, device().upload(x))).tobytes() == found.tobytes()
+    with pytest.raises(InputError, match="the model was trained on"):
+        getattr(cuda(), verb)(ensemble, np.zeros((3, ensemble.cuts.n_columns + 1)))
 
 
 def test_another_number_of_columns_is_refused() -> None:

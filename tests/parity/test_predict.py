@@ -99,6 +99,7 @@ def test_reference_and_cpu_agree_on_every_verb_of_a_model(seed: int) -> None:
     np.testing.assert_array_equal(cpu.predict(ensemble, x), reference.predict(ensemble, x))
     np.testing.assert_array_equal(cpu.leaves(ensemble, x), reference.leaves(ensemble, x))
     np.testing.assert_array_equal(cpu.contributions(ensemble, x), reference.contributions(ensemble, x))
+    np.testing.assert_array_equal(cpu.interactions(ensemble, x), reference.interactions(ensemble, x))
 
 
 @pytest.mark.parametrize("max_leaves", [255, 256, 257, 600])

@@ -134,7 +134,10 @@ def in_lists(data: TrainingSet) -> TrainingSet:
 def _asked(case: Case, recipe: Recipe) -> set[Asked]:
     backend = Cuda(runtime := emulated_runtime())
     data = replace(case.data, x=case.x)
-    backend.predict(boost(recipe, data, backend), case.x.astype(np.float32))
+    ensemble, x = boost(recipe, data, backend), case.x.astype(np.float32)
+    backend.predict(ensemble, x)
+    if not ensemble.components:
+        backend.interactions(ensemble, x[:20])
     return runtime.cp.sources
 
 

@@ -257,6 +257,7 @@ def _predictions() -> Iterator[tuple[str, Callable[[], object]]]:
         list(model.staged_predict(rows))
         model.apply(rows)
         model.predict_contributions(rows)
+        model.predict_interactions(rows)
 
     for name, model in (
         ("trees", lambda: _fit(categorical_features=[1])),

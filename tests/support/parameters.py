@@ -386,7 +386,7 @@ def _data_is_right(name: str, value: Any) -> bool:
 def _answers() -> list[Call]:
     data, table = small(), []
     methods = {
-        "regressor": ("predict", "apply", "predict_contributions", "trace"),
+        "regressor": ("predict", "apply", "predict_contributions", "predict_interactions", "trace"),
         "classifier": ("predict", "predict_proba", "decision_function"),
         "effects": ("predict",),
     }
@@ -395,7 +395,8 @@ def _answers() -> list[Call]:
             kinds = {"X": "rows"}
             if method != "trace":
                 kinds["n_rounds"] = "part"
-            if method.startswith(("predict", "decision")) and method != "predict_contributions":
+            explains = method in ("predict_contributions", "predict_interactions")
+            if method.startswith(("predict", "decision")) and not explains:
                 kinds["init_score"] = "offset"
             table.append(Call(f"{kind}.{method}", getattr(data[kind], method), kinds, {"X": data["x"]}))
     chain = data["chain"]

@@ -78,6 +78,28 @@ def shapley_by_definition(ensemble: Ensemble, row: Array) -> Array:
     return phi
 
 
+def interactions_by_shapley(ensemble: Ensemble, row: Array) -> Array:
+    """(k, d + 1, d + 1): half of the interaction index of each pair of columns, and on the diagonal what is left."""
+    d = ensemble.cuts.n_columns
+    phi = np.zeros((ensemble.n_outputs, d + 1, d + 1))
+    for tree, factor in zip(ensemble.trees, ensemble.factors, strict=True):
+
+        def worth(*known: int, tree: FittedTree = tree) -> float:
+            return expectation(tree, ensemble.cuts, row, frozenset(known))
+
+        for e, f in combinations(range(d), 2):
+            others = [g for g in range(d) if g not in (e, f)]
+            for size in range(d - 1):
+                weight = math.factorial(size) * math.factorial(d - size - 2) / math.factorial(d - 1) / 2.0
+                for s in combinations(others, size):
+                    both = worth(*s, e, f) - worth(*s, e) - worth(*s, f) + worth(*s)
+                    phi[tree.output, e, f] += ensemble.scale * factor * weight * both
+    phi += phi.swapaxes(1, 2)
+    for e, alone in enumerate(shapley_by_definition(ensemble, row).T):
+        phi[:, e, e] = alone - phi[:, e].sum(axis=1)
+    return phi
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_equal_to_the_sum_over_all_subsets(seed: int) -> None:
     ensemble = random_ensemble(
@@ -92,6 +114,38 @@ def test_equal_to_the_sum_over_all_subsets(seed: int) -> None:
     x = probing_rows(ensemble, 6, seed)
     want = np.stack([shapley_by_definition(ensemble, row) for row in x])
     np.testing.assert_allclose(explained(ensemble, x, 6), want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_interactions_are_those_of_all_subsets(seed: int) -> None:
+    """Missing values and categories among them, also of columns that are divided among several features."""
+    ensemble = random_ensemble(
+        seed,
+        n_columns=[1, 2, 3, 5][seed % 4],
+        rounds=2,
+        n_outputs=1 + seed % 3 // 2,
+        max_leaves=[2, 6, 12][seed % 3],
+        categorical=0.4,
+        scale=1.0 if seed % 2 else 0.6,
+    )
+    x = probing_rows(ensemble, 4, seed)
+    want = np.stack([interactions_by_shapley(ensemble, row) for row in x])
+    np.testing.assert_allclose(Cpu(1).interactions(ensemble, x), want, rtol=0, atol=1e-12)
+
+
+def test_interactions_of_a_chain_of_a_hundred_features_sum_to_the_contributions() -> None:
+    ensemble, x = chain_of_a_hundred()
+    found = Cpu(1).interactions(ensemble, x[:9])
+    np.testing.assert_allclose(found.sum(axis=3), explained(ensemble, x, 50)[:9], rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found, found.swapaxes(2, 3))
+
+
+def test_interactions_of_no_trees_and_no_splits() -> None:
+    ensemble = replace(random_ensemble(6, n_outputs=2), trees=(), factors=())
+    found = Cpu(1).interactions(ensemble, np.zeros((2, 5)))
+    assert (found[..., :5, :] == 0.0).all()
+    np.testing.assert_array_equal(found[..., 5, 5], np.stack([ensemble.bias] * 2))
+    assert Cpu(1).interactions(random_ensemble(7, max_leaves=2), np.zeros((0, 5))).shape == (0, 1, 6, 6)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -118,8 +172,8 @@ def test_contributions_sum_to_the_score(seed: int, dtype: type) -> None:
     np.testing.assert_allclose(explained(ensemble, x, 300).sum(axis=2).T, scores(ensemble, x), rtol=0, atol=1e-9)
 
 
-def test_a_chain_that_asks_for_a_hundred_features() -> None:
-    """Degree 99 under the integral: the many-point rules are exact too."""
+def chain_of_a_hundred() -> tuple[Ensemble, Array]:
+    """A tree that asks for a new feature at each of a hundred levels, and fifty rows."""
     d = 100
     feature = np.full(2 * d + 1, -1, np.int32)
     left, right = np.zeros(2 * d + 1, np.int32), np.zeros(2 * d + 1, np.int32)
@@ -137,6 +191,12 @@ def test_a_chain_that_asks_for_a_hundred_features() -> None:
     cuts = Cuts((np.array([0.5]),) * d, (None,) * d)
     ensemble = Ensemble(np.zeros(1), cuts, (FittedTree(nodes, value, 0, 0),), (1.0,))
     x = (np.random.default_rng(0).random((50, d)) < 0.95).astype(np.float64)
+    return ensemble, x
+
+
+def test_a_chain_that_asks_for_a_hundred_features() -> None:
+    """Degree 99 under the integral: the many-point rules are exact too."""
+    ensemble, x = chain_of_a_hundred()
     np.testing.assert_allclose(explained(ensemble, x, 50).sum(axis=2).T, scores(ensemble, x), rtol=0, atol=1e-12)
 
 

@@ -14,6 +14,7 @@ import pytest
 from support.strategies import Array, probing_rows, random_ensemble
 
 from gpuboost import losses
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.prediction import predictor
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.errors import InputError
@@ -119,6 +120,8 @@ def test_xgboost_gives_the_same_contributions(seed: int, tmp_path: Path) -> None
     contributions(Explainer.of(ensemble), x, 0, 400, want)
     got = through_xgboost(ensemble, x, tmp_path, pred_contribs=True)
     np.testing.assert_allclose(got, want[:, 0], rtol=0, atol=2e-5)
+    pairs = through_xgboost(ensemble, x, tmp_path, pred_interactions=True)
+    np.testing.assert_allclose(pairs, Cpu(2).interactions(ensemble, x)[:, 0], rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +252,19 @@ def test_shap_trees_read_as_shap_reads_them(seed: int) -> None:
                 at = tree[sides[0] if len(sides) == 1 else sides[int(value <= tree["thresholds"][at])]][at]
             total[r] += tree["values"][at]
     np.testing.assert_allclose(total, scores(ensemble, x.astype(np.float64)), rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # shap's own, of NumPy and numba
+@pytest.mark.parametrize("seed", range(4))
+def test_shap_gives_the_same_contributions_and_interactions(seed: int) -> None:
+    shap = pytest.importorskip("shap")
+    ensemble, x = example(seed, categorical=0.0)
+    ensemble, x = with_counts_of(ensemble, x), x.astype(np.float64)
+    explainer = shap.TreeExplainer(to_shap_dict(ensemble))
+    phi, pairs = Cpu(2).contributions(ensemble, x)[:, 0], Cpu(2).interactions(ensemble, x)[:, 0]
+    np.testing.assert_allclose(explainer.shap_values(x), phi[:, :-1], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(explainer.shap_interaction_values(x), pairs[:, :-1, :-1], rtol=0, atol=1e-9)
 
 
 def test_shap_refuses_categories() -> None:

@@ -44,7 +44,7 @@ from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.prediction import additive, predictor
-from gpuboost.backends.prediction.contributions import Explainer, contributions
+from gpuboost.backends.prediction.contributions import Explainer, contributions, interactions
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.raw_values import rows_of
@@ -307,6 +307,12 @@ class Cpu:
         explainer, rows = self._explainers.of(ensemble), rows_of(x)
         out = np.empty((x.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
         self._pool.run(lambda part: contributions(explainer, rows, *share(len(out), part, self._pool.size), out))
+        return out
+
+    def interactions(self, ensemble: Ensemble, x: Any) -> Array:
+        explainer, rows, side = self._explainers.of(ensemble), rows_of(x), ensemble.cuts.n_columns + 1
+        out = np.empty((x.shape[0], ensemble.n_outputs, side, side))
+        self._pool.run(lambda part: interactions(explainer, rows, *share(len(out), part, self._pool.size), out))
         return out
 
     def smoothing(self) -> Smoothing:

@@ -23,6 +23,7 @@ from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.array_cache import ArrayCache, Copies
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
+from gpuboost.backends.cuda.contributions import CudaExplainer
 from gpuboost.backends.cuda.control_variates import Control
 from gpuboost.backends.cuda.device.inputs import RoundKey, RoundNoise
 from gpuboost.backends.cuda.device.recorder import Recorder
@@ -45,8 +46,6 @@ from gpuboost.backends.cuda.tree_ring import SLOTS, DeviceTree, TreeRing, collec
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.prediction import additive
-from gpuboost.backends.prediction.contributions import Explainer, contributions
-from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
@@ -97,6 +96,7 @@ class Cuda:
         self._leaves = Leaves(self._runtime, self._arrays, self._rounds, self._shapes, all_reduce)
         self._line_search = LineSearch(self._runtime, self._arrays, self._rounds, self._leaves)
         self._predictor = CudaPredictor(self._runtime, self._binner)
+        self._explainer = CudaExplainer(self._runtime, self._binner)
         self._smoothing = CudaSmoothing(
             self._runtime, self._arrays, self._rounds, self._targets.given, ThreadPool(threads)
         )
@@ -302,12 +302,10 @@ class Cuda:
         return self._smoothing
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        """See ``Predictor.contributions``. Computed on the host, by the CPU's kernels."""
-        on_device, explainer = self._runtime.as_device_array(x), Explainer.of(collected(ensemble))
-        host = x if on_device is None else self._runtime.download(on_device)
-        out = np.empty((host.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
-        contributions(explainer, rows_of(host), 0, len(out), out)
-        return out if on_device is None else self._runtime.upload(out)
+        return self._explainer.contributions(collected(ensemble), x)
+
+    def interactions(self, ensemble: Ensemble, x: Any) -> Array:
+        return self._explainer.interactions(collected(ensemble), x)
 
     # parts of the above
 

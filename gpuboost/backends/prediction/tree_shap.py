@@ -1,4 +1,4 @@
-"""Shapley values of a sum of trees: the contribution of each feature to the score of a row.
+"""Shapley values of a sum of trees: the contribution of each feature to the score of a row, and of each pair.
 
 The value of a set S of features is the expected score when only they are known: a split on an unknown feature follows
 both branches, in the proportion of the training rows that did ("path-dependent" in Lundberg et al. 2020, Nature Machine
@@ -12,6 +12,13 @@ probability t, independently, the leaf has weight prod_i (t o_i + (1 - t) z_i). 
 
 With m features the integrand is a polynomial of degree m - 1, for which ceil(m / 2) Gauss-Legendre points are exact.
 All factors lie in [0, 1]: nothing cancels and nothing is divided.
+
+The interaction of two features e and f is Grabisch and Roubens' index (1999, International Journal of Game Theory 28),
+of which each of the two entries of a symmetric matrix has a half (Lundberg et al. 2020). In the same way
+
+    entry (e, f)  =  v / 2 (o_e - z_e) (o_f - z_f)  integral of  prod_{i not in (e, f)} (t o_i + (1 - t) z_i)
+
+for which floor(m / 2) points are exact. The diagonal has what is left of the contribution, so that rows sum to it.
 """
 
 from __future__ import annotations
@@ -78,6 +85,15 @@ def gauss_legendre(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64
     return (x + 1.0) / 2.0, w / 2.0
 
 
+def gauss_legendre_rules(paths: Paths) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(q, q) points and weights: row i holds the rule of i + 1 points on [0, 1]; q: the most that a path needs."""
+    q = (int(np.diff(paths.start).max(initial=0)) + 1) // 2
+    points, weights = np.zeros((q, q)), np.zeros((q, q))
+    for i in range(q):
+        points[i, : i + 1], weights[i, : i + 1] = gauss_legendre(i + 1)
+    return points, weights
+
+
 def contributions_by_definition(paths: Paths, bins: NDArray[np.uint8], n_columns: int) -> NDArray[np.float64]:
     """(n, k, n_columns + 1) contributions of each column and the expected score, by the formula above.
 
@@ -89,11 +105,7 @@ def contributions_by_definition(paths: Paths, bins: NDArray[np.uint8], n_columns
         first, m = paths.start[leaf], int(paths.start[leaf + 1] - paths.start[leaf])
         if not m:
             continue
-        met, z = np.ones((m, len(bins))), paths.share[first : first + m]
-        for e in range(m):
-            for test in range(paths.test_start[first + e], paths.test_start[first + e + 1]):
-                code = bins[:, paths.feature[test]]
-                met[e] *= paths.accepted[test][code >> 6] >> (code & 63).astype(np.uint64) & np.uint64(1)
+        met, z = _met(paths, bins, first, m), paths.share[first : first + m]
         total = np.zeros_like(met)
         for t, weight in zip(*gauss_legendre((m + 1) // 2), strict=True):
             factor = t * met + ((1.0 - t) * z)[:, None]
@@ -105,6 +117,57 @@ def contributions_by_definition(paths: Paths, bins: NDArray[np.uint8], n_columns
         for e in range(m):
             phi[paths.output[leaf], paths.column[first + e]] += value * ((met[e] - z[e]) * total[e])
     return np.ascontiguousarray(phi.transpose(2, 0, 1))
+
+
+def interactions_by_definition(paths: Paths, bins: NDArray[np.uint8], n_columns: int) -> NDArray[np.float64]:
+    """(n, k, n_columns + 1, n_columns + 1) interactions of each pair of columns, and last the expected score.
+
+    The kernels do the same operations in the same order. bins: (n, d) uint8.
+    """
+    phi = np.zeros((len(paths.expected), n_columns + 1, n_columns + 1, len(bins)))
+    for leaf in range(len(paths.value)):
+        _add_interactions(paths, leaf, bins, phi[paths.output[leaf]])
+    alone = contributions_by_definition(paths, bins, n_columns).transpose(1, 2, 0)
+    for e in range(n_columns + 1):
+        phi[:, e, e] = alone[:, e]
+        for f in range(n_columns):
+            if f != e:
+                phi[:, e, e] -= phi[:, min(e, f), max(e, f)]
+    for e in range(n_columns):
+        phi[:, e + 1 :, e] = phi[:, e, e + 1 :]
+    return np.ascontiguousarray(phi.transpose(3, 0, 1, 2))
+
+
+def _add_interactions(paths: Paths, leaf: int, bins: NDArray[np.uint8], pairs: NDArray[np.float64]) -> None:
+    """pairs[a, b] += interaction of the columns a < b, of one leaf. pairs: (n_columns + 1, n_columns + 1, n)."""
+    first, m = paths.start[leaf], int(paths.start[leaf + 1] - paths.start[leaf])
+    if m < 2:
+        return
+    met, z, column = _met(paths, bins, first, m), paths.share[first : first + m], paths.column[first : first + m]
+    half = 0.5 * paths.value[leaf]
+    for t, weight in zip(*gauss_legendre(m // 2), strict=True):
+        factor = t * met + ((1.0 - t) * z)[:, None]
+        after = np.ones((m + 1, len(bins)))
+        for e in range(m - 1, 0, -1):
+            after[e] = after[e + 1] * factor[e]
+        before = np.full(len(bins), weight)
+        for e in range(m - 1):
+            both = before
+            for f in range(e + 1, m):
+                without = both * after[f + 1]
+                pairs[column[e], column[f]] += half * (met[e] - z[e]) * ((met[f] - z[f]) * without)
+                both = both * factor[f]
+            before = before * factor[e]
+
+
+def _met(paths: Paths, bins: NDArray[np.uint8], first: int, m: int) -> NDArray[np.float64]:
+    """(m, n) 1 where a row meets a condition of a leaf, 0 elsewhere."""
+    met = np.ones((m, len(bins)))
+    for e in range(m):
+        for test in range(paths.test_start[first + e], paths.test_start[first + e + 1]):
+            code = bins[:, paths.feature[test]]
+            met[e] *= paths.accepted[test][code >> 6] >> (code & 63).astype(np.uint64) & np.uint64(1)
+    return met
 
 
 class _Ways(NamedTuple):
@@ -129,8 +192,8 @@ class _Ways(NamedTuple):
             n_steps += len(current)
             if n_steps > MOST_STEPS:
                 raise InputError(
-                    f"predict_contributions: a tree of {len(leaf):,} leaves is too deep; the paths to all leaves of a "
-                    f"tree may have up to {MOST_STEPS:,} splits together."
+                    f"predict_contributions, predict_interactions: a tree of {len(leaf):,} leaves is too deep; the "
+                    f"paths to all leaves of a tree may have up to {MOST_STEPS:,} splits together."
                 )
             steps.append((way, parent[current], nodes.left[parent[current]] == current, share[current]))
             current = parent[current]

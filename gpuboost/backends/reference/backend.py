@@ -18,7 +18,7 @@ from gpuboost.backends.numerics.random_numbers import gaussian_of, uniform_bits
 from gpuboost.backends.numerics.random_trees import counted
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.routing import dense_rows, route
-from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition
+from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition, interactions_by_definition
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import growth as reference_growth
 from gpuboost.backends.reference import ranking as reference_lists
@@ -261,6 +261,10 @@ class Reference:
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
         bins = dense_rows(self.quantise(x, ensemble.cuts))
         return contributions_by_definition(Paths.of(ensemble), bins, ensemble.cuts.n_columns)
+
+    def interactions(self, ensemble: Ensemble, x: Any) -> Array:
+        bins = dense_rows(self.quantise(x, ensemble.cuts))
+        return interactions_by_definition(Paths.of(ensemble), bins, ensemble.cuts.n_columns)
 
     def smoothing(self) -> Smoothing:
         """The verbs for components."""

@@ -90,6 +90,9 @@ class Machine(ABC):
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
         return self._local.contributions(self.collect(ensemble), x)
 
+    def interactions(self, ensemble: Ensemble, x: Any) -> Array:
+        return self._local.interactions(self.collect(ensemble), x)
+
     # parts of the above
 
     @abstractmethod
