@@ -125,7 +125,7 @@ def boost(
                 gradients = derivatives(backend, loss, scores.values, data, curvature, key)  # at F_j, on every row
                 workers.publish(step, partial(answer, step, gradients))
                 arrived = workers.receive()  # fitted to the gradients of this version, or of an earlier one
-                length = recipe.learning_rate * arrived.share / recipe.sequences
+                length = recipe.rate(step) * arrived.share / recipe.sequences
                 leaf_noise = chain.leaf_noise(root / Stream.LEAF_NOISE / step)
                 state = RoundState(
                     loss=loss,

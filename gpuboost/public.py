@@ -12,9 +12,11 @@ from typing import Any
 POLICIES = {
     "CategoricalSplits": "gpuboost.growth.categorical",
     "ConstantStep": "gpuboost.steps",
+    "CosineDecay": "gpuboost.learning_rates.cosine",
     "CyclicGroups": "gpuboost.learners.cyclic",
     "SemiGreedyGroups": "gpuboost.learners.semi_greedy",
     "CyclicalTemperature": "gpuboost.langevin.schedule",
+    "ExponentialDecay": "gpuboost.learning_rates.exponential",
     "GOSS": "gpuboost.sampling.goss",
     "GeometricAnnealing": "gpuboost.langevin.schedule",
     "GradientStep": "gpuboost.steps",

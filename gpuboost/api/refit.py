@@ -101,7 +101,7 @@ class RefitMixin(ABC):
             bin_rows(backend, x, saved.ensemble.cuts, target.y, target.rows),
             backend,
             decay=share,
-            sequences=1 if saved.columns.statistics is None else saved.columns.statistics.permutations,
+            sequences=saved.columns.sequences,
             seed=seed_of(saved.params["random_state"]),
         )
         made: Self = copy.copy(self)

@@ -149,6 +149,7 @@ def _needs(recipe: Recipe, run: RunFacts) -> Iterator[tuple[bool, str]]:
         yield from _of_search(recipe, run)
     partial = isinstance(step, LineSearchStep) and (step.per == "leaf" or recipe.learning_rate != 1.0)
     yield partial, "a line search has the rates of a full step per tree, with learning_rate=1."
+    yield bool(recipe.rates), "the rates are for one learning_rate in all rounds."
     yield loss.n_outputs > 1, "the theorems are for one score a row."
     yield loss.smoothness is None, f"{loss.name} has no finite smoothness constant."
     strong = loss.strong_convexity > 0.0 or (loss.convex and getattr(loss, "bounded_level_sets", False))

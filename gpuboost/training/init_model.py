@@ -31,6 +31,12 @@ class Start:
     offsets: bool = False  # True: fitted with offsets
 
 
+def rounds_before(start: Start) -> int:
+    """Rounds of the model that the fit begins with, as ``n_estimators`` counts them; not those before an interrupt."""
+    steps = start.ensemble.n_rounds if start.run is None else start.run.first
+    return steps // start.columns.sequences
+
+
 def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
     """The model to continue, checked against the target.
 

@@ -29,7 +29,7 @@ from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
-from gpuboost.training.init_model import Start
+from gpuboost.training.init_model import Start, rounds_before
 from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
@@ -65,7 +65,8 @@ def job(
     seed = run.seed
     known = None if start is None else start.columns
     held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
-    recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held)
+    first = 0 if start is None else rounds_before(start)
+    recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held, first=first)
     refuse_shrunk_offsets(recipe, target.rows, start)
     check_custom_loss(recipe, target.y)
     monitoring = Monitoring.of(params, target.loss)

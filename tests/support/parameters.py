@@ -30,6 +30,26 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "bins": (*NO_NUMBER, 0.5, NAN, 0, 1, 256, -1, 10**30, True),
     "positive": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
     "positive or None": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
+    "rates": (
+        "3",
+        "",
+        {},
+        object(),
+        1j,
+        b"1",
+        int,
+        (1, 0.0),
+        [3],
+        [NAN, 1.0],
+        NAN,
+        INF,
+        -INF,
+        HUGE,
+        0,
+        -1,
+        -1e-9,
+        True,
+    ),
     "real or 0": (*NO_NUMBER, NAN, INF, -INF, HUGE, -1, -1e-9, True),
     "real or None": (*NO_NUMBER, NAN, INF, -INF, HUGE, -1, -1e-9, True),
     "share": (*NO_NUMBER, NAN, INF, -INF, HUGE, -1, -1e-9, 1.5, 2),
@@ -221,7 +241,7 @@ class Call:
 ESTIMATOR = {
     "loss": "word",
     "n_estimators": "count or 0",
-    "learning_rate": "positive",
+    "learning_rate": "rates",
     "growth": "word",
     "max_depth": "count or None",
     "max_leaves": "count or None",
@@ -589,6 +609,14 @@ def _policies() -> list[Call]:
         (gb.RowProbabilities, {"p": "probabilities", "variance_control": "word"}, {"p": [0.5] * 60}),
         (gb.CategoricalSplits, categories, {}),
         (gb.OrderedTargetStatistics, statistics, {}),
+        *(
+            (
+                decay,
+                {"start": "positive", "end": "positive", "rounds": "count"},
+                {"start": 0.3, "end": 0.1, "rounds": 3},
+            )
+            for decay in (gb.CosineDecay, gb.ExponentialDecay)
+        ),
         (gb.GeometricAnnealing, {"factor": "positive", "rounds": "count"}, {"factor": 10.0, "rounds": 3}),
         (gb.CyclicalTemperature, {"factor": "positive", "rounds": "count"}, {"factor": 10.0, "rounds": 3}),
         (
@@ -674,7 +702,7 @@ def _policies() -> list[Call]:
 
 
 def _presets() -> list[Call]:
-    presets, rates = gb.presets, {"n_estimators": "count or 0", "learning_rate": "positive"}
+    presets, rates = gb.presets, {"n_estimators": "count or 0", "learning_rate": "rates"}
     sglb = {**rates, "max_depth": "count", "inverse_temperature": "anything", "shrinkage": "anything"}
     rgbm = dict.fromkeys(("selection", "t", "groups"), "anything") | {"step": "word", "stump": "word"}
     smart = {**rates, "order": "anything", "rho": "anything", "loss": "word", "variance_control": "anything"}
@@ -717,6 +745,7 @@ def _used(make: Any) -> Callable[..., object]:
         "gpuboost.langevin": "langevin",
         "gpuboost.learners.families": "base_learner",
         "gpuboost.learners": "learners",
+        "gpuboost.learning_rates": "learning_rate",
     }
 
     def use(**given: Any) -> object:
