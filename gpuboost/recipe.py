@@ -12,6 +12,7 @@ from gpuboost.base_learners import BaseLearner, Trees
 from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.components import on_spaces
+from gpuboost.composition.array_loss import array_loss_findings
 from gpuboost.composition.base_learner import base_learner_findings
 from gpuboost.composition.encoding import encoding_findings
 from gpuboost.composition.execution import execution_findings
@@ -143,7 +144,8 @@ class Recipe:
         """Requirements of the pieces that other pieces do not meet."""
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
         of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
-        return of_pieces + self.encoding_findings + rate_findings(self.rates, self.langevin) + self.inert
+        of_pieces += self.encoding_findings + rate_findings(self.rates, self.langevin)
+        return of_pieces + array_loss_findings(self.loss, self.sampling, self.execution) + self.inert
 
     @property
     def encoding_findings(self) -> tuple[Finding, ...]:
