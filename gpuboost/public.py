@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 POLICIES = {
+    "Averaging": "gpuboost.learning_rates.averaging",
     "CategoricalSplits": "gpuboost.growth.categorical",
     "ConstantStep": "gpuboost.steps",
     "CosineDecay": "gpuboost.learning_rates.cosine",

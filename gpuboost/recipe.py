@@ -13,6 +13,7 @@ from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.components import on_spaces
 from gpuboost.composition.array_loss import array_loss_findings
+from gpuboost.composition.averaging import averaging_findings
 from gpuboost.composition.base_learner import base_learner_findings
 from gpuboost.composition.encoding import encoding_findings
 from gpuboost.composition.execution import execution_findings
@@ -64,6 +65,7 @@ class Recipe:
     inert: tuple[Finding, ...] = ()  # about parameters of the estimator that no piece reads
     permutations: int = 0  # of ordered target statistics: a sequence of trees for each; 0 without statistics
     views: FeatureViews | None = None  # the features of each permutation, if there are several
+    averages: bool = False  # True: the model is the mean of its rounds, and rates are 1, 1/2, 1/3 ...
     rates: Rates = ()  # of each round of the model, if they differ; learning_rate is then the largest of this fit
 
     def __post_init__(self) -> None:
@@ -145,6 +147,8 @@ class Recipe:
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
         of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
         of_pieces += self.encoding_findings + rate_findings(self.rates, self.langevin)
+        if self.averages:
+            of_pieces += averaging_findings(self.sampling, self.execution, self.permutations)
         return of_pieces + array_loss_findings(self.loss, self.sampling, self.execution) + self.inert
 
     @property
@@ -246,7 +250,7 @@ class Recipe:
         curvature = self.step.curvature(self.loss)
         chain = self.langevin.chain(data, self.learning_rate, curvature, self.growth.limits)
         chain.check(ensemble.n_rounds + self.rounds)
-        return chain
+        return replace(chain, averages=True) if self.averages else chain
 
 
 def _refuse_unproven(findings: tuple[Finding, ...], how: str) -> None:

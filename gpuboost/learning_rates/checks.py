@@ -23,5 +23,5 @@ def checked(policy: Any) -> None:
             raise RecipeError(f"learning_rate: {kind} needs a finite {name} above 0; got {shown(value)}.")
         object.__setattr__(policy, name, float(value))
     if not is_integer(policy.rounds, 1):
-        raise RecipeError(f"learning_rate: {kind} needs at least 1 round; got {shown(policy.rounds)}.")
+        raise RecipeError(f"learning_rate: {kind} needs whole rounds, 1 or more; got {shown(policy.rounds)}.")
     object.__setattr__(policy, "rounds", int(policy.rounds))

@@ -111,7 +111,7 @@ def _rate(recipe: Recipe, step: float, run: RunFacts) -> Guarantee:
 def _step(recipe: Recipe, result: Verdict) -> float | None:
     """nu, the step in units of 1 / sigma, if no round can raise the training loss; else None."""
     loss, rate = recipe.loss, recipe.learning_rate
-    if result.kind not in ("sound", "heuristic") or is_list_loss(loss) or recipe.sequences > 1:
+    if result.kind not in ("sound", "heuristic") or is_list_loss(loss) or recipe.sequences > 1 or recipe.averages:
         return None
     if recipe.growth.limits.directions is not None:
         return None

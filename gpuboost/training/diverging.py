@@ -75,6 +75,8 @@ def may_diverge(recipe: Recipe) -> bool:
         return False
     if is_of_arrays(recipe.loss) and recipe.loss.functions.value is None:
         return False
+    if recipe.averages:
+        return False
     long_steps = recipe.learning_rate > 1.0 or recipe.stale_leaves or recipe.step.curvature(recipe.loss) is not None
     return long_steps and (recipe.stale_leaves or descent(recipe).kind != "sound")
 

@@ -29,7 +29,7 @@ from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
-from gpuboost.training.init_model import Start, rounds_before
+from gpuboost.training.init_model import Start, check_averaged, rounds_before
 from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
@@ -95,6 +95,7 @@ def job(
     else:
         warn_of_steep_loss(recipe, target.y, target.rows.weight)
     resume = None if start is None else start.ensemble
+    check_averaged(recipe, start)
     if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
         kind = "other base learners" if resume.components else "trees"
         raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")

@@ -308,6 +308,7 @@ def recipe(
         inert=inert_findings(params, learner, dynamics, rounds),
         permutations=_permutations(params),
         rates=rates,
+        averages=getattr(params["learning_rate"], "averages", False),
     )
     _check_posterior_samples(params)
     return made

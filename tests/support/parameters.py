@@ -708,9 +708,12 @@ def _presets() -> list[Call]:
     smart = {**rates, "order": "anything", "rho": "anything", "loss": "word", "variance_control": "anything"}
     asynchronous = {**rates, "workers": "count", "rate": "share", "max_leaves": "count", "loss": "word"}
     asynchronous |= {"start": "start", "build_time": "anything", "server_time": "anything"}
+    forest = {"n_estimators": "count or 0", "rate": "share", "learners": "anything", "max_depth": "count"}
+    forest |= {"min_samples_leaf": "count"}
     functional = {"base_learner": "policy", "n_estimators": "count or 0"}
     listed: list[tuple[Any, str, dict[str, str]]] = [
         (presets.sglb_paper, "Regressor", {**sglb, "sampling": "policy"}),
+        (presets.random_forest, "Regressor", forest),
         (presets.rgbm_paper, "Regressor", {**rgbm, "n_estimators": "count or 0"}),
         (presets.smart_paper, "Classifier", smart),
         (presets.asynch_sgbdt_paper, "Classifier", asynchronous),
