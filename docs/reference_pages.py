@@ -20,6 +20,7 @@ GROUPS = {
     "sampling": ("Row sampling", ("gpuboost.sampling",)),
     "feature_sampling": ("Feature sampling", ("gpuboost.learners",)),
     "langevin": ("Langevin boosting", ("gpuboost.langevin",)),
+    "learning_rates": ("Learning rates", ("gpuboost.learning_rates",)),
     "splits_and_steps": ("Splits and steps", ("gpuboost.growth", "gpuboost.steps")),
     "execution": ("Execution", ("gpuboost.execution", "gpuboost.backends")),
     "errors": ("Errors and warnings", ("gpuboost.errors",)),

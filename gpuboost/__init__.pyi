@@ -46,6 +46,9 @@ from gpuboost.learners.groups import RandomGroups as RandomGroups
 from gpuboost.learners.pairs import RandomLearners as RandomLearners
 from gpuboost.learners.semi_greedy import SemiGreedyGroups as SemiGreedyGroups
 from gpuboost.learners.weighted import WeightedGroups as WeightedGroups
+from gpuboost.learning_rates.averaging import Averaging as Averaging
+from gpuboost.learning_rates.cosine import CosineDecay as CosineDecay
+from gpuboost.learning_rates.exponential import ExponentialDecay as ExponentialDecay
 from gpuboost.model_selection.chains import chains as chains
 from gpuboost.model_selection.conformal import ConformalClassifier as ConformalClassifier
 from gpuboost.model_selection.conformal import ConformalRegressor as ConformalRegressor

@@ -95,14 +95,14 @@ def boost(
     loss, weak_learner = recipe.loss, recipe.weak_learner
     curvature = recipe.step.curvature(loss)
     chain = recipe.chain(data, ensemble)
-    sequences = started(backend, data, ensemble, chain.shrink, recipe.sequences)
+    sequences = started(backend, data, ensemble, chain.shrink, recipe.sequences, averages=chain.averages)
     scores = sequences[0]  # F_0
     sampler = recipe.sampler(backend, data, ensemble, chain.shrink)
     model = GrowingEnsemble(ensemble)
 
     def losses() -> Array:
         """(n,) float64 loss of each row, for sampling rules that draw by loss."""
-        return backend.losses(loss, scores.values, data)
+        return backend.losses(loss, scores.base, data)
 
     def answer(version: int, gradients: Gradients, number: int) -> tuple[Target, Sample]:
         """Target for a worker that pulls this version, and the sample that it is restricted to."""
@@ -119,13 +119,13 @@ def boost(
             trees: tuple[Any, ...] = ()  # FittedTree, or Component
             leaves: tuple[Array, ...] = ()
             scores = sequences[step % recipe.sequences]  # one, but for permutations of target statistics
-            model.shrink(chain.shrink)  # F <- (1 - gamma eps) F
+            model.shrink(chain.kept(step))  # F <- (1 - gamma eps) F
             with backend.recorded(step):
                 key = root / Stream.SCORE_NOISE / step
-                gradients = derivatives(backend, loss, scores.values, data, curvature, key)  # at F_j, on every row
+                gradients = derivatives(backend, loss, scores.base, data, curvature, key)  # at F_j, on every row
                 workers.publish(step, partial(answer, step, gradients))
                 arrived = workers.receive()  # fitted to the gradients of this version, or of an earlier one
-                length = recipe.learning_rate * arrived.share / recipe.sequences
+                length = recipe.rate(step) * arrived.share / recipe.sequences
                 leaf_noise = chain.leaf_noise(root / Stream.LEAF_NOISE / step)
                 state = RoundState(
                     loss=loss,

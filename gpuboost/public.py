@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 POLICIES = {
+    "Averaging": "gpuboost.learning_rates.averaging",
     "CategoricalSplits": "gpuboost.growth.categorical",
     "ConstantStep": "gpuboost.steps",
+    "CosineDecay": "gpuboost.learning_rates.cosine",
     "CyclicGroups": "gpuboost.learners.cyclic",
     "SemiGreedyGroups": "gpuboost.learners.semi_greedy",
     "CyclicalTemperature": "gpuboost.langevin.schedule",
+    "ExponentialDecay": "gpuboost.learning_rates.exponential",
     "GOSS": "gpuboost.sampling.goss",
     "GeometricAnnealing": "gpuboost.langevin.schedule",
     "GradientStep": "gpuboost.steps",

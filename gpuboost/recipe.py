@@ -12,11 +12,14 @@ from gpuboost.base_learners import BaseLearner, Trees
 from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.components import on_spaces
+from gpuboost.composition.array_loss import array_loss_findings
+from gpuboost.composition.averaging import averaging_findings
 from gpuboost.composition.base_learner import base_learner_findings
 from gpuboost.composition.encoding import encoding_findings
 from gpuboost.composition.execution import execution_findings
 from gpuboost.composition.findings import Finding, langevin_findings
 from gpuboost.composition.learners import learner_findings
+from gpuboost.composition.learning_rate import rate_findings
 from gpuboost.composition.monotone import monotone_findings
 from gpuboost.composition.sampling import sampling_findings
 from gpuboost.errors import RecipeError, UnprovenError
@@ -26,6 +29,7 @@ from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learners import AllLearners, FeatureViews, GainNoise, Selection, gain_noise, prepared
 from gpuboost.learners.selection import SelectionTraits
+from gpuboost.learning_rates import Rates
 from gpuboost.losses.averages import weighted_mean
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.distribution import scaled_to_start
@@ -61,6 +65,8 @@ class Recipe:
     inert: tuple[Finding, ...] = ()  # about parameters of the estimator that no piece reads
     permutations: int = 0  # of ordered target statistics: a sequence of trees for each; 0 without statistics
     views: FeatureViews | None = None  # the features of each permutation, if there are several
+    averages: bool = False  # True: the model is the mean of its rounds, and rates are 1, 1/2, 1/3 ...
+    rates: Rates = ()  # of each round of the model, if they differ; learning_rate is then the largest of this fit
 
     def __post_init__(self) -> None:
         if self.rounds < 0:
@@ -140,7 +146,10 @@ class Recipe:
         """Requirements of the pieces that other pieces do not meet."""
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
         of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
-        return of_pieces + self.encoding_findings + self.inert
+        of_pieces += self.encoding_findings + rate_findings(self.rates, self.langevin)
+        if self.averages:
+            of_pieces += averaging_findings(self.sampling, self.execution, self.permutations)
+        return of_pieces + array_loss_findings(self.loss, self.sampling, self.execution) + self.inert
 
     @property
     def encoding_findings(self) -> tuple[Finding, ...]:
@@ -153,6 +162,10 @@ class Recipe:
     def sequences(self) -> int:
         """Number of sequences of trees, which grow in turn; the model is their mean."""
         return max(1, self.permutations)
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step of the loop; the sequences of trees take their steps of a round in turn."""
+        return self.rates[step // self.sequences] if self.rates else self.learning_rate
 
     @property
     def monotone_findings(self) -> tuple[Finding, ...]:
@@ -237,7 +250,7 @@ class Recipe:
         curvature = self.step.curvature(self.loss)
         chain = self.langevin.chain(data, self.learning_rate, curvature, self.growth.limits)
         chain.check(ensemble.n_rounds + self.rounds)
-        return chain
+        return replace(chain, averages=True) if self.averages else chain
 
 
 def _refuse_unproven(findings: tuple[Finding, ...], how: str) -> None:

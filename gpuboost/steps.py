@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 from gpuboost.arguments import is_one_of
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
+from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
 from gpuboost.records import declared
@@ -158,6 +159,11 @@ class LineSearchStep:
             raise RecipeError(
                 f"step: a line search needs values of the objective, and loss {loss.name!r} has estimates of its "
                 "gradient only. Use step='gradient'."
+            )
+        if is_of_arrays(loss):
+            raise RecipeError(
+                f"step: a line search needs the loss of single rows; loss {loss.name!r} is one function of all "
+                "of them. Use step='newton'."
             )
         if is_list_loss(loss):
             raise RecipeError(

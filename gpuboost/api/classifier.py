@@ -64,7 +64,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self,
         loss: str | Loss = "logistic",
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
+        learning_rate: Any = 0.1,
         growth: str = "depthwise",
         max_depth: int | None = 6,
         max_leaves: int | None = None,

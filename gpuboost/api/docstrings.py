@@ -10,8 +10,10 @@ C = TypeVar("C", bound=type[Any])
 PARAMETERS = """\
 n_estimators : int
     Number of boosting rounds, at most; 0 gives the best constant.
-learning_rate : float
-    Shrinkage: factor by which each tree's leaf values are multiplied.
+learning_rate : float, list, function, ``gb.CosineDecay`` or ``gb.ExponentialDecay``
+    Shrinkage: factor by which each tree's leaf values are multiplied. A list has a rate for each round of the model, a
+    function takes the number of the round, 0 for the model's first (LightGBM: ``reset_parameter``; XGBoost:
+    ``LearningRateScheduler``). With ``langevin`` a number.
 growth : "depthwise", "leafwise", "oblivious" or "sign_stump"
     Level by level; best-first, the leaf of largest gain; one split for all nodes of a level; or a stump that predicts
     +v on one side of its split and -v on the other.

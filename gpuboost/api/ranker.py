@@ -77,7 +77,7 @@ class GradientBoostingRanker(GradientBoosting):
         self,
         loss: str | Loss = "lambdamart",
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
+        learning_rate: Any = 0.1,
         growth: str = "depthwise",
         max_depth: int | None = 6,
         max_leaves: int | None = None,

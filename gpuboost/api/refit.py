@@ -15,6 +15,7 @@ from gpuboost.data.frames import collected
 from gpuboost.data.tables import as_table
 from gpuboost.data.targets import refuse_complex
 from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.learning_rates import Averaging
 from gpuboost.losses.custom import SavedCustom
 from gpuboost.losses.protocol import Loss
 from gpuboost.recipe import Recipe
@@ -85,6 +86,11 @@ class RefitMixin(ABC):
         self._needs_trees("refit")
         share = _share(decay)
         saved = self._saved()
+        if isinstance(saved.params["learning_rate"], Averaging):
+            raise InputError(
+                "refit: it goes from round to round, and the trees of gb.Averaging() are all fitted at the start. Fit "
+                "a forest to the new rows; gb.sum_models averages models."
+            )
         if saved.params.get("langevin") is not None or saved.record.chain is not None or saved.ensemble.scale != 1.0:
             raise InputError(
                 "refit: leaf values of Langevin boosting have noise and shrinkage, so the model is a draw of a chain; "
@@ -101,7 +107,7 @@ class RefitMixin(ABC):
             bin_rows(backend, x, saved.ensemble.cuts, target.y, target.rows),
             backend,
             decay=share,
-            sequences=1 if saved.columns.statistics is None else saved.columns.statistics.permutations,
+            sequences=saved.columns.sequences,
             seed=seed_of(saved.params["random_state"]),
         )
         made: Self = copy.copy(self)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.training.files import Saved
-from gpuboost.training.init_model import Start, starting_point
+from gpuboost.training.init_model import Start, rounds_before, starting_point
 from gpuboost.training.parameters import integer
 from gpuboost.training.targets import TrainingTarget
 
@@ -59,8 +59,7 @@ def rounds_left(n_estimators: Any, start: Start) -> int:
     RecipeError
         If it has more.
     """
-    statistics = start.columns.statistics
-    done = start.ensemble.n_rounds // (1 if statistics is None else statistics.permutations)
+    done = rounds_before(start)
     asked = integer("n_estimators", n_estimators, 0)
     if asked < done:
         raise RecipeError(

@@ -193,7 +193,7 @@ class BestOfFamilies:
         component = values.component
         if isinstance(component, TreeComponent) and component.slopes is None:
             scores, leaves = state.scores, values.leaf_of_row
-            tree = step.refine(backend, component.tree, leaves, state.loss, scores.values, state.data)
+            tree = step.refine(backend, component.tree, leaves, state.loss, scores.base, state.data)
             backend.add_leaves(scores.sums, tree, state.factor, leaves)
             return replace(component, tree=tree)
         rho = self.length(backend, values, state, step)

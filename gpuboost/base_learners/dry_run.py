@@ -77,7 +77,7 @@ def _unmeasured_length(backend: Backend, values: Direction, state: RoundState, s
     component, origin, data = values.component, values.origin, state.data
     if searches(step):
         backend.start(data, np.zeros(state.loss.n_outputs))
-        backend.length_along(state.loss, state.scores.values, component.output, np.zeros(data.n_rows), data)
+        backend.length_along(state.loss, state.scores.base, component.output, np.zeros(data.n_rows), data)
     elif isinstance(component, SmoothTerm) and isinstance(origin, Smoothed) and not origin.of_all_rows:
         grid = component.space.grid
         backend.smoothing().cells(state.gradients, None, component.output, grid, data.bins)

@@ -51,7 +51,7 @@ def length(backend: Backend, state: RoundState, step: Step, output: int, f: Vect
     rho = slope / curvature if curvature > 0.0 else 0.0
     if not searches(step):
         return rho
-    return backend.length_along(state.loss, state.scores.values, output, rho * f, state.data) * rho
+    return backend.length_along(state.loss, state.scores.base, output, rho * f, state.data) * rho
 
 
 def is_flat(data: TrainingSet) -> bool:

@@ -49,7 +49,7 @@ class Trees:
         self, backend: Backend, values: FittedTree, leaf_of_row: Array, state: RoundState, step: Step
     ) -> FittedTree:
         """The tree as the step rule refines it. Monotonic constraints hold for its values again."""
-        tree = step.refine(backend, values, leaf_of_row, state.loss, state.scores.values, state.data)
+        tree = step.refine(backend, values, leaf_of_row, state.loss, state.scores.base, state.data)
         if self.growth.limits.directions is not None:
             tree = backend.bound_leaves(tree, leaf_of_row, state.data, self.growth.limits, refined=True)
         return tree

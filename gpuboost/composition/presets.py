@@ -13,7 +13,8 @@ from typing import Any
 from gpuboost.errors import RecipeError
 from gpuboost.execution import Asynchronous, Execution, SimulatedWorkers
 from gpuboost.langevin import Langevin
-from gpuboost.learners import RandomGroup, RandomGroups, RandomLearners, Selection
+from gpuboost.learners import RandomByNode, RandomGroup, RandomGroups, RandomLearners, Selection
+from gpuboost.learning_rates import Averaging
 from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_first_order, smart_second_order
 
 Parameters = dict[str, Any]
@@ -21,6 +22,41 @@ Parameters = dict[str, Any]
 
 PLAIN_TREES: Parameters = {"reg_lambda": 0.0, "min_child_weight": 0.0}
 """Leaves without a ridge or a least weight, as in the papers."""
+
+
+def random_forest(
+    *,
+    n_estimators: int = 100,
+    rate: float = 0.632,
+    learners: float = 1.0 / 3.0,
+    max_depth: int = 16,
+    min_samples_leaf: int = 1,
+) -> Parameters:
+    """A random forest (Breiman 2001): the mean of deep trees, each grown on drawn rows, with features drawn by node.
+
+    Parameters
+    ----------
+    n_estimators, max_depth, min_samples_leaf
+        Trees, and their limits. Breiman's trees have no limit of depth.
+    rate : float
+        Share of the rows that a tree sees; 0.632 is the share of different rows in a bootstrap sample.
+    learners : float
+        Share of the features that a node may be split by.
+
+    Notes
+    -----
+    Deviations. Rows are drawn without replacement, as in LightGBM's and XGBoost's forests. Trees of a loss other than
+    the squared error are fitted to its gradient at the start, and their mean is a score, as in LightGBM.
+    """
+    return {
+        "n_estimators": n_estimators,
+        "learning_rate": Averaging(),
+        "max_depth": max_depth,
+        "min_samples_leaf": min_samples_leaf,
+        "sampling": UniformSampling(rate, variance_control="none"),
+        "learners": RandomByNode(learners),
+        **PLAIN_TREES,
+    }
 
 
 def sglb_paper(

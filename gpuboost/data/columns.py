@@ -76,6 +76,11 @@ class Columns:
             return tuple(EncodedColumn((f,)) for f in range(self.n_features))
         return self.statistics.layout(self.n_features)
 
+    @property
+    def sequences(self) -> int:
+        """Number of sequences of trees that grow in turn: one for each permutation of target statistics."""
+        return 1 if self.statistics is None else self.statistics.permutations
+
     def seen_names(self, classes: Sequence[Any] | None = None) -> list[str]:
         """Names of the columns that trees see, or numbers as text; "city+job: mean" and "city: rows" of statistics."""
         names = [str(f) for f in range(self.n_features)] if self.names is None else list(self.names)

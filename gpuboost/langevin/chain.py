@@ -24,6 +24,7 @@ class Chain:
     leaves: float = 0.0
     random_from: int | None = None  # the first round whose shapes are drawn at random; None: there is none
     schedule: Schedule | None = None  # factor on the temperature, by round; None: 1
+    averages: bool = False  # True: the model is the mean of its rounds
     scale: NoiseScale | None = None  # of the structure's noise on a row's gradient; None: sqrt(h)
 
     def check(self, rounds: int) -> None:
@@ -42,6 +43,10 @@ class Chain:
                 f"shrinkage: {rounds} rounds that each keep {self.shrink:g} of the model would leave less than "
                 "2**-1000 of its first trees, which float64 cannot hold. Lower shrinkage, learning_rate or rounds."
             )
+
+    def kept(self, round: int) -> float:
+        """Share of the model that a round leaves, counted from 0."""
+        return round / (round + 1.0) if self.averages and round else self.shrink
 
     def perturb(self, backend: Backend, target: Target, key: Key) -> Target:
         """The target that a tree's shape is fitted to. key: key of the round."""

@@ -5,6 +5,7 @@ The classes are those of ``gpuboost.public.LOSSES``.
 
 from __future__ import annotations
 
+from gpuboost.losses.arrays import CustomArrays, RankingArrays, custom_arrays
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.custom import Custom, SavedCustom, custom
 from gpuboost.losses.protocol import Loss
@@ -17,10 +18,13 @@ __all__ = [
     "NAMES",
     "BaseLoss",
     "Custom",
+    "CustomArrays",
     "Loss",
     "LossFacts",
+    "RankingArrays",
     "SavedCustom",
     "custom",
+    "custom_arrays",
     "from_json",
     "get",
     "to_json",

@@ -1,4 +1,7 @@
 # Written by tests/support/stubs.py from gpuboost/public.py.
+from gpuboost.losses.arrays import CustomArrays as CustomArrays
+from gpuboost.losses.arrays import RankingArrays as RankingArrays
+from gpuboost.losses.arrays import custom_arrays as custom_arrays
 from gpuboost.losses.base import BaseLoss as BaseLoss
 from gpuboost.losses.base import LossFacts as LossFacts
 from gpuboost.losses.binary import Exponential as Exponential

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
-from numbers import Real
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeGuard
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
 from gpuboost.arguments import misfit
 from gpuboost.errors import RecipeError
-from gpuboost.losses.averages import constant, location
+from gpuboost.losses.averages import constant
 from gpuboost.losses.base import BaseLoss, LossFacts
+from gpuboost.losses.custom_parts import (
+    Start,
+    check_name,
+    check_outputs,
+    check_start,
+    first_scores,
+    is_number,
+    predictions,
+    scores_of,
+)
 from gpuboost.losses.derivative_check import along, check_facts, check_gradient, check_hessian
 from gpuboost.losses.protocol import Derivatives, RowDerivatives, RowValue, Value, undefined
 from gpuboost.losses.target import finite
+from gpuboost.records import restored
 from gpuboost.types import Array
 
 Formula: TypeAlias = Callable[..., Any]
 """(y, f) -> number, in the Python that numba compiles: arithmetic, comparisons, ``math``. With several outputs f is an
 array, and a gradient is (y, f, g), which writes into the array g"""
-
-Start: TypeAlias = float | Sequence[float] | Literal["minimise"] | Callable[[Array, Array], Any]
 
 _SEARCH_ROWS = 10_000
 _GOLDEN = 0.6180339887498949
@@ -68,14 +76,14 @@ def custom(
     Raises:
         RecipeError: if a function does not take its arguments, or the name is that of a built-in loss.
     """
-    _check_outputs(n_outputs)
+    check_outputs(n_outputs)
     none = flat if n_outputs == 1 else flat_row
     functions = (value, gradient, none if hessian is None else hessian)
     for role, function in zip(("value", "gradient", "hessian"), functions, strict=True):
         check_function(role, function, int(n_outputs))
     if inverse_link is not None and not callable(inverse_link):
         raise RecipeError(f"inverse_link: must be a function of an array of scores; got {inverse_link!r}.")
-    _check_start(start, int(n_outputs))
+    check_start(start, int(n_outputs))
     _check_facts(name, smoothness, convex)
     if not isinstance(check_derivatives, bool):
         raise RecipeError(f"check_derivatives: must be True or False; got {check_derivatives!r}.")
@@ -110,11 +118,7 @@ class Custom(BaseLoss):
 
     facts: ClassVar[LossFacts] = LossFacts(task="any", link="other")
 
-    def __setstate__(self, state: list[Any]) -> None:
-        """Restore a pickle, which may be of a version without the last fields."""
-        missing = [entry.default for entry in fields(self)[len(state) :]]
-        for entry, value in zip(fields(self), [*state, *missing], strict=True):
-            object.__setattr__(self, entry.name, value)
+    __setstate__ = restored
 
     def __repr__(self) -> str:
         return f"custom({self.name!r})"
@@ -146,36 +150,11 @@ class Custom(BaseLoss):
         """F_0. Raises RecipeError if the search finds no minimum."""
         if self.first_score == "minimise":
             return constant(self._least_constant(np.asarray(y), np.asarray(weight)))
-        first = self.first_score(y, weight) if callable(self.first_score) else self.first_score
-        if self.n_outputs > 1:
-            return np.concatenate([constant(score) for score in _scores(first, self.n_outputs)])
-        score = _computed_start(first)
-        return location(score, y) if callable(self.first_score) and _is_among(score, y) else constant(score)
+        return first_scores(self.first_score, y, weight, self.n_outputs)
 
     def inverse_link(self, scores: Array) -> Array:
         """(k, n) scores to (n,) or (n, m) predictions. Raises RecipeError if the user's function gives other shapes."""
-        if self.n_outputs > 1:
-            return self._of_rows(scores)
-        if self.link is None:
-            return scores[0]
-        predictions = self.link(scores[0])
-        if np.shape(predictions) != np.shape(scores[0]):
-            raise RecipeError(
-                f"inverse_link: must return one prediction for each of {len(scores[0])} scores; it returns "
-                f"{_described(predictions)}."
-            )
-        return predictions
-
-    def _of_rows(self, scores: Array) -> Array:
-        n = scores.shape[1]
-        predictions = np.ascontiguousarray(scores.T) if self.link is None else self.link(scores)
-        shape = np.shape(predictions)
-        if len(shape) not in (1, 2) or shape[0] != n:
-            raise RecipeError(
-                f"inverse_link: must return one prediction, or one line of them, for each of {n} rows; it returns "
-                f"{_described(predictions)}."
-            )
-        return predictions
+        return predictions(self.link, scores)
 
     def check_functions(self, y: Array, *, uses_hessian: bool) -> None:
         """Check the functions at some rows, before a fit.
@@ -189,7 +168,7 @@ class Custom(BaseLoss):
                 ``check_derivatives``, if the functions contradict each other or the facts.
         """
         known = not (self.first_score == "minimise" or callable(self.first_score))
-        start = _scores(self.first_score if known else 0.0, self.n_outputs)
+        start = scores_of(self.first_score if known else 0.0, self.n_outputs)
         kind = np.asarray(self.inverse_link(np.array([[score] * 3 for score in start]))).dtype.kind
         if kind not in "biuf":
             raise RecipeError(f"inverse_link: must return numbers; it returns an array of kind {kind!r}.")
@@ -225,13 +204,19 @@ class SavedCustom(BaseLoss):
 
     name: str
     n_outputs: int = 1
+    lists: bool = False  # True: of whole lists, for rankings
 
     facts: ClassVar[LossFacts] = LossFacts(task="any", convex=False, link="other")
 
-    def __setstate__(self, state: list[Any]) -> None:
-        """Restore a pickle, which may be of a version without the number of outputs."""
-        for entry, value in zip(fields(self), [*state, 1][:2], strict=True):
-            object.__setattr__(self, entry.name, value)
+    __setstate__ = restored
+
+    @property
+    def task(self) -> str:
+        return "ranking" if self.lists else "any"
+
+    def gains(self) -> Array:
+        """(0,): metrics of rankings have gains of their own."""
+        return np.empty(0)
 
     def inverse_link(self, scores: Array) -> Array:
         """(k, n) scores: (n,) for one output, else (n, k)."""
@@ -287,11 +272,6 @@ def _row_derivatives(gradient: Formula, hessian: Formula) -> RowDerivatives:
     return formula
 
 
-def _check_outputs(n_outputs: Any) -> None:
-    if isinstance(n_outputs, bool) or not isinstance(n_outputs, (int, np.integer)) or n_outputs < 1:
-        raise RecipeError(f"n_outputs: must be a whole number, 1 or more; got {n_outputs!r}.")
-
-
 def check_function(role: str, function: Any, n_outputs: int) -> None:
     """Raise RecipeError unless the function can be called with a target and the scores of a row."""
     rule, arguments = "(y, f), two numbers", 2
@@ -306,66 +286,14 @@ def check_function(role: str, function: Any, n_outputs: int) -> None:
         raise RecipeError(f"{role}: must be a function of {rule}; {function!r}: {problem}.")
 
 
-def _check_start(start: Any, n_outputs: int) -> None:
-    if start is None or callable(start) or _is_number(start):
-        return
-    if n_outputs == 1:
-        if not (isinstance(start, str) and start == "minimise"):
-            raise RecipeError(f"start: must be a number, 'minimise' or a function of (y, weight); got {start!r}.")
-    else:
-        _scores(start, n_outputs)
-
-
-def _scores(start: Any, n_outputs: int) -> list[float]:
-    """The start of each output. Raises RecipeError if it is neither a number nor one for each output."""
-    if _is_number(start):
-        return [float(start)] * n_outputs
-    scores = [] if isinstance(start, (str, bytes)) or np.ndim(start) != 1 else list(start)
-    if len(scores) != n_outputs or not all(_is_number(score) for score in scores):
-        raise RecipeError(
-            f"start: must be a number, {n_outputs} numbers, or a function of (y, weight) that returns either; got "
-            f"{start!r}."
-        )
-    return [float(score) for score in scores]
-
-
 def _check_facts(name: Any, smoothness: Any, convex: Any) -> None:
-    if name is not None and (not isinstance(name, str) or not name):
-        raise RecipeError(f"name: must be text that is not empty; got {name!r}.")
-    if smoothness is not None and not (_is_number(smoothness) and smoothness > 0.0):
+    check_name(name)
+    if smoothness is not None and not (is_number(smoothness) and smoothness > 0.0):
         raise RecipeError(
             f"smoothness: must be a finite number above 0, or None if it is not known; got {smoothness!r}."
         )
     if not isinstance(convex, bool):
         raise RecipeError(f"convex: must be True or False; got {convex!r}.")
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    """True for a finite real number that float64 can hold."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer of hundreds of digits
-        return False
-
-
-def _computed_start(result: Any) -> float:
-    try:
-        score = math.nan if isinstance(result, str) else float(result)
-    except (TypeError, ValueError, OverflowError):
-        score = math.nan
-    if not math.isfinite(score):
-        raise RecipeError(f"start: must return a finite number; it returns {result!r}.")
-    return score
-
-
-def _is_among(score: float, y: Array) -> bool:
-    return bool(np.min(y) <= score <= np.max(y))
-
-
-def _described(result: Any) -> str:
-    return f"an array of shape {result.shape}" if hasattr(result, "shape") else repr(result)
 
 
 def _least(total: Callable[[float], float], name: str) -> float:

@@ -20,6 +20,8 @@ _OFFSETS = (-0.37, 0.11, 0.73)  # of scores from the start and from the target, 
 _STEP = 2.0**-13
 _TOLERANCE = 0.01  # relative difference that counts as equal, and largest relative error of a usable difference
 _SMALLEST, _LARGEST = 0.1, 100.0  # curvature relative to the second derivative
+_ARRAY_ROWS = 5
+_ADVICE_OF_ARRAYS = "Correct the function, or pass check_derivatives=False to custom_arrays() if that is meant."
 _ADVICE = "Correct the function, or pass check_derivatives=False to custom() if the difference is meant."
 
 
@@ -118,6 +120,65 @@ def check_facts(gradient: Formula, smoothness: float | None, convex: bool, y: Ar
             raise RecipeError(f"smoothness: {smoothness:g} is the largest second derivative; {place}. {_ADVICE}")
         if convex and slope.value < 0.0:
             raise RecipeError(f"convex: the loss is not; {place}. {_ADVICE}")
+
+
+def check_arrays(
+    value: Callable[[Array], float], derivatives: Callable[[Array], tuple[Array, Array]], start: Array, n: int
+) -> None:
+    """Compare g and h of a function of arrays with finite differences, in single scores of some rows.
+
+    Points where a difference says nothing, as at a kink or a jump, are left out; h may be an upper bound of the second
+    derivative.
+
+    Args:
+        value: (k, n) scores -> the sum of all losses.
+        derivatives: (k, n) scores -> (k, n) g and h.
+        start: (k,) scores that are typical of the loss.
+        n: number of rows.
+
+    Raises:
+        RecipeError: if g is not the derivative of the value, or h has the wrong sign or is too small.
+    """
+    spread = np.cos(np.arange(n * len(start), dtype=np.float64)).reshape(len(start), n)  # no two scores are equal
+    for offset in _OFFSETS:
+        scores = start[:, None] + offset + 0.5 * spread
+        for row in np.unique(np.linspace(0, n - 1, _ARRAY_ROWS).astype(int)).tolist():
+            for output in range(len(start)):
+                _check_at(value, derivatives, scores, output, row)
+
+
+def _check_at(
+    value: Callable[[Array], float], derivatives: Callable[[Array], tuple[Array, Array]], scores: Array, output: int,
+    row: int,
+) -> None:  # fmt: skip
+    def moved(f: float) -> Array:
+        changed = scores.copy()
+        changed[output, row] = f
+        return changed
+
+    def gradient(_: float, f: float) -> float:
+        return float(derivatives(moved(f))[0][output, row])
+
+    f = float(scores[output, row])
+    stated, curvature = (float(part[output, row]) for part in derivatives(scores))
+    where = f"in row {row}" + (f", output {output}" if len(scores) > 1 else "") + f", at a score of {f:g}"
+    slope = _slope(lambda _, f: value(moved(f)), 0.0, f, 1.0)
+    if slope.is_usable(stated) and slope.differs(stated):
+        raise RecipeError(
+            f"derivatives: {where}, g is {stated:g}, and the value rises by {slope.value:g} per unit of score. "
+            f"{_ADVICE_OF_ARRAYS}"
+        )
+    second = _slope(gradient, 0.0, f, 1.0)
+    if (
+        second.is_usable(0.0)
+        and second.value > 0.0
+        and math.isfinite(curvature)
+        and curvature < _SMALLEST * second.value
+    ):
+        raise RecipeError(
+            f"derivatives: {where}, h is {curvature:g}, and g rises by {second.value:g} per unit of score. "
+            f"{_ADVICE_OF_ARRAYS}"
+        )
 
 
 def _points(y: Array, start: float) -> Iterator[tuple[float, float, float]]:

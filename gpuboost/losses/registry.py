@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from gpuboost.errors import GpuBoostError, InputError
+from gpuboost.losses.arrays import ArrayLoss
 from gpuboost.losses.base import checked_loss
 from gpuboost.losses.custom import Custom, SavedCustom
 from gpuboost.losses.protocol import Loss
@@ -64,7 +65,8 @@ def get(loss: str | Loss, n_classes: int | None = None) -> Loss:
         if inspect.isroutine(loss):
             raise InputError(
                 f"loss: a name or a loss object is needed; got the function {getattr(loss, '__name__', loss)!r}. Make "
-                "a loss of scalar functions of (y, f) with gb.losses.custom(value, gradient, hessian)."
+                "a loss of scalar functions of (y, f) with gb.losses.custom(value, gradient, hessian), or of one of "
+                "arrays with gb.losses.custom_arrays(function)."
             )
         missing = [member for member in ("name", "n_outputs", "derivatives", "start") if not _has(loss, member)]
         if missing:
@@ -91,9 +93,10 @@ def to_json(loss: Loss) -> dict[str, Any]:
         InputError: if it is not one of this package's losses.
     """
     checked_loss(loss)
-    if isinstance(loss, (Custom, SavedCustom)):
+    if isinstance(loss, (Custom, ArrayLoss, SavedCustom)):
         several = {"outputs": loss.n_outputs} if loss.n_outputs > 1 else {}
-        return {"name": "custom", "function": loss.name, **several}
+        lists = {"lists": True} if loss.task == "ranking" else {}
+        return {"name": "custom", "function": loss.name, **several, **lists}
     if type(loss) is not CLASSES.get(loss.name):
         raise InputError(f"loss: {loss!r} cannot be written to a model file. Use gpuboost.losses.custom(...).")
     return {"name": loss.name, **{field.name: getattr(loss, field.name) for field in fields(CLASSES[loss.name])}}
@@ -112,9 +115,11 @@ def from_json(stored: Any) -> Loss:
     if name == "custom":
         outputs = rest.pop("outputs", 1)
         counted = isinstance(outputs, int) and not isinstance(outputs, bool) and outputs >= 1
+        lists = rest.pop("lists", False)
+        counted = counted and (lists is False or (lists is True and outputs == 1))
         if list(rest) != ["function"] or not isinstance(rest["function"], str) or not counted:
             raise InputError(f"model file: a custom loss holds name and function, a string; it holds {stored!r}.")
-        return SavedCustom(rest["function"], outputs)
+        return SavedCustom(rest["function"], outputs, lists)
     if name not in CLASSES:
         raise InputError(f"model file: unknown loss {name!r}. It may come from a newer version. {_suggestion(name)}")
     expected = [field.name for field in fields(CLASSES[name])]

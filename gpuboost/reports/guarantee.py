@@ -120,7 +120,7 @@ def _rate(recipe: Recipe, step: float, run: RunFacts) -> Guarantee:
 def _step(recipe: Recipe, result: Verdict) -> float | None:
     """nu, the step in units of 1 / sigma, if no round can raise the training loss; else None."""
     loss, rate = recipe.loss, recipe.learning_rate
-    if result.kind not in ("sound", "heuristic") or is_list_loss(loss) or recipe.sequences > 1:
+    if result.kind not in ("sound", "heuristic") or is_list_loss(loss) or recipe.sequences > 1 or recipe.averages:
         return None
     if recipe.growth.limits.directions is not None:
         return None
@@ -158,6 +158,7 @@ def _needs(recipe: Recipe, run: RunFacts) -> Iterator[tuple[bool, str]]:
         yield from _of_search(recipe, run)
     partial = isinstance(step, LineSearchStep) and (step.per == "leaf" or recipe.learning_rate != 1.0)
     yield partial, "a line search has the rates of a full step per tree, with learning_rate=1."
+    yield bool(recipe.rates), "the rates are for one learning_rate in all rounds."
     yield loss.n_outputs > 1, "the theorems are for one score a row."
     yield loss.smoothness is None, f"{loss.name} has no finite smoothness constant."
     strong = loss.strong_convexity > 0.0 or (loss.convex and declared(LossTraits, loss).bounded_level_sets)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuboost.composition.averaging import NO_DESCENT
 from gpuboost.composition.findings import Kind, worst
 from gpuboost.errors import InputError, RecipeError, UnprovenError
 from gpuboost.execution import SEQUENTIAL, Log
@@ -99,7 +100,7 @@ def verdict(recipe: Recipe, *, stops_early: bool = False, foreign_start: int = 0
     foreign_start: rounds of a continued model that is no chain of this recipe and these data; 0 if there is none.
     """
     if not isinstance(recipe.langevin, Langevin):
-        return _sampled(recipe, descent(recipe) if recipe.sequences == 1 else _of_sequences(recipe))
+        return _sampled(recipe, _of_rounds(recipe))
     reasons = tuple(finding.why for finding in recipe.findings)
     kind = worst(recipe.findings)
     if stops_early:
@@ -155,6 +156,13 @@ def _of_sequences(recipe: Recipe) -> Verdict:
     """Verdict on the mean of several sequences of trees."""
     why = f"the model is the mean of {recipe.sequences} sequences of trees; each lowers a training loss of its own."
     return Verdict("heuristic", (why,))
+
+
+def _of_rounds(recipe: Recipe) -> Verdict:
+    """Verdict on the training loss after each round of trees."""
+    if recipe.averages:
+        return Verdict("heuristic", (NO_DESCENT,))
+    return descent(recipe) if recipe.sequences == 1 else _of_sequences(recipe)
 
 
 def descent(recipe: Recipe) -> Verdict:

@@ -48,7 +48,7 @@ def step_sizes(recipe: Recipe, ensemble: Ensemble, first: int) -> StepSizes | No
     ensemble: the model of the fit, its trees in the host's memory.
     """
     change = _change(recipe)
-    if change is None or ensemble.n_rounds <= first or recipe.sequences > 1:
+    if change is None or ensemble.n_rounds <= first or recipe.sequences > 1 or recipe.averages:
         return None
     k, joint = ensemble.n_outputs, facts_of(recipe.loss).joint_curvature
     trees, rates = ensemble.trees[first * k :], np.array(ensemble.factors[first * k :: k]) * ensemble.scale

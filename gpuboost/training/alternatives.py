@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass, replace
+from math import inf
 from typing import Any
 
 from gpuboost.errors import RecipeError
@@ -63,7 +64,8 @@ def _plain(params: Mapping[str, Any]) -> Iterator[list[Parameters]]:
     changes = {name: value for name, value in PLAIN.items() if name in params and not _same(params[name], value)}
     changes.pop("step", None)
     rate = params["learning_rate"]
-    lower = [{"learning_rate": number} for number in RATES if isinstance(rate, (int, float)) and number < rate]
+    highest = rate if isinstance(rate, (int, float)) else inf  # one rate in place of a schedule
+    lower = [{"learning_rate": number} for number in RATES if number < highest]
     for step in (None, *STEPS):
         for kept in _with_langevin(params, changes):
             given = {} if step is None or _same(params["step"], step) else {"step": step}

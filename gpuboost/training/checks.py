@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.data.queries import query_start
+from gpuboost.errors import RecipeError
+from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.custom import Custom
+from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import OPTIMUM
 from gpuboost.recipe import Recipe
 
@@ -40,14 +44,25 @@ def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_
     )
 
 
-def check_custom_loss(recipe: Recipe, y: NDArray[np.float64]) -> None:
-    """Raise RecipeError if the functions of a custom loss contradict each other; y: (n,) targets."""
+def check_custom_loss(recipe: Recipe, y: NDArray[np.float64], group: NDArray[Any] | None = None) -> None:
+    """Raise RecipeError if the functions of a custom loss contradict each other. y: (n,) targets; group: queries."""
+    if is_of_arrays(recipe.loss):
+        recipe.loss.check_functions(y, None if group is None else query_start(group))
     if isinstance(recipe.loss, Custom):
         from gpuboost.backends.python_functions import registered
 
         for function in recipe.loss.functions:  # which may be jitted and call plain functions, even in this check
             registered(function)
         recipe.loss.check_functions(y, uses_hessian=recipe.step.curvature(recipe.loss) is None)
+
+
+def check_of_metrics(loss: Loss, names: Sequence[str], *, watched: bool) -> None:
+    """Raise RecipeError if eval sets are to be judged by a loss of arrays whose value is not known."""
+    if watched and "loss" in names and is_of_arrays(loss) and loss.functions.value is None:
+        raise RecipeError(
+            f"eval_metric: {loss!r} has derivatives and no value to judge rows by. Name a metric, or give "
+            "gb.losses.custom_arrays(value=...)."
+        )
 
 
 def warn_of_unused_start(recipe: Recipe, continued: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.langevin import Langevin
+from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.distribution import scaled_to_start
 from gpuboost.losses.protocol import is_list_loss
@@ -34,7 +35,7 @@ def warn_of_steep_loss(recipe: Recipe, y: NDArray[np.float64], weight: NDArray[n
     loss, curvature = recipe.loss, recipe.step.curvature(recipe.loss)
     if curvature is None or searches(recipe.step) or loss.smoothness is not None or recipe.rounds == 0:
         return
-    if not loss.has_curvature or is_list_loss(loss):
+    if not loss.has_curvature or is_list_loss(loss) or is_of_arrays(loss):
         return
     steepest = _mean_curvature(recipe, y, np.ones(len(y)) if weight is None else weight)
     if recipe.learning_rate * steepest < LONGEST * curvature:
@@ -72,6 +73,10 @@ def _mean_curvature(recipe: Recipe, y: NDArray[np.float64], weight: NDArray[np.f
 def may_diverge(recipe: Recipe) -> bool:
     """True if the steps may be so long that the model is worse than its start value, and no noise explains it."""
     if isinstance(recipe.langevin, Langevin) or is_list_loss(recipe.loss) or recipe.rounds == 0:
+        return False
+    if is_of_arrays(recipe.loss) and recipe.loss.functions.value is None:
+        return False
+    if recipe.averages:
         return False
     long_steps = recipe.learning_rate > 1.0 or recipe.stale_leaves or recipe.step.curvature(recipe.loss) is not None
     long_steps = long_steps or isinstance(recipe.loss, Custom)  # whose curvature may be anything

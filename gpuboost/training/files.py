@@ -22,6 +22,7 @@ from gpuboost.data.columns import Columns
 from gpuboost.data.encoding import AUTO
 from gpuboost.errors import InputError
 from gpuboost.learners.families import FAMILIES
+from gpuboost.learning_rates import listed
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
@@ -92,9 +93,18 @@ def text(saved: Saved) -> str:
         extra["offsets"] = True
     if saved.run is not None:
         extra["run"] = {**saved.run, "checksum": UNSEALED}
-    params = written(saved.params)
+    params = written(_with_rates(saved))
     content = file.to_json(saved.ensemble, losses.to_json(saved.loss), saved.columns.to_json(), params, extra)
     return content if saved.run is None else sealed(content, CHECKSUM)
+
+
+def _with_rates(saved: Saved) -> dict[str, Any]:
+    """The parameters, with the rates of the rounds in place of a user's function of the round."""
+    rate = saved.params.get("learning_rate")
+    if not callable(rate) or type(rate) in POLICIES.values():
+        return saved.params
+    rounds = max(1, saved.params["n_estimators"], saved.ensemble.n_rounds // saved.columns.sequences)
+    return {**saved.params, "learning_rate": list(listed(rate, rounds))}
 
 
 def written(given: Mapping[str, Any]) -> dict[str, Any]:

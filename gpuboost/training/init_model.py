@@ -11,7 +11,9 @@ import numpy as np
 
 from gpuboost.data.columns import Columns
 from gpuboost.errors import InputError, RecipeError
+from gpuboost.learning_rates import Averaging
 from gpuboost.losses import SavedCustom
+from gpuboost.recipe import Recipe
 from gpuboost.training import files
 from gpuboost.training.checkpoint import CheckpointState
 from gpuboost.training.fit_record import FitRecord
@@ -29,6 +31,23 @@ class Start:
     run: CheckpointState | None = None  # state of an interrupted fit, if it is to be resumed
     record: FitRecord = field(default_factory=FitRecord)
     offsets: bool = False  # True: fitted with offsets
+
+
+def rounds_before(start: Start) -> int:
+    """Rounds of the model that the fit begins with, as ``n_estimators`` counts them; not those before an interrupt."""
+    steps = start.ensemble.n_rounds if start.run is None else start.run.first
+    return steps // start.columns.sequences
+
+
+def check_averaged(recipe: Recipe, start: Start | None) -> None:
+    """Raise RecipeError if a mean of trees is to continue a model that is none."""
+    if not recipe.averages or start is None or not start.ensemble.n_rounds:
+        return
+    if not isinstance(start.params.get("learning_rate"), Averaging):
+        raise RecipeError(
+            "learning_rate: gb.Averaging() makes the mean of all rounds, and the model to continue is a sum. Begin "
+            "anew, or continue with a number."
+        )
 
 
 def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:

@@ -23,13 +23,13 @@ from gpuboost.training import parameters
 from gpuboost.training.base_learners import with_numbers
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
-from gpuboost.training.checks import check_custom_loss, warn_of_light_weights, warn_of_unused_start
+from gpuboost.training.checks import check_custom_loss, check_of_metrics, warn_of_light_weights, warn_of_unused_start
 from gpuboost.training.devices import as_device_array, machine, on_host, settled, size_of
 from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
-from gpuboost.training.init_model import Start
+from gpuboost.training.init_model import Start, check_averaged, rounds_before
 from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
@@ -62,9 +62,10 @@ def job(
     seed = run.seed
     known = None if start is None else start.columns
     held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
-    recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held)
+    first = 0 if start is None else rounds_before(start)
+    recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held, first=first)
     refuse_shrunk_offsets(recipe, target.rows, start)
-    check_custom_loss(recipe, target.y)
+    check_custom_loss(recipe, target.y, target.rows.group)
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
     found = features(params, rows.x, target.rows.weight, start, threads)
@@ -81,6 +82,7 @@ def job(
         sets = tuple(replace(part, x=found.columns.with_statistics(part.x)) for part in sets)
     else:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
+    check_of_metrics(target.loss, [metric.name for metric in monitoring.metrics], watched=bool(sets))
     recipe = run.remaining(recipe)
     monitoring = monitoring.in_turn(recipe.sequences)
     warn_of_light_weights(recipe, target.rows.weight, len(target.y))
@@ -90,6 +92,7 @@ def job(
     else:
         warn_of_steep_loss(recipe, target.y, target.rows.weight)
     resume = None if start is None else start.ensemble
+    check_averaged(recipe, start)
     if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
         kind = "other base learners" if resume.components else "trees"
         raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")

@@ -49,6 +49,11 @@ def offsets_of_watched(rows: RowMetadata, target: TrainingTarget) -> RowMetadata
 def refuse_shrunk_offsets(recipe: Recipe, rows: RowMetadata, start: Start | None) -> None:
     """Raise RecipeError if scores have offsets, and the model is one that shrinks."""
     shrunk = start is not None and start.ensemble.scale != 1.0
+    if rows.offset is not None and recipe.averages:
+        raise RecipeError(
+            "init_score: a mean of trees (learning_rate=gb.Averaging()) is around one start for all rows, and offsets "
+            "are none. Give the offset as a feature."
+        )
     if rows.offset is not None and (isinstance(recipe.langevin, Langevin) or shrunk):
         raise RecipeError(
             "init_score: Langevin boosting shrinks scores towards the start of the model, and offsets are no part of "

@@ -22,6 +22,7 @@ from gpuboost.langevin import Dynamics, Langevin, NoNoise, TemperatureSchedule
 from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection, WeightedGroups
 from gpuboost.learners.partition import partition
 from gpuboost.learners.selection import SelectionTraits
+from gpuboost.learning_rates import Rates, rates_of
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.losses.start_values import OPTIMUM, start_rule
 from gpuboost.recipe import Recipe
@@ -257,16 +258,27 @@ def _policy(name: str, value: Any, methods: tuple[str, ...], rule: str) -> Any:
     return value
 
 
+def learning_rate(value: Any, rounds: int, first: int = 0) -> tuple[float, Rates]:
+    """The largest rate of the fit, and the rates of all rounds of the model if they are not one number."""
+    if isinstance(value, Real):
+        return real("learning_rate", value, positive=True), ()
+    rates = rates_of(value, first + rounds)
+    return max(rates[first : first + rounds] or rates_of(value, 1)), rates
+
+
 def recipe(
     params: Mapping[str, Any],
     loss: Loss,
     n_rows: int,
     n_columns: int | None = None,
     directions: tuple[int, ...] | None = None,
+    *,
+    first: int = 0,
 ) -> Recipe:
     """The recipe of the parameters, for a known number of rows and an optional number of columns.
 
-    directions: monotonic constraint of each column, as ``monotone_constraints`` returns them.
+    directions: monotonic constraint of each column, as ``monotone_constraints`` returns them. first: rounds of the
+    model that the fit begins with.
 
     Raises
     ------
@@ -280,10 +292,11 @@ def recipe(
         _check_learners(drawn, growth.limits, n_columns, params["max_bins"])
     drawn_rows, rounds = sampling(params["sampling"]), integer("n_estimators", params["n_estimators"], 0)
     learner = base_learner(params.get("base_learner"), drawn_rows)
+    rate, rates = learning_rate(params["learning_rate"], rounds, first)
     made = Recipe(
         loss=loss,
         rounds=rounds,
-        learning_rate=real("learning_rate", params["learning_rate"], positive=True),
+        learning_rate=rate,
         growth=growth,
         sampling=drawn_rows,
         learners=drawn,
@@ -294,6 +307,8 @@ def recipe(
         start_at=start_rule(params.get("start", OPTIMUM), loss),
         inert=inert_findings(params, learner, dynamics, rounds),
         permutations=_permutations(params),
+        rates=rates,
+        averages=getattr(params["learning_rate"], "averages", False),
     )
     _check_posterior_samples(params)
     return made

@@ -188,7 +188,7 @@ def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
     for raw in job.eval_sets:
         rows = bin_rows(job.backend, raw.x, data.cuts, raw.y, raw.rows)
         rows = rows if data.x is None else with_values(rows, raw.x, raw.rows)
-        scores = RunningScores.of(job.backend, rows, begin, chain.shrink)
+        scores = RunningScores.of(job.backend, rows, begin, chain.shrink, averages=chain.averages)
         sets.append(EvalSet(raw.name, rows, scores.values, scores.sums))
     measures = [measure(metric, job.recipe.loss, job.backend) for metric in job.monitoring.metrics]
 

@@ -15,7 +15,7 @@ NAMES = {
     "": "RawModule RawKernel ascontiguousarray asarray empty from_dlpack get_default_memory_pool",
     "RawModule": "get_function",
     "RawKernel": "max_dynamic_shared_size_bytes",
-    "ndarray": "data device flags get nbytes reshape set view",
+    "ndarray": "T __array_ufunc__ astype data device flags get nbytes reshape set view",
     "cuda": "Device Event Stream get_current_stream get_elapsed_time is_available",
     "cuda.Device": "attributes compute_capability mem_info pci_bus_id",
     "cuda.Event": "record",

@@ -1,4 +1,4 @@
-"""Device arrays of the emulated CuPy: views and reshapes, nothing that would launch a kernel or wait."""
+"""Device arrays of the emulated CuPy: views, reshapes, and the elementwise functions that users' losses need."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike
 
 from emulator.memory import Allocation
@@ -28,8 +29,8 @@ def check_dtype(dtype: np.dtype) -> None:
         raise TypeError(f"Unsupported dtype {dtype}")
 
 
-class ndarray:  # noqa: N801 - CuPy's name
-    """A device array: views and reshapes, nothing that would launch a kernel or wait."""
+class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
+    """A device array: views, reshapes, and elementwise functions, which are kernels of CuPy's own."""
 
     __array_priority__ = 100
 
@@ -102,6 +103,34 @@ class ndarray:  # noqa: N801 - CuPy's name
 
     def _like(self, host: np.ndarray) -> ndarray:
         return ndarray(host, self._allocation, self._cp)
+
+    @property
+    def T(self) -> ndarray:  # noqa: N802 - CuPy's name
+        return self._like(self._host.T)
+
+    def astype(self, dtype: DTypeLike) -> ndarray:
+        return self._computed(lambda host: host.astype(dtype), self)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **more: Any) -> Any:
+        if method != "__call__" or more:
+            return NotImplemented
+        if any(isinstance(x, np.ndarray) and x.ndim for x in inputs):
+            raise TypeError(f"Unsupported type {np.ndarray} in {ufunc.__name__}")
+        return self._computed(ufunc, *inputs)
+
+    def _computed(self, function: Any, *inputs: Any) -> ndarray:
+        arrays = [x for x in inputs if isinstance(x, ndarray)]
+        hosts = [x._host if isinstance(x, ndarray) else x for x in inputs]
+        with np.errstate(all="ignore"):  # a device does not warn
+            like = function(*[np.ones(1, x.dtype) if isinstance(x, np.ndarray) else x for x in hosts])
+        made = self._cp.empty(np.broadcast_shapes(*map(np.shape, hosts)), like.dtype)
+
+        def work() -> None:
+            with np.errstate(all="ignore"):
+                np.copyto(made._host, function(*hosts))
+
+        self._cp.submit("kernel of cupy", work, *[x._allocation for x in arrays], made._allocation)
+        return made
 
     def get(self, stream: Any = None, order: str = "C", out: np.ndarray | None = None, blocking: bool = True) -> Any:
         self._cp.refuse_in_capture("D2H")

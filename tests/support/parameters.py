@@ -30,6 +30,26 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "bins": (*NO_NUMBER, 0.5, NAN, 0, 1, 256, -1, 10**30, True),
     "positive": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
     "positive or None": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
+    "rates": (
+        "3",
+        "",
+        {},
+        object(),
+        1j,
+        b"1",
+        int,
+        (1, 0.0),
+        [3],
+        [NAN, 1.0],
+        NAN,
+        INF,
+        -INF,
+        HUGE,
+        0,
+        -1,
+        -1e-9,
+        True,
+    ),
     "real or 0": (*NO_NUMBER, NAN, INF, -INF, HUGE, -1, -1e-9, True),
     "real or None": (*NO_NUMBER, NAN, INF, -INF, HUGE, -1, -1e-9, True),
     "share": (*NO_NUMBER, NAN, INF, -INF, HUGE, -1, -1e-9, 1.5, 2),
@@ -221,7 +241,7 @@ class Call:
 ESTIMATOR = {
     "loss": "word",
     "n_estimators": "count or 0",
-    "learning_rate": "positive",
+    "learning_rate": "rates",
     "growth": "word",
     "max_depth": "count or None",
     "max_leaves": "count or None",
@@ -596,6 +616,14 @@ def _policies() -> list[Call]:
         (gb.RowProbabilities, {"p": "probabilities", "variance_control": "word"}, {"p": [0.5] * 60}),
         (gb.CategoricalSplits, categories, {}),
         (gb.OrderedTargetStatistics, statistics, {}),
+        *(
+            (
+                decay,
+                {"start": "positive", "end": "positive", "rounds": "count"},
+                {"start": 0.3, "end": 0.1, "rounds": 3},
+            )
+            for decay in (gb.CosineDecay, gb.ExponentialDecay)
+        ),
         (gb.GeometricAnnealing, {"factor": "positive", "rounds": "count"}, {"factor": 10.0, "rounds": 3}),
         (gb.CyclicalTemperature, {"factor": "positive", "rounds": "count"}, {"factor": 10.0, "rounds": 3}),
         (
@@ -690,16 +718,19 @@ def _policies() -> list[Call]:
 
 
 def _presets() -> list[Call]:
-    presets, rates = gb.presets, {"n_estimators": "count or 0", "learning_rate": "positive"}
+    presets, rates = gb.presets, {"n_estimators": "count or 0", "learning_rate": "rates"}
     sglb = {**rates, "max_depth": "count", "inverse_temperature": "anything", "shrinkage": "anything"}
     sglb |= {"max_bins": "bins"}
     rgbm = dict.fromkeys(("selection", "t", "groups"), "anything") | {"step": "word", "stump": "word"}
     smart = {**rates, "order": "anything", "rho": "anything", "loss": "word", "variance_control": "anything"}
     asynchronous = {**rates, "workers": "count", "rate": "share", "max_leaves": "count", "loss": "word"}
     asynchronous |= {"start": "start", "build_time": "anything", "server_time": "anything"}
+    forest = {"n_estimators": "count or 0", "rate": "share", "learners": "anything", "max_depth": "count"}
+    forest |= {"min_samples_leaf": "count"}
     functional = {"base_learner": "policy", "n_estimators": "count or 0"}
     listed: list[tuple[Any, str, dict[str, str]]] = [
         (presets.sglb_paper, "Regressor", {**sglb, "sampling": "policy"}),
+        (presets.random_forest, "Regressor", forest),
         (presets.rgbm_paper, "Regressor", {**rgbm, "n_estimators": "count or 0"}),
         (presets.smart_paper, "Classifier", smart),
         (presets.asynch_sgbdt_paper, "Classifier", asynchronous),
@@ -734,6 +765,7 @@ def _used(make: Any) -> Callable[..., object]:
         "gpuboost.langevin": "langevin",
         "gpuboost.learners.families": "base_learner",
         "gpuboost.learners": "learners",
+        "gpuboost.learning_rates": "learning_rate",
     }
 
     def use(**given: Any) -> object:

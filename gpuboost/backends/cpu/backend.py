@@ -54,6 +54,7 @@ from gpuboost.backends.reference.ranking import list_losses
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
+from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.protocol import ListLoss, Loss, SmoothedLoss, is_list_loss
 from gpuboost.types import (
     Array,
@@ -129,6 +130,8 @@ class Cpu:
         return begin if begin.ndim == 2 else np.repeat(begin[:, None], data.n_rows, axis=1)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
+        if is_of_arrays(loss):
+            return Gradients(*loss.host_derivatives(scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
             return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
         run, g, constant = formulas.gradients(loss), np.empty(scores.shape, np.float32), curvature is not None
@@ -278,6 +281,8 @@ class Cpu:
             self._by_rows(sums.shape[1], shrunken, ADDITION)
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        if is_of_arrays(loss):
+            return loss.mean(y, scores, weight)
         run, each = formulas.values(loss), np.empty(len(y))
         self._by_rows(len(y), lambda a, b: run(y, scores, loss.parameter, a, b, each))
         if weight is None:

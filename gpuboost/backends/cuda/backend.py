@@ -21,6 +21,7 @@ import numpy as np
 from gpuboost.backends.cuda.all_reduce import AllReduce, RowsOfGpu
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.array_cache import ArrayCache, Copies
+from gpuboost.backends.cuda.array_gradients import ArrayGradients
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.contributions import CudaExplainer
@@ -49,6 +50,7 @@ from gpuboost.backends.prediction import additive
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
+from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, SmoothedLoss, is_list_loss
 from gpuboost.types import (
     Array,
@@ -89,6 +91,7 @@ class Cuda:
         self._targets = Targets(self._runtime, self._arrays, self._rounds, all_reduce)
         self._lists = RankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._smoothed = SmoothedRankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
+        self._of_arrays = ArrayGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._arrays, self._rounds)
         self._subsets = Subsets(self._runtime, self._rounds)
         self._control = Control(self._runtime, self._arrays, self._rounds, self._targets)
@@ -135,6 +138,8 @@ class Cuda:
         return begin if np.ndim(bias) == 2 else self._predictor.start(begin, data.n_rows)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
+        if is_of_arrays(loss):
+            return self._of_arrays.gradients(loss, scores, data, curvature).as_gradients()
         if is_list_loss(loss):
             return self._lists.gradients(loss, scores, data, curvature).as_gradients()
         return self._targets.gradients(loss, scores, data, curvature).as_gradients()
@@ -270,6 +275,8 @@ class Cuda:
         self._leaves.shrink(sums, on_device, scale, out)
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        if is_of_arrays(loss):
+            return self._of_arrays.mean_loss(loss, scores, y, weight)
         total = self.loss_total(loss, scores, y, weight)
         if weight is None:
             return total / len(y)

@@ -122,7 +122,7 @@ class Targets:
             room = self._rounds.buffer(("room", k), lambda: self._row_room(k))
             kernel = self._pointwise("row_gradients", *formulas(loss))
             kernel((room.shape[0] // (2 * k * 256),), (256,), **of_loss, k=k, room=room)
-            self._measure(made.g, made.h, rows, made.states, scratch)
+            self.measure(made.g, made.h, rows, made.states, scratch)
         else:
             kernel = self._pointwise("gradients", *formulas(loss))
             measures = {**self._arrays.times(rows.times), **rows.sizes, **scratch, "state": made.states}
@@ -140,7 +140,7 @@ class Targets:
         m = gradients.multiplicity
         rows = DeviceRows(None, n, 1) if m is None else self._multiplicity(m)
         states = empty_records(self._runtime, k, STATE)
-        self._measure(g, h, rows, states, self.scratch(k, n))
+        self.measure(g, h, rows, states, self.scratch(k, n))
         return DeviceGradients(g, h, rows.times, states=states)
 
     def sample(self, probability: float, n: int, key: Key) -> DeviceSample:
@@ -278,7 +278,8 @@ class Targets:
         host = m if isinstance(m, np.ndarray) else self._runtime.download(on_device)
         return DeviceRows(on_device, int(host.sum(dtype=np.int64)), int(host.max(initial=1)))
 
-    def _measure(self, g: Array, h: Array, rows: DeviceRows, states: Array, scratch: dict[str, Array]) -> None:
+    def measure(self, g: Array, h: Array, rows: DeviceRows, states: Array, scratch: dict[str, Array]) -> None:
+        """Write the states of the (k, n) gradients; ``scratch``: see ``room``."""
         k, n = g.shape
         self._kernel("extents_of")(
             (*self._grid(n, STRETCH), k), (EXTENT_THREADS,),

@@ -27,6 +27,7 @@ from gpuboost.backends.reference import smoothed_ranking as reference_smoothed
 from gpuboost.backends.reference.smoothing import ReferenceSmoothing
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
+from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, SmoothedLoss, is_list_loss
 from gpuboost.types import (
     Array,
@@ -78,6 +79,8 @@ class Reference:
         return begin if begin.ndim == 2 else np.repeat(begin[:, None], data.n_rows, axis=1)
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
+        if is_of_arrays(loss):
+            return Gradients(*loss.host_derivatives(scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
             return reference_lists.gradients(loss, scores, data, curvature)
         g, h = np.empty(scores.shape), np.empty(scores.shape)
@@ -231,6 +234,8 @@ class Reference:
         out[:] = bias[:, None] + scale * sums
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        if is_of_arrays(loss):
+            return loss.mean(y, scores, weight)
         each = _values(loss, scores, y)
         total = fixed_order_sum(np.array(each) if weight is None else np.array(each) * weight)
         return total / (len(y) if weight is None else fixed_order_sum(weight))

@@ -1,0 +1,33 @@
+"""Requirements of losses of arrays on the other pieces of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuboost.composition.findings import Finding
+from gpuboost.execution import DataParallel, Execution
+from gpuboost.losses.arrays import is_of_arrays
+from gpuboost.losses.protocol import Loss
+from gpuboost.records import declared
+from gpuboost.sampling import Sampling
+from gpuboost.sampling.protocol import SamplingTraits
+
+
+def array_loss_findings(loss: Loss, sampling: Sampling, execution: Execution) -> tuple[Finding, ...]:
+    """Findings; () for other losses."""
+    return tuple(_refused(loss, sampling, execution)) if is_of_arrays(loss) else ()
+
+
+def _refused(loss: Loss, sampling: Sampling, execution: Execution) -> Iterator[Finding]:
+    if isinstance(execution, DataParallel):
+        yield Finding(
+            "refused",
+            f"execution: {loss!r} is one function of all rows, and shards of DataParallel hold parts of them. Use "
+            "gb.losses.custom(...), whose functions are of one row, or execution=None.",
+        )
+    if declared(SamplingTraits, sampling).score == "loss":
+        yield Finding(
+            "refused",
+            f"sampling: the loss of a single row is not known of {loss!r}, a function of all rows. Use score='mvs' or "
+            "'gradient'.",
+        )
