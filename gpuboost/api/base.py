@@ -54,10 +54,10 @@ from gpuboost.theory import Guarantee
 from gpuboost.training import files, parameters
 from gpuboost.training import job as preparation
 from gpuboost.training.alternatives import sound_alternative
+from gpuboost.training.by_column import ByColumn
 from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
-from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.rehearsal import try_base_learner, try_selection
 from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset, numbers
@@ -566,8 +566,8 @@ def _verdict(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarg
     """The verdict on these parameters. trial: without what takes a pass over the rows."""
     try:
         stops = params["early_stopping_rounds"] is not None or stops_early(params["callbacks"])
-        held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"])
-        recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held)
+        by_column = ByColumn.of_rows(params, rows.x)
+        recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], by_column)
         check_rows_of(recipe.sampling, len(target.y))
     except RecipeError as error:
         return refused(error)
