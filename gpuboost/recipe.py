@@ -18,6 +18,7 @@ from gpuboost.composition.base_learner import base_learner_findings
 from gpuboost.composition.encoding import encoding_findings
 from gpuboost.composition.execution import execution_findings
 from gpuboost.composition.findings import Finding, langevin_findings
+from gpuboost.composition.interactions import interaction_findings
 from gpuboost.composition.learners import learner_findings
 from gpuboost.composition.learning_rate import rate_findings
 from gpuboost.composition.monotone import monotone_findings
@@ -146,7 +147,7 @@ class Recipe:
         """Requirements of the pieces that other pieces do not meet."""
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
         of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
-        of_pieces += self.encoding_findings + rate_findings(self.rates, self.langevin)
+        of_pieces += self.interaction_findings + self.encoding_findings + rate_findings(self.rates, self.langevin)
         if self.averages:
             of_pieces += averaging_findings(self.sampling, self.execution, self.permutations)
         return of_pieces + array_loss_findings(self.loss, self.sampling, self.execution) + self.inert
@@ -172,6 +173,11 @@ class Recipe:
         """Findings about monotonic constraints."""
         trees = self.base_learner is None
         return monotone_findings(self.growth.limits, self.loss, self.langevin, trees=trees)
+
+    @property
+    def interaction_findings(self) -> tuple[Finding, ...]:
+        """Findings about interaction constraints."""
+        return interaction_findings(self.growth.limits, self.langevin, trees=self.base_learner is None)
 
     @property
     def learner_findings(self) -> tuple[Finding, ...]:

@@ -258,6 +258,17 @@ class CategoryLimits(NamedTuple):
 CATEGORY_LIMITS = CategoryLimits()
 
 
+class Interactions(NamedTuple):
+    """The columns that may split the nodes of one path from the root to a leaf.
+
+    A path has the columns of one of the sets, and at most so many different ones.
+    """
+
+    sets: tuple[tuple[int, ...], ...]  # numbers of columns; a column of no set splits no node
+    most: int = 0  # different columns of a path: 1 or 2; 0: no limit
+    same: tuple[int, ...] | None = None  # (columns,) number that columns of one origin share; None: each its own
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Order of growth, and what a split and a leaf must satisfy. ``reg_lambda`` is the L2 term in -G / (H + lambda)."""
@@ -272,6 +283,7 @@ class Limits:
     random_strength: float = 0.0  # of the noise on the features' split gains
     categories: CategoryLimits = CATEGORY_LIMITS
     directions: tuple[int, ...] | None = None  # (columns,) 1 rising, -1 falling, 0 free; None: all are free
+    interactions: Interactions | None = None  # None: any columns may split the nodes of a path
 
     @property
     def of_stump(self) -> tuple[float, ...]:

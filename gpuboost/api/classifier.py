@@ -79,6 +79,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         categorical_splits: CategoricalSplits | None = None,
         categorical_encoding: str | OrderedTargetStatistics = "auto",
         monotonic_cst: Any = None,
+        interaction_cst: Any = None,
         sampling: Any = None,
         learners: Any = None,
         langevin: Langevin | None = None,
@@ -115,6 +116,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.categorical_splits = categorical_splits
         self.categorical_encoding = categorical_encoding
         self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
         self.sampling = sampling
         self.learners = learners
         self.langevin = langevin

@@ -52,6 +52,11 @@ categorical_encoding : "auto", "partition", "ordered", "one_hot" or gb.OrderedTa
     model is then the mean of several sequences of trees that grow in turn, so ``n_iter_`` is ``n_estimators`` times
     their number. "one_hot": one category against all others. "auto": "ordered" if a column has more than 255
     categories and the other parameters allow it, otherwise "partition".
+interaction_cst : None, "pairwise", "no_interactions", or sets of columns by name or index
+    Columns that may interact, as in scikit-learn (``interaction_constraints`` of XGBoost and LightGBM): the splits from
+    the root to a leaf are on columns of one set. Columns of no set are one more set. "pairwise": on two columns at
+    most; "no_interactions": on one, so the model is a sum of functions of one column. A combination of categorical
+    columns (``categorical_encoding``) is in the sets that hold all of them, and is not used with the two words.
 sampling : None, float, or policy
     Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
     are those of all rows, unless the object's ``variance_control`` says otherwise or workers compute them

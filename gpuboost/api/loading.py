@@ -18,8 +18,8 @@ from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.data.cuts import check_binning, check_max_bins
 from gpuboost.errors import InputError, RecipeError, UnprovenError, shown
 from gpuboost.training import files, parameters
+from gpuboost.training.by_column import ByColumn
 from gpuboost.training.checkpoint import CheckpointState
-from gpuboost.training.monotone import monotone_constraints
 
 _MANY_ROWS = 2**31  # a file does not say how many rows the model was fitted to
 
@@ -152,7 +152,7 @@ def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> 
             check_binning(params["binning"])
             _check_unused(params)
             losses.get(params["loss"], 2)  # any number of classes: the loss of the model is beside the parameters
-            monotone_constraints(params["monotonic_cst"], saved.columns)
-            parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features)
+            by_column = ByColumn.of(params, saved.columns)
+            parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features, by_column)
     except (RecipeError, InputError) as error:
         raise InputError(f"{name}: parameters: {error}") from None

@@ -18,7 +18,9 @@ from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import not_on_gpus, with_numbers
+from gpuboost.training.by_column import ByColumn
 from gpuboost.training.devices import check_losses
+from gpuboost.training.interactions import of_size
 from gpuboost.training.memory import MemoryEstimate, training_memory
 from gpuboost.training.monotone import constrains
 from gpuboost.types import Cuts
@@ -80,7 +82,8 @@ def estimate_memory(
     check_max_bins(known_params["max_bins"])
     loss = _loss(known_params["loss"], classes)
     held = (1,) * d if constrains(known_params["monotonic_cst"]) else None  # which way, and how many, changes no size
-    recipe = with_numbers(parameters.recipe(known_params, loss, n, directions=held), None)
+    by_column = ByColumn(held, of_size(known_params["interaction_cst"], d))
+    recipe = with_numbers(parameters.recipe(known_params, loss, n, by_column=by_column), None)
     if (learner := not_on_gpus(known_params["base_learner"])) is not None:
         raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
     check_losses(recipe)

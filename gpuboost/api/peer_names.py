@@ -31,6 +31,7 @@ PEER_NAMES = {
     "gamma": "min_split_gain",
     "gpu_id": "device='cuda:0'",
     "grow_policy": "growth",
+    "interaction_constraints": "interaction_cst",
     "is_unbalance": "class_weight='balanced'",
     "iterations": "n_estimators",
     "l2_leaf_reg": "reg_lambda",

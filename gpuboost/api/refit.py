@@ -20,19 +20,19 @@ from gpuboost.losses.custom import SavedCustom
 from gpuboost.losses.protocol import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters, targets
+from gpuboost.training.by_column import ByColumn
 from gpuboost.training.devices import on_host
 from gpuboost.training.files import Saved
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import Start
 from gpuboost.training.job import seed_of
 from gpuboost.training.leaf_refit import refitted
-from gpuboost.training.monotone import monotone_constraints
 from gpuboost.training.offsets import with_offsets
 from gpuboost.training.rows import LabelledRows, bin_rows, labelled, labelled_dataset
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Ensemble
 
-UNUSED = ("execution", "langevin", "learners", "posterior_samples", "sampling")
+UNUSED = ("execution", "interaction_cst", "langevin", "learners", "posterior_samples", "sampling")
 """Parameters that choose the shapes of trees, and have no part in leaf values of all rows."""
 
 
@@ -161,7 +161,7 @@ def _share(decay: Any) -> float:
 def _recipe(saved: Saved, target: TrainingTarget) -> Recipe:
     """The recipe of the model's parameters: loss, step, regularisation and monotonic constraints count."""
     params = {**saved.params, **dict.fromkeys(UNUSED), "categorical_encoding": "auto"}
-    held = monotone_constraints(params.get("monotonic_cst"), saved.columns)
+    held = ByColumn.of(params, saved.columns).directions
     if held is not None:
         held = (*held, *(0,) * (saved.ensemble.cuts.n_columns - len(held)))
-    return parameters.recipe(params, target.loss, len(target.y), None, held)
+    return parameters.recipe(params, target.loss, len(target.y), None, ByColumn(held))

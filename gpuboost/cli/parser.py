@@ -81,6 +81,7 @@ def _add_parameters(group: Any) -> None:
     add("--binning", str, "choice of the bins: quantile or greedy_log_sum")
     add("--categorical-encoding", str, "auto, partition, ordered (means of the target) or one_hot")
     add("--monotonic", _directions, "columns with which predictions rise or fall, as in age=1,rent=-1", "monotonic_cst")
+    add("--interactions", _sets, "columns that may interact: pairwise, no_interactions, or a,b;c,d", "interaction_cst")
     add("--sampling", float, "share of the rows drawn for each tree")
     add("--learners", _count_or_share, "features drawn for each tree: a count, or a share such as 0.5")
     add("--step", str, "auto, newton, gradient, constant or line_search")
@@ -183,6 +184,13 @@ def _directions(text: str) -> dict[str, int]:
 
 
 _directions.__name__ = "list of columns with 1 or -1"  # argparse quotes it in its message
+
+
+def _sets(text: str) -> str | list[list[str]]:
+    return text if text in ("pairwise", "no_interactions") else [_names(part) for part in text.split(";")]
+
+
+_sets.__name__ = "pairwise, no_interactions, or sets of columns"  # argparse quotes it in its message
 
 
 def _weights_of_classes(text: str) -> str | dict[str, float]:

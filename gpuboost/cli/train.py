@@ -39,6 +39,7 @@ PARAMETERS = (
     "binning",
     "categorical_encoding",
     "monotonic_cst",
+    "interaction_cst",
     "sampling",
     "learners",
     "step",

@@ -26,6 +26,7 @@ PLAIN: Parameters = {
     "growth": "depthwise",
     "step": "auto",
     "monotonic_cst": None,
+    "interaction_cst": None,
     "early_stopping_rounds": None,
     "callbacks": (),
     "min_split_gain": 0.0,

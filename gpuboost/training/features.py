@@ -22,6 +22,7 @@ from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError,
 from gpuboost.execution import DataParallel
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
+from gpuboost.training.by_column import of_encoded
 from gpuboost.training.callbacks import RawEvalSet
 from gpuboost.training.encoding import check_continued, chosen_policy, encoded, encoded_again
 from gpuboost.training.init_model import Start
@@ -117,11 +118,10 @@ def with_encoding(
     recipe = replace(
         recipe, permutations=made.permutations, views=made.views, rounds=recipe.rounds * max(1, made.permutations)
     )
-    limits, extra = recipe.growth.limits, made.cuts.n_columns - found.columns.n_features
-    if limits.directions is not None:
-        growth: Any = recipe.growth
-        limits = replace(limits, directions=(*limits.directions, *(0,) * extra))
-        recipe = replace(recipe, growth=replace(growth, limits=limits))
+    growth: Any = recipe.growth
+    by_column = of_encoded(growth.limits, made.columns.layout, found.columns.n_features)
+    limits = replace(growth.limits, **by_column._asdict())
+    recipe = replace(recipe, growth=replace(growth, limits=limits))
     return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
 
 

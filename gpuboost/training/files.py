@@ -52,6 +52,9 @@ MAY_LACK = {"run", "guarantee", "chain", "offsets"}
 
 PLAIN = (str, int, float, bool, type(None))
 
+LATER: dict[str, Any] = {"categorical_encoding": AUTO, "interaction_cst": None}
+"""Parameters that earlier versions did not have, and the defaults at which files leave them out"""
+
 
 @dataclass(frozen=True, slots=True)
 class Saved:
@@ -114,8 +117,9 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in NOT_WRITTEN:
             with suppress(TypeError):  # not representable in JSON: a loaded model has the default
                 params[name] = _to_json(value)
-    if params.get("categorical_encoding") == AUTO:
-        del params["categorical_encoding"]  # the default, as of files before it
+    for name, default in LATER.items():
+        if params.get(name) == default and type(params.get(name)) is type(default):
+            params.pop(name, None)
     if "langevin" not in params:
         params.pop("posterior_samples", None)  # they are draws of its chain
     return params
@@ -231,9 +235,9 @@ def _to_json(value: Any) -> Any:
         value = value.item()
     if isinstance(value, PLAIN):
         return value
-    if isinstance(value, (list, tuple, np.ndarray)):
-        items = [_to_json(item) for item in value]
-        if all(isinstance(item, PLAIN) or (isinstance(item, dict) and "policy" in item) for item in items):
+    if isinstance(value, (list, tuple, np.ndarray, set, frozenset)):
+        items = [_to_json(item) for item in _in_order(value)]
+        if all(_is_item(item) or (isinstance(item, list) and all(map(_is_item, item))) for item in items):
             return items
     if isinstance(value, Mapping):
         return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
@@ -242,6 +246,15 @@ def _to_json(value: Any) -> Any:
     if getattr(losses, type(value).__name__, None) is type(value):
         return {"loss": losses.to_json(value)}
     raise TypeError(f"{value!r} cannot be written to a model file")
+
+
+def _in_order(value: Any) -> Any:
+    """The items of a set in one order, as the bytes of a file do not depend on hashes; others in their own."""
+    return sorted(value, key=lambda item: (str(type(item)), item)) if isinstance(value, (set, frozenset)) else value
+
+
+def _is_item(value: Any) -> bool:
+    return isinstance(value, PLAIN) or (isinstance(value, dict) and "policy" in value)
 
 
 def _policy_to_json(policy: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import with_numbers
+from gpuboost.training.by_column import ByColumn
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
 from gpuboost.training.checks import check_custom_loss, check_of_metrics, warn_of_light_weights, warn_of_unused_start
@@ -30,7 +31,6 @@ from gpuboost.training.features import Features, features, named, split, trainin
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start, check_averaged, rounds_before
-from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 from gpuboost.training.rows import LabelledRows, eval_sets, labelled, numbers
@@ -61,9 +61,9 @@ def job(
     run, plain = _run(params, rows, target, start)
     seed = run.seed
     known = None if start is None else start.columns
-    held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"], known)
+    by_column = ByColumn.of_rows(params, rows.x, known)
     first = 0 if start is None else rounds_before(start)
-    recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held, first=first)
+    recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], by_column, first=first)
     refuse_shrunk_offsets(recipe, target.rows, start)
     check_custom_loss(recipe, target.y, target.rows.group)
     monitoring = Monitoring.of(params, target.loss)

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.data.columns import Columns, categorical_columns, column_number
-from gpuboost.data.dataset import Dataset
-from gpuboost.data.tables import as_table
+from gpuboost.data.columns import column_number
 from gpuboost.errors import InputError, RecipeError
 
 RULE = "None, one of -1 (falls), 0 (free) and 1 (rises) for each column, or a mapping from names of columns to these"
@@ -28,40 +26,20 @@ def constrains(value: Any) -> bool:
         return True
 
 
-def monotone_constraints(value: Any, columns: Columns) -> tuple[int, ...] | None:
-    """(columns,) 1, -1 or 0; None if no column is constrained.
+def monotone_constraints(
+    value: Any, n_columns: int, names: tuple[str, ...] | None, categorical: NDArray[np.bool_] | None
+) -> tuple[int, ...] | None:
+    """(columns,) 1, -1 or 0; None if no column is constrained. categorical (columns,): None if no column is.
 
     Raises
     ------
     RecipeError
         If the length is wrong, a value is not -1, 0 or 1, a name is no column, or a column is categorical.
     """
-    return _constraints(value, columns.n_features, columns.names, columns.is_categorical)
-
-
-def monotone_constraints_for(
-    value: Any, X: Any, categorical_features: Any, known: Columns | None = None
-) -> tuple[int, ...] | None:
-    """``monotone_constraints`` before columns are learned. X: a Dataset, or any input of ``as_table``.
-
-    known: the columns of a model that is continued.
-    """
-    if value is None:
-        return None
-    if isinstance(X, Dataset):
-        return monotone_constraints(value, X.columns)
-    table = as_table(X)
-    categorical = categorical_columns(table, categorical_features) if known is None else known.is_categorical
-    return _constraints(value, table.shape[1], table.names, categorical)
-
-
-def _constraints(
-    value: Any, n_columns: int, names: tuple[str, ...] | None, categorical: NDArray[np.bool_]
-) -> tuple[int, ...] | None:
     if value is None:
         return None
     directions = _named(value, names, n_columns) if isinstance(value, Mapping) else _listed(value, n_columns)
-    for f in np.flatnonzero(categorical[:n_columns]):
+    for f in () if categorical is None else np.flatnonzero(categorical[:n_columns]):
         if directions[f]:
             label = f"column {f}" if names is None else f"column {names[f]!r}"
             raise RecipeError(

@@ -31,6 +31,7 @@ from gpuboost.sampling import EveryRow, Sampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
 from gpuboost.training.base_learners import base_learner
+from gpuboost.training.by_column import NOTHING, ByColumn
 from gpuboost.types import Limits
 from gpuboost.watch.early_stopping import stops_early
 
@@ -90,7 +91,7 @@ def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
     return options[value]
 
 
-def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple[int, ...] | None = None) -> Limits:
+def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, by_column: ByColumn = NOTHING) -> Limits:
     """Limits of a tree's growth. ``max_depth`` or ``max_leaves`` alone decides if the other one is None.
 
     Without ``max_leaves``, leaf-wise growth would give the trees of depth-wise growth, so it has LEAVES leaves.
@@ -122,7 +123,7 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, directions: tuple
         min_split_gain=real("min_split_gain", params["min_split_gain"]),
         random_strength=real("random_strength", params.get("random_strength", 0.0)),
         categories=categorical_splits(params.get("categorical_splits")).limits(n_rows),
-        directions=directions,
+        **by_column._asdict(),
     )
 
 
@@ -271,14 +272,13 @@ def recipe(
     loss: Loss,
     n_rows: int,
     n_columns: int | None = None,
-    directions: tuple[int, ...] | None = None,
+    by_column: ByColumn = NOTHING,
     *,
     first: int = 0,
 ) -> Recipe:
     """The recipe of the parameters, for a known number of rows and an optional number of columns.
 
-    directions: monotonic constraint of each column, as ``monotone_constraints`` returns them. first: rounds of the
-    model that the fit begins with.
+    by_column: what parameters say of single columns. first: rounds of the model that the fit begins with.
 
     Raises
     ------
@@ -286,7 +286,7 @@ def recipe(
         If a parameter is out of its range, or pieces contradict each other; the message names them.
     """
     dynamics = langevin(params.get("langevin"))
-    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, loss, n_rows, directions))
+    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, loss, n_rows, by_column))
     drawn = learners(params["learners"])
     if n_columns is not None and params.get("base_learner") is None:
         _check_learners(drawn, growth.limits, n_columns, params["max_bins"])

@@ -22,8 +22,8 @@ from gpuboost.reports.report import Verdict, refused, verdict
 from gpuboost.training import parameters
 from gpuboost.training.alternatives import sound_alternative
 from gpuboost.training.base_learners import with_numbers
+from gpuboost.training.by_column import ByColumn
 from gpuboost.training.features import features, training_set
-from gpuboost.training.monotone import monotone_constraints_for
 from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget
@@ -50,8 +50,8 @@ def _verdict(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarg
     """The verdict on these parameters. trial: prepare base learner and selection rule, which takes passes over rows."""
     try:
         stops = params["early_stopping_rounds"] is not None or stops_early(params["callbacks"])
-        held = monotone_constraints_for(params.get("monotonic_cst"), rows.x, params["categorical_features"])
-        recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], held)
+        by_column = ByColumn.of_rows(params, rows.x)
+        recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], by_column)
         check_rows_of(recipe.sampling, len(target.y))
     except RecipeError as error:
         return refused(error)

@@ -256,11 +256,14 @@ def _categorical(
 
 
 @kernel
-def search(layout, kinds, new_pairs, shared, level, node, histograms, criterion, first, last, gains, splits, left_sets):
+def search(
+    layout, kinds, new_pairs, shared, level, node, histograms, criterion, first, last, may, gains, splits, left_sets
+):
     """Features [first, last): complete the histograms of every new pair, then look for the best shared splits.
 
-    level (c,) int64: see ``level_of``. gains (t,) float64, splits (t, 3) int64, left_sets (t, 8) uint32: what
-    ``_numeric`` and ``_categorical`` say of each feature. The rest as for ``split.search``.
+    level (c,) int64: see ``level_of``. may (t,) bool: the features that compete, (0,) for all. gains (t,) float64,
+    splits (t, 3) int64, left_sets (t, 8) uint32: what ``_numeric`` and ``_categorical`` say of each feature. The
+    rest as for ``split.search``.
     """
     layout, histograms, criterion = HistogramLayout(*layout), HistogramArrays(*histograms), Criterion(*criterion)
     for i in range(new_pairs.shape[0]):
@@ -273,6 +276,9 @@ def search(layout, kinds, new_pairs, shared, level, node, histograms, criterion,
     cut_room = np.empty((3, 257))
     for j in range(first, last):
         begin, is_categorical = np.int64(starts[j]), False
+        if may.shape[0] > 0 and not may[j]:
+            gains[j] = 0.0
+            continue
         if kinds is not None:  # decided when this is compiled, as in ``split``
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:

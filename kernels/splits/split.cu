@@ -71,7 +71,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 #endif
 
 // Blocks that a multiprocessor should hold: with two, the largest variants would spill registers.
-#if CELLS == 256 && SETS && (COUNTS || MONOTONE || DISTURBED)
+#if CELLS == 256 && SETS && (COUNTS || MONOTONE || DISTURBED || INTERACTIONS)
 #define BLOCKS 1
 #else
 #define BLOCKS 2
@@ -85,14 +85,14 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // With shards, partials are the sums of all of them (shards.cu), and a last argument tells the rows that are here.
 // chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (feature_subsets.cu); 0:
 // all do.
-// Under constraints, bounds are those of every node that was searched, and directions those of all features.
+// Under monotone constraints, bounds are those of every node that was searched, and directions those of all features.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
          const i32 *__restrict__ selection, const i32 *__restrict__ features, const i32 *__restrict__ places,
          const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
          Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 first_line, i32 last_line, i32 slots,
          i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
-         const u32 *__restrict__ chosen, i32 words WITHIN ROWS_HERE)
+         const u32 *__restrict__ chosen, i32 words WITHIN PATHS ROWS_HERE)
 {
     const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Room rooms[WARPS];
@@ -129,6 +129,9 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
             may = terms.within.low < terms.within.high; // else all leaves below have one value
             if (j == 0 && lane == 0)
                 bounds[v] = terms.within;
+#endif
+#if INTERACTIONS
+            may = may && may_follow(nodes, v, features[j], column_of, sets, set_words, most_columns);
 #endif
             const u32 *bits = selection[3] && v == 0 ? (const u32 *)selection + selection[3] + 8 * j : nullptr;
             const i64 child = 2 * which + part;

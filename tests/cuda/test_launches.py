@@ -18,7 +18,17 @@ from gpuboost.backends.cuda.device.sources import source
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 FILES = sorted(path.relative_to(KERNELS).as_posix() for path in KERNELS.glob("*/*.cu"))
 HEADERS = sorted(path.relative_to(KERNELS).as_posix() for path in KERNELS.glob("*/*.cuh"))
-SWITCHES = ("SHARDED", "MONOTONE", "SETS", "COUNTS", "MANY_OUTPUTS", "NARROW_VALUES", "NEAR_ENTRIES", "DISTURBED")
+SWITCHES = (
+    "SHARDED",
+    "MONOTONE",
+    "SETS",
+    "COUNTS",
+    "MANY_OUTPUTS",
+    "NARROW_VALUES",
+    "NEAR_ENTRIES",
+    "DISTURBED",
+    "INTERACTIONS",
+)
 LINE = """
 #define MORE , double b /* the last one */
 extern "C" __global__ void __launch_bounds__(32, (1 + 1))
@@ -44,11 +54,13 @@ def test_the_parameters_are_those_that_a_compiler_sees(file, on):
 
 
 def test_macros_that_continue_a_list_of_parameters():
-    files = "growth/choose.cuh", "splits/bounds.cuh", "splits/split.cu"
+    files = "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/split.cu"
     plain = names(source(*files, before="#define SHARDED 0\n"), "evaluate")
     assert plain[-2:] == ["chosen", "words"]
-    both = names(source(*files, before="#define SHARDED 1\n#define MONOTONE 1\n"), "evaluate")
-    assert both == [*plain, "bounds", "directions", "here"]
+    macros = "".join(f"#define {name} 1\n" for name in ("SHARDED", "MONOTONE", "INTERACTIONS"))
+    of_paths = ["column_of", "sets", "set_words", "most_columns"]
+    every = names(source(*files, before=macros), "evaluate")
+    assert every == [*plain, "bounds", "directions", *of_paths, "here"]
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def _change(rng: np.random.Generator, params: dict[str, Any]) -> None:
         params["langevin"] = gb.Langevin(**policy, allow_unproven=bool(rng.random() < 0.5))
     if rng.random() < 0.1:
         params["monotonic_cst"] = [1, 0, -1] if params["categorical_features"] != [2] else [1, 0, 0]
+    params["interaction_cst"] = _rare(rng, None, "pairwise", "no_interactions", [[0, 2]], chance=0.1)
     if rng.random() < 0.15:
         params["base_learner"] = _one(rng, gb.learners.Linear(), gb.learners.LinearTree(2), gb.learners.Spline())
         params["learners"] = None

@@ -35,7 +35,7 @@ from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredEr
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
-from gpuboost.types import Cuts, Limits, Progress, TrainingSet
+from gpuboost.types import Cuts, Interactions, Limits, Progress, TrainingSet
 
 Asked = tuple[str, tuple[DeviceFunction, ...]]  # a text of CUDA C, and the Python functions that are linked with it
 TABLE = Path(__file__).resolve().parents[2] / "kernels" / "RESOURCES.md"
@@ -55,6 +55,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
     ranked = replace(random_case(7, 150, 3, target="4"), data=in_lists(random_case(7, 150, 3, target="4").data))
     level_wise = Recipe(SquaredError(), 2, growth=Oblivious(Limits(8, 3)))
     disturbed = Limits(8, 3, random_strength=1.0)
+    in_sets = Limits(8, 3, interactions=Interactions(((0, 1, 2), (2, 3, 4, 5))))
     controlled = Recipe(SquaredError(), 2, sampling=smart_second_order(0.5))
     drawn = Recipe(SquaredError(), 2, step=GradientStep(), langevin=Langevin(random_from=1))
     stumps = Recipe(SquaredError(), 2, growth=SignStump(Limits(2, 1)), learners=RandomByNode(3))
@@ -78,6 +79,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
         *((some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
         (some, replace(drawn_rows, base_learner=BestOfFamilies((Linear(),)))),
         (wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
+        *((some, Recipe(SquaredError(), 1, growth=growth(in_sets))) for growth in (DepthWise, Oblivious)),
     )
     return (
         *(partial(_asked, case, recipe) for case, recipe in trainings),

@@ -256,6 +256,7 @@ ESTIMATOR = {
     "categorical_splits": "policy",
     "categorical_encoding": "policy",
     "monotonic_cst": "anything",
+    "interaction_cst": "policy",
     "sampling": "policy",
     "learners": "policy",
     "langevin": "policy",

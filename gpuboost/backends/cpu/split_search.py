@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.histograms import Histograms
+from gpuboost.backends.cpu.interactions import Paths
 from gpuboost.backends.cpu.layout import Layout, SortedColumns, even
 from gpuboost.backends.cpu.monotone import Bounds
 from gpuboost.backends.cpu.nodes import NodeTable
@@ -56,6 +57,7 @@ class Search:
         self._bounds = None  # there are none without constraints
         if limits.directions is not None:
             self._bounds = Bounds(limits.directions, cuts, layout.features, limits, units)
+        self._paths = None if limits.interactions is None else Paths(limits.interactions, cuts, layout.features)
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
         rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories], np.float64)
         self.criterion = Criterion(units, rule, self.root)
@@ -70,7 +72,8 @@ class Search:
     @property
     def independent(self) -> bool:
         """True if ``small_trees.grow`` suffices: no split depends on other nodes or on random numbers."""
-        return self.plain and self.by_node is None and self.gain_noise is None and not self._limits.symmetric
+        drawn = self.by_node is not None or self.gain_noise is not None
+        return self.plain and not drawn and self._paths is None and not self._limits.symmetric
 
     def nodes(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
         """Find the split of each new node, or the one split of a symmetric tree's level."""
@@ -79,7 +82,7 @@ class Search:
     def each(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
         """Find the split of each new node by itself."""
         layout, t, parts = self._layout, len(self._layout.features), self.searchers(len(new_pairs))
-        by_node = NO_FEATURES if self.by_node is None else self._drawn_for(new_pairs[:, :2].ravel())
+        by_node = self._competing(tree, new_pairs, new_pairs[:, :2].ravel())
         kinds, general = layout.kinds_if_any, None if self.plain else True
         results = no_splits(layout, len(new_pairs))
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
@@ -103,6 +106,7 @@ class Search:
         layout, t = self._layout, len(self._layout.features)
         level = np.empty(2 * len(new_pairs), np.int64)
         level = level[: shared_split.level_of(new_pairs, tree.node, histograms.slots, level)]
+        may = self._competing(tree, new_pairs, level[:1]).ravel()  # all nodes of the level have one path
         gains, found = np.zeros(t), np.empty((t, 3), np.int64)
         kinds = layout.kinds_if_any
         left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
@@ -113,7 +117,7 @@ class Search:
         def search(part: int) -> None:
             shared_split.search(
                 of_layout, kinds, new_pairs, histograms.shared, level, tree.node, of_nodes, criterion, bounds[part],
-                bounds[part + 1], gains, found, left_sets,
+                bounds[part + 1], may, gains, found, left_sets,
             )  # fmt: skip
 
         self._pool.run_parts(parts, search)
@@ -149,7 +153,7 @@ class Search:
         entries = stored.start[layout.features + 1] - stored.start[layout.features]
         bounds = even(np.concatenate([[0], np.cumsum(entries)]), size)
         gains = np.tile(np.maximum(self._limits.min_split_gain, NOISE * parents), (size, 1))
-        found, by_node = np.full((size, len(lines), 4), -1, np.int64), self._drawn_for(lines)
+        found, by_node = np.full((size, len(lines), 4), -1, np.int64), self._competing(tree, new_pairs, lines)
 
         def search(part: int) -> None:
             columns.search(
@@ -159,6 +163,15 @@ class Search:
 
         self._pool.run(search)
         columns.pick(lines, node, tree.gain, layout.features, gains, found)
+
+    def _competing(self, tree: NodeTable, new_pairs: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(lines, t): the features by which each of these nodes may be split; (0, 0) for all."""
+        drawn = self._drawn_for(lines)
+        if self._paths is None:
+            return drawn
+        self._paths.lengthen(new_pairs, tree.node)
+        allowed = self._paths.allowed(lines, tree.node)
+        return allowed if self.by_node is None else drawn & allowed
 
     def _drawn_for(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(nodes, t): the features drawn for each node; (0, 0) for all."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
+from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.types import Array, Cuts
 
@@ -27,8 +29,8 @@ STATIC_BYTES = 512  # upper bound on these kernels' static shared memory
 
 _TREE = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
 _SEARCH = (
-    "growth/choose.cuh", "splits/bounds.cuh", "splits/search.cuh", "splits/categories.cuh", "histograms/cells.cuh",
-    "splits/warp_groups.cuh",
+    "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/search.cuh", "splits/categories.cuh",
+    "histograms/cells.cuh", "splits/warp_groups.cuh",
 )  # fmt: skip
 
 
@@ -78,6 +80,13 @@ class Arena:
             directions = of_features(plan.limits.directions, cuts).astype(np.int32)
             bounds = runtime.zeros(4 * plan.most_slots, np.float64)
             self.within = {"bounds": bounds, "directions": runtime.upload(directions)}
+        self.paths: dict[str, Any] = {}  # the same: interaction constraints
+        if plan.limits.interactions is not None:
+            rule = PathRule.of_features(plan.limits.interactions, cuts)
+            self.paths = {
+                "column_of": runtime.upload(rule.columns), "sets": runtime.upload(rule.sets.reshape(-1)),
+                "set_words": rule.sets.shape[1], "most_columns": rule.most,
+            }  # fmt: skip
         self._compile()
 
     def _compile(self) -> None:
@@ -93,6 +102,7 @@ class Arena:
         macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
         histogram = source(*_TREE, "histograms/histogram.cu", before=macros)
         sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * disturbed
+        sets += "#define INTERACTIONS 1\n" * (plan.limits.interactions is not None)
         if plan.limits.symmetric:
             symmetric = source(*search, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
             self.complete_histograms = kernel(symmetric, "complete_histograms", functions)

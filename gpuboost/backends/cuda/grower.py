@@ -228,14 +228,15 @@ class TreeOnDevice:
         arena.evaluate(
             grid, (256,),
             **self._histograms(arena.sums), **self._choice(), arrived=a["arrived"], **some, choose=choose,
-            **self._chosen, **arena.within,
+            **self._chosen, **arena.within, **arena.paths,
         )  # fmt: skip
 
     def _share(self) -> None:
         """Find one split for the last level, whose histograms are complete."""
         arena = self._arena
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
-        arena.evaluate_level(grid, (256,), **self._histograms(arena.array["partials"]), **self._choice())
+        histograms = self._histograms(arena.array["partials"])
+        arena.evaluate_level(grid, (256,), **histograms, **self._choice(), **arena.paths)
 
     def _histograms(self, partials: Array) -> dict[str, Any]:
         """Kernels' arguments: sums of stretches, histograms, and the features that compete."""

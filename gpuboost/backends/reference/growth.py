@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import FREE, NodeBounds, of_features
 from gpuboost.backends.numerics.random_trees import random_structure
 from gpuboost.backends.prediction.routing import dense_rows
@@ -78,6 +79,7 @@ class Node:
     h: int
     depth: int
     bounds: tuple[float, float] = FREE  # of the leaf values below, if there are constraints
+    path: tuple[int, ...] = ()  # features of the splits above
     split: Split | None = None  # the best one, if any gains
     left: int = 0
     right: int = 0
@@ -102,6 +104,7 @@ class GrowingTree:
     output: int
     rows_per_h: float
     directions: Array | None  # (d,) int64; None: every feature is free
+    paths: PathRule | None  # None: any features may split the nodes of a path
     nodes: list[Node] = field(default_factory=list)
 
     @classmethod
@@ -123,6 +126,7 @@ class GrowingTree:
             output,
             _weight(target.gradients) / max(int(h.sum()), 1),
             None if limits.directions is None else of_features(limits.directions, data.cuts),
+            None if limits.interactions is None else PathRule.of_features(limits.interactions, data.cuts),
         )
         tree._add(np.arange(len(g)), 0)
         return tree
@@ -173,6 +177,8 @@ class GrowingTree:
         left = split.goes_left(self.bins[node.rows, split.feature], int(self.n_bins[split.feature]))
         children = self._add(node.rows[left], node.depth + 1), self._add(node.rows[~left], node.depth + 1)
         node.left, node.right = (child.number for child in children)
+        for child in children:
+            child.path = (*node.path, split.feature)
         if (within := self._within(node)) is not None:
             ridge, (unit_g, unit_h) = self.limits.reg_lambda, self.units
             values = (within.value(child.g * unit_g, child.h * unit_h, ridge) for child in children)
@@ -206,9 +212,11 @@ class GrowingTree:
         return None if self.directions is None else NodeBounds(*node.bounds, self.directions)
 
     def _histograms(self, node: Node) -> Histograms:
-        """Sums of the node's rows, feature by feature and bin by bin."""
+        """Sums of the node's rows, by bins of each feature that interaction constraints allow."""
         histograms = {}
         for f in self.candidates.features:
+            if self.paths is not None and not self.paths.allows(node.path, int(f)):
+                continue
             sums = np.zeros((self.n_bins[f] + 1, 3), np.int64)
             at = self.bins[node.rows, f]
             np.add.at(sums[:, 0], at, self.g[node.rows])
@@ -223,7 +231,7 @@ class GrowingTree:
         if candidates.by_node is not None:
             count, key = candidates.by_node[0], candidates.node_key(node.number)
             drawn = candidates.features[subset(count, len(candidates.features), key)]
-            return {int(f): histograms[int(f)] for f in drawn}, None
+            return {int(f): histograms[int(f)] for f in drawn if int(f) in histograms}, None
         if candidates.root is None or node.number != 0:
             return histograms, None
         return histograms, {int(f): cuts for f, cuts in zip(candidates.features, candidates.root, strict=True)}

@@ -1,0 +1,70 @@
+"""Parameters that say something of single columns, by the numbers of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from gpuboost.data.columns import Columns, categorical_columns
+from gpuboost.data.dataset import Dataset
+from gpuboost.data.encoded_columns import EncodedColumn
+from gpuboost.data.tables import as_table
+from gpuboost.training.interactions import interaction_sets
+from gpuboost.training.monotone import monotone_constraints
+from gpuboost.types import Interactions, Limits
+
+NAMES = ("monotonic_cst", "interaction_cst")
+
+
+class ByColumn(NamedTuple):
+    """Fields of ``Limits`` that go by columns."""
+
+    directions: tuple[int, ...] | None = None
+    interactions: Interactions | None = None
+
+    @staticmethod
+    def of(params: Mapping[str, Any], columns: Columns) -> ByColumn:
+        """Of known columns. Raises RecipeError if a parameter does not fit them."""
+        n, names = columns.n_features, columns.names
+        return ByColumn(
+            monotone_constraints(params.get("monotonic_cst"), n, names, columns.is_categorical),
+            interaction_sets(params.get("interaction_cst"), n, names),
+        )
+
+    @staticmethod
+    def of_rows(params: Mapping[str, Any], X: Any, known: Columns | None = None) -> ByColumn:
+        """Before columns are learned. X: a Dataset, or any input of ``as_table``; known: of a model to continue."""
+        if all(params.get(name) is None for name in NAMES):
+            return NOTHING
+        if isinstance(X, Dataset):
+            return ByColumn.of(params, X.columns)
+        table = as_table(X)
+        n, names = table.shape[1], table.names
+        categorical = categorical_columns(table, params["categorical_features"]) if known is None else None
+        is_categorical = known.is_categorical if categorical is None and known is not None else categorical
+        return ByColumn(
+            monotone_constraints(params.get("monotonic_cst"), n, names, is_categorical),
+            interaction_sets(params.get("interaction_cst"), n, names),
+        )
+
+
+NOTHING = ByColumn()
+
+
+def of_encoded(limits: Limits, layout: tuple[EncodedColumn, ...], n_columns: int) -> ByColumn:
+    """What limits say of the ``n_columns`` columns of X, of the columns that trees see in their place.
+
+    A column made of several is free of direction, and is in the sets that hold all of them. Where a path may have only
+    so many columns, it is in none.
+    """
+    directions, rule = limits.directions, limits.interactions
+    if directions is not None:
+        directions = (*directions, *(0,) * (len(layout) - n_columns))
+    if rule is None:
+        return ByColumn(directions)
+    single = [len(column.columns) == 1 or not rule.most for column in layout]
+    sets = tuple(
+        tuple(i for i, column in enumerate(layout) if single[i] and set(column.columns) <= set(members))
+        for members in rule.sets
+    )
+    return ByColumn(directions, Interactions(sets, rule.most, tuple(column.columns[0] for column in layout)))
