@@ -16,6 +16,7 @@ import gpuboost as gb
 from gpuboost.benchmarks.data.synthetic import higgs_like
 from gpuboost.benchmarks.gpu.budget import bytes_per_row, gpu_or_reason, sampled_bytes_per_row, skipped
 from gpuboost.benchmarks.gpu.counted import counted, counted_noise, counted_sample, counted_search
+from gpuboost.benchmarks.gpu.host import host
 from gpuboost.benchmarks.gpu.kernels import kernels
 from gpuboost.benchmarks.gpu.micro import copy_bandwidth, micro
 from gpuboost.benchmarks.gpu.peers import apart, peers
@@ -187,6 +188,7 @@ EXPERIMENT = Experiment(
         "counted-sample": Part("the same where a tenth of the rows is drawn by importance", counted_sample),
         "counted-noise": Part("the same with noise on the gradients", counted_noise),
         "counted-search": Part("the same with a line search along every tree", counted_search),
+        "host": Part("time of the host per tree, with a runtime that computes nothing", host),
         "micro": Part("what the device's memories, atomics and launches can do", micro),
         "workers": Part("trees a second of 1, 2 and 4 worker streams, against one tree at a time", workers),
         "kernels": Part("time of each kernel, 11,000,000 x 28, depth 8", kernels),

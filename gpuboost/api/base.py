@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from typing import Any, Self
 
@@ -373,5 +374,9 @@ def _saved_model(init_model: Any) -> files.Saved:
 
 def _parameters_of(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
     """The constructor's parameters of the estimator of this library that a class is, or is derived from."""
-    final = next(parent for parent in kind.__mro__ if parent.__module__.startswith("gpuboost.api."))
+    return _signature(next(parent for parent in kind.__mro__ if parent.__module__.startswith("gpuboost.api.")))
+
+
+@cache  # a signature takes as long as a round on a thousand rows
+def _signature(final: type[Any]) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(final).parameters

@@ -74,7 +74,7 @@ class Session(Protocol):
         """
         ...
 
-    def to_host(self, found: Array) -> Array:
+    def to_host(self, result: Array) -> Array:
         """A verb's result as a numpy array, without a copy if it is one. Waits for the device."""
         ...
 

@@ -101,8 +101,9 @@ def verdict(recipe: Recipe, *, stops_early: bool = False, foreign_start: int = 0
     """
     if not isinstance(recipe.langevin, Langevin):
         return _sampled(recipe, _of_rounds(recipe))
-    reasons = tuple(finding.why for finding in recipe.findings)
-    kind = worst(recipe.findings)
+    findings = recipe.findings
+    reasons = tuple(finding.why for finding in findings)
+    kind = worst(findings)
     if stops_early:
         reasons += ("early stopping picks the best iterate, which is not a draw from the stationary law.",)
         kind = "heuristic" if kind == "sound" else kind

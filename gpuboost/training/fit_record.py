@@ -114,12 +114,12 @@ class FitRecorder:
 
 def to_json(record: FitRecord) -> dict[str, Any]:
     """Entries of ``extra`` in a model file; none for what is not known."""
-    found: dict[str, Any] = {}
+    written: dict[str, Any] = {}
     if record.guarantee.kind != "not known" or record.guarantee.parts:
-        found["guarantee"] = _guarantee_to_json(record.guarantee)
+        written["guarantee"] = _guarantee_to_json(record.guarantee)
     if record.chain is not None:
-        found["chain"] = {name: _listed(getattr(record.chain, name)) for name in CHAIN}
-    return found
+        written["chain"] = {name: _listed(getattr(record.chain, name)) for name in CHAIN}
+    return written
 
 
 def from_json(extra: Mapping[str, Any], rounds: int) -> FitRecord:
@@ -152,27 +152,27 @@ def _listed(value: Any) -> Any:
 
 def _guarantee_from(value: Any, where: str, rounds: int, depth: int = 0) -> Guarantee:
     has_constants = isinstance(value, dict) and "constants" in value
-    found = strict.record(value, where, (*GUARANTEE, "constants") if has_constants else GUARANTEE)
-    if found["kind"] not in KINDS:
-        strict.refuse(f"{where}.kind", f"one of {', '.join(KINDS)} was expected", found["kind"])
-    listed = strict.items(found["parts"], f"{where}.parts")
+    entries = strict.record(value, where, (*GUARANTEE, "constants") if has_constants else GUARANTEE)
+    if entries["kind"] not in KINDS:
+        strict.refuse(f"{where}.kind", f"one of {', '.join(KINDS)} was expected", entries["kind"])
+    listed = strict.items(entries["parts"], f"{where}.parts")
     if depth and listed:
         strict.refuse(f"{where}.parts", "a part has no parts", len(listed))
     ends = None
-    if found["rounds"] is not None:
-        first, last = strict.integers(found["rounds"], f"{where}.rounds", 0, rounds + 1, 2).tolist()
+    if entries["rounds"] is not None:
+        first, last = strict.integers(entries["rounds"], f"{where}.rounds", 0, rounds + 1, 2).tolist()
         ends = first, last
     return Guarantee(
-        kind=found["kind"],
-        statement=_text(found["statement"], f"{where}.statement"),
-        assumptions=_texts(found["assumptions"], f"{where}.assumptions"),
-        missing=_texts(found["missing"], f"{where}.missing"),
-        sigma=None if found["sigma"] is None else strict.number(found["sigma"], f"{where}.sigma"),
-        mu=strict.number(found["mu"], f"{where}.mu"),
-        nu=strict.number(found["nu"], f"{where}.nu"),
+        kind=entries["kind"],
+        statement=_text(entries["statement"], f"{where}.statement"),
+        assumptions=_texts(entries["assumptions"], f"{where}.assumptions"),
+        missing=_texts(entries["missing"], f"{where}.missing"),
+        sigma=None if entries["sigma"] is None else strict.number(entries["sigma"], f"{where}.sigma"),
+        mu=strict.number(entries["mu"], f"{where}.mu"),
+        nu=strict.number(entries["nu"], f"{where}.nu"),
         rounds=ends,
         parts=tuple(_guarantee_from(part, f"{where}.parts[{i}]", rounds, 1) for i, part in enumerate(listed)),
-        constants=_constants_from(found["constants"], f"{where}.constants") if has_constants else (),
+        constants=_constants_from(entries["constants"], f"{where}.constants") if has_constants else (),
     )
 
 
@@ -193,10 +193,10 @@ def _constant_from(value: Any, where: str) -> Constant:
 
 
 def _chain_from(value: Any, where: str, rounds: int) -> ChainOrigin:
-    found = strict.record(value, where, CHAIN)
-    start = strict.integer(found["start"], f"{where}.start", 0, rounds)
-    weight, temperature = (_positive(found[name], f"{where}.{name}") for name in ("total_weight", "temperature"))
-    rows, features, check = strict.integers(found["data"], f"{where}.data", 0, 2**62, 3).tolist()
+    entries = strict.record(value, where, CHAIN)
+    start = strict.integer(entries["start"], f"{where}.start", 0, rounds)
+    weight, temperature = (_positive(entries[name], f"{where}.{name}") for name in ("total_weight", "temperature"))
+    rows, features, check = strict.integers(entries["data"], f"{where}.data", 0, 2**62, 3).tolist()
     return ChainOrigin(start, weight, temperature, (rows, features, check))
 
 

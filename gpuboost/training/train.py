@@ -113,24 +113,15 @@ def train(job: Job) -> Trained:
     steps = records.steps(kept)
     fit_record = records.record_with(kept, steps)
     report = FitReport(
-        device=job.choice.name,
-        device_reason=job.choice.why,
-        threads=job.threads,
-        rows=data.n_rows,
-        features=data.cuts.n_columns,
-        rounds=ensemble.n_rounds - run.first,
+        **_facts(job, data, ensemble),
         rounds_kept=kept.n_rounds,
         seconds={"prepare": prepared - job.started, "train": done - prepared},
-        seed=run.seed,
         verdict=verdict(job.recipe, stops_early=stops, foreign_start=records.facts.foreign_start),
         sampling=record.report(),
         edges=edges.report(),
         log=recorder.state_after(ensemble.n_rounds).log,
         steps=steps,
         guarantee=fit_record.guarantee,
-        rounds_before=run.first,
-        rounds_without_split=_without_split(ensemble, run.first),
-        shows_verdict=asks_for_theory(job.recipe),
     )
     return Trained(
         ensemble=kept,
@@ -140,6 +131,22 @@ def train(job: Job) -> Trained:
         best_score=None if monitoring.stopping is None else monitoring.stopping.best_score,
         record=fit_record,
     )
+
+
+def _facts(job: Job, data: TrainingSet, ensemble: Ensemble) -> dict[str, Any]:
+    """Fields of the report that the job and its ensemble decide."""
+    return {
+        "device": job.choice.name,
+        "device_reason": job.choice.why,
+        "threads": job.threads,
+        "rows": data.n_rows,
+        "features": data.cuts.n_columns,
+        "rounds": ensemble.n_rounds - job.run.first,
+        "rounds_before": job.run.first,
+        "rounds_without_split": _without_split(ensemble, job.run.first),
+        "seed": job.run.seed,
+        "shows_verdict": asks_for_theory(job.recipe),
+    }
 
 
 def _without_split(ensemble: Ensemble, first: int) -> int:

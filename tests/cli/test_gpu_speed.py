@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ from gpuboost.backends.cuda.device.gpus import use
 from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.benchmarks.gpu import budget as gpu_model
 from gpuboost.benchmarks.gpu import counted as gpu_counted
+from gpuboost.benchmarks.gpu import host as gpu_host
 from gpuboost.benchmarks.gpu import kernels as gpu_kernels
 from gpuboost.benchmarks.gpu import micro as gpu_micro
 from gpuboost.benchmarks.gpu import peers as gpu_peers
@@ -39,8 +41,8 @@ def test_the_budget_is_the_designs():
     assert gpu_model.bytes_per_row(13, 8) < gpu_model.bytes_per_row(17, 8)
 
 
-def test_without_a_gpu_every_part_but_one_says_why(tmp_path, capsys):
-    parts = [name for name in gpu_speed.EXPERIMENT.parts if not name.startswith("counted")]
+def test_without_a_gpu_every_part_that_needs_one_says_why(tmp_path, capsys):
+    parts = [name for name in gpu_speed.EXPERIMENT.parts if not name.startswith(("counted", "host"))]
     named = [word for name in parts for word in ("--case", name)]
     with use(no_gpu()):
         assert main(["bench", "gpu-speed", *named, "--json", str(tmp_path / "g.json")]) == 0
@@ -48,6 +50,14 @@ def test_without_a_gpu_every_part_but_one_says_why(tmp_path, capsys):
     kept = json.loads((tmp_path / "g.json").read_text())["parts"]
     assert list(kept) == parts
     assert all("the driver lists no GPU" in part["numbers"]["skipped"] for part in kept.values())
+
+
+def test_the_hosts_time_is_measured_without_a_gpu(monkeypatch):
+    seconds = gpu_host._seconds
+    monkeypatch.setattr(gpu_host, "_seconds", lambda recipe, n: 0.0 * seconds(recipe, 3) + 0.5 + 1e-4 * n)
+    finding = gpu_host.host(replace(QUIET, small=True))
+    assert set(finding.numbers["us"]) == set(gpu_host.RECIPES)
+    assert all(micros == pytest.approx(100.0) for micros in finding.numbers["us"].values()), "without what a fit costs"
 
 
 def test_time_per_tree_is_a_difference():

@@ -120,8 +120,8 @@ class Cpu:
     def collect(self, ensemble: Ensemble) -> Ensemble:
         return ensemble
 
-    def to_host(self, found: Array) -> Array:
-        return found
+    def to_host(self, result: Array) -> Array:
+        return result
 
     # the target, once a round
 

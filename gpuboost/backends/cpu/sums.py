@@ -66,10 +66,10 @@ def scales(gradients: Gradients, output: int, pool: ThreadPool) -> tuple[float, 
 def _scale(values: Array, m: Array, weight: float, bits: int, pool: ThreadPool) -> float:
     blocks = max(-(-len(values) // fixed_point.BLOCK), 1)
     if blocks == 1:
-        found = float(fixed_point.scale(values, m, weight, bits))
-        if isnan(found):
+        scale = float(fixed_point.scale(values, m, weight, bits))
+        if isnan(scale):
             raise InputError(NOT_FINITE)
-        return found
+        return scale
     out = np.zeros((blocks, 3))
     if pool.size == 1:
         fixed_point.extents(values, m, 0, blocks, out)
@@ -95,12 +95,12 @@ def pack(
         if isnan(scale_g) or isnan(scale_h):
             raise InputError(NOT_FINITE)
         return packed, (sum_g, sum_h), (1.0 / scale_g, 1.0 / scale_h)
-    found = scales(gradients, output, pool)
+    scale = scales(gradients, output, pool)
     totals = np.zeros((pool.size, LINE), np.int64)
-    in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *found, a, b, packed, totals[part]))
+    in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *scale, a, b, packed, totals[part]))
     sums = totals.tolist()
     both = sum(part[0] for part in sums), sum(part[1] for part in sums)
-    return packed, both, (1.0 / found[0], 1.0 / found[1])
+    return packed, both, (1.0 / scale[0], 1.0 / scale[1])
 
 
 def leaf_sums(
@@ -121,8 +121,8 @@ def leaf_integers(
     ``route``, if given, writes ``leaf_of_row`` too.
     """
     g, h, m = gradients.g[output], gradients.h[output], multiplicity_of(gradients)
-    found = scales(gradients, output, pool)
-    pairs, sums = (g, h, m, *found), np.zeros((pool.size, n_nodes, 2), np.int64)
+    scale = scales(gradients, output, pool)
+    pairs, sums = (g, h, m, *scale), np.zeros((pool.size, n_nodes, 2), np.int64)
 
     def work(part: int, begin: int, end: int) -> None:
         if route is None:
@@ -131,7 +131,7 @@ def leaf_integers(
             route(pairs, begin, end, sums[part])
 
     in_parts(len(g), work)
-    return sums.sum(axis=0), (1.0 / found[0], 1.0 / found[1])
+    return sums.sum(axis=0), (1.0 / scale[0], 1.0 / scale[1])
 
 
 def leaf_counts(leaf_of_row: Array, n_nodes: int, pool: ThreadPool, in_parts: Share) -> Array:

@@ -120,8 +120,8 @@ class Cuda:
     def collect(self, ensemble: Ensemble) -> Ensemble:
         return collected(ensemble)
 
-    def to_host(self, found: Array) -> Array:
-        array = found.leaf_of_row if isinstance(found, LeafOfRow) else found
+    def to_host(self, result: Array) -> Array:
+        array = result.leaf_of_row if isinstance(result, LeafOfRow) else result
         return array if isinstance(array, np.ndarray) else self._runtime.download(array)
 
     # workers beside it
@@ -188,8 +188,8 @@ class Cuda:
         sizes: tuple[int, ...],
     ) -> Gradients:  # fmt: skip
         now, old = self._targets.given(gradients), self._targets.given(before)
-        found = tuple(self._leaf_array(leaf_of_row) for leaf_of_row in leaves)
-        return self._control.leaf(now, _drawn(sample), old, eta, found, max(sizes)).as_gradients()
+        leaf_arrays = tuple(self._leaf_array(leaf_of_row) for leaf_of_row in leaves)
+        return self._control.leaf(now, _drawn(sample), old, eta, leaf_arrays, max(sizes)).as_gradients()
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
         return self._targets.noise(self._targets.given(gradients), noise).as_gradients()
@@ -238,9 +238,9 @@ class Cuda:
     def leaf_quantiles(
         self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> FittedTree:
-        found, alpha = cast(LeafOfRow, leaf_of_row), loss.leaf_quantile
+        leaf, alpha = cast(LeafOfRow, leaf_of_row), loss.leaf_quantile
         assert alpha is not None
-        self._leaves.quantiles(found, alpha, scores, data, cast(DeviceTree, tree).ring)
+        self._leaves.quantiles(leaf, alpha, scores, data, cast(DeviceTree, tree).ring)
         return tree
 
     def line_search(
@@ -248,8 +248,8 @@ class Cuda:
     ) -> FittedTree:
         if per_leaf and loss.leaf_quantile is not None:
             return self.leaf_quantiles(tree, leaf_of_row, loss, scores, data)
-        found, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
-        self._line_search.along(found, loss, scores, data, per_leaf, ring)
+        leaf, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
+        self._line_search.along(leaf, loss, scores, data, per_leaf, ring)
         return tree
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
@@ -258,8 +258,8 @@ class Cuda:
     def bound_leaves(
         self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> FittedTree:
-        found, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
-        self._leaves.bound(found, data.cuts, limits, refined, ring)
+        leaf, ring = cast(LeafOfRow, leaf_of_row), cast(DeviceTree, tree).ring
+        self._leaves.bound(leaf, data.cuts, limits, refined, ring)
         return tree
 
     # the model
@@ -382,9 +382,9 @@ class Cuda:
         self._runtime.copy(copy, scores)
         return copy
 
-    def _as_given(self, found: Array, x: Any) -> Array:
+    def _as_given(self, result: Array, x: Any) -> Array:
         """The result on the device if x came from there, else on the host."""
-        return found if self._runtime.as_device_array(x) is not None else self._runtime.download(found)
+        return result if self._runtime.as_device_array(x) is not None else self._runtime.download(result)
 
 
 def _drawn(sample: Sample) -> DeviceSample | None:

@@ -46,10 +46,10 @@ class Machine(ABC):
     def collect(self, ensemble: Ensemble) -> Ensemble:
         return ensemble
 
-    def to_host(self, found: Array) -> Array:
-        if not isinstance(found, Distributed):
-            return found
-        return np.concatenate(self._calls.ask(self._shard.fetch, found), axis=-1)
+    def to_host(self, result: Array) -> Array:
+        if not isinstance(result, Distributed):
+            return result
+        return np.concatenate(self._calls.ask(self._shard.fetch, result), axis=-1)
 
     # the target, once a round
 

@@ -17,13 +17,13 @@ _NCCL_TYPES = {"i4": "NCCL_INT32", "u4": "NCCL_UINT32", "i8": "NCCL_INT64", "u8"
 
 def nccl_of(cp: Any) -> Any | None:
     """CuPy's NCCL, or None if CuPy was built without it or the library is not installed."""
-    found = getattr(cp.cuda, "nccl", None)
-    if found is None and getattr(cp, "__name__", "") == "cupy":
+    nccl = getattr(cp.cuda, "nccl", None)
+    if nccl is None and getattr(cp, "__name__", "") == "cupy":
         try:
-            found = import_module("cupy_backends.cuda.libs.nccl")
+            nccl = import_module("cupy_backends.cuda.libs.nccl")
         except ImportError:
             return None
-    return found if getattr(found, "available", False) else None
+    return nccl if getattr(nccl, "available", False) else None
 
 
 @final

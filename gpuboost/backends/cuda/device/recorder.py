@@ -33,8 +33,8 @@ class Recorder:
         """Do ``work``; return its result, its launches, and True if these can be replayed in its place."""
         self._launches, self._replayable = [], True
         try:
-            found = work()
-            return found, self._launches, self._replayable
+            result = work()
+            return result, self._launches, self._replayable
         finally:
             self._launches = None
 

@@ -1,0 +1,64 @@
+"""Time of the host per tree, with a runtime that computes nothing in place of a GPU.
+
+Such a tree costs what Python does between the kernels: the verbs, their recording, and the replay of the graph.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.device.dry_run import CountedArray, DryRun
+from gpuboost.benchmarks.harness.experiments import Finding, Options
+from gpuboost.boosting import boost
+from gpuboost.growth import DepthWise, LeafWise, SignStump
+from gpuboost.learners import RandomByNode, RandomGroups
+from gpuboost.losses import Logistic
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import MVS
+from gpuboost.types import Cuts, Ensemble, Limits, TrainingSet
+
+SM_COUNT = 132  # of an H100
+ROWS, FEATURES, BINS = 2_000, 28, 255
+FEW = 10  # rounds that record the graph, which the figures leave out
+
+SIX, EIGHT = DepthWise(Limits(64, 6)), DepthWise(Limits(256, 8))
+RECIPES = {
+    "depth 6": Recipe(Logistic(), growth=SIX),
+    "depth 8": Recipe(Logistic(), growth=EIGHT),
+    "stump of one value": Recipe(Logistic(), growth=SignStump(Limits(2, 1))),
+    "31 leaves, leaf-wise": Recipe(Logistic(), growth=LeafWise(Limits(31, 6))),
+    "depth 6, 22 features": Recipe(Logistic(), growth=SIX, learners=RandomGroups(22)),
+    "depth 6, 5 features per node": Recipe(Logistic(), growth=SIX, learners=RandomByNode(5)),
+    "depth 6, half of the rows by gb.MVS": Recipe(Logistic(), growth=SIX, sampling=MVS(0.5)),
+}
+
+
+def host(options: Options) -> Finding:
+    """CPU time of the training's thread per tree of each recipe, the least of several trainings."""
+    rounds, repeats = (20, 1) if options.small else (FEW + 500, options.repeats or 5)
+    times = {}
+    for name, recipe in RECIPES.items():
+        options.tell(name)
+        few, many = (min(_seconds(recipe, n) for _ in range(repeats)) for n in (FEW, rounds))
+        times[name] = 1e6 * (many - few) / (rounds - FEW)
+    return Finding(
+        f"Host time per tree, two classes, {FEATURES} features, without a GPU",
+        ("recipe", "CPU us per tree"),
+        tuple((name, f"{micros:.0f}") for name, micros in times.items()),
+        numbers={"us": times},
+    )
+
+
+def _seconds(recipe: Recipe, rounds: int) -> float:
+    runtime = DryRun(SM_COUNT)
+    machine = Cuda(runtime)
+    cuts = Cuts((np.arange(BINS - 1.0),) * FEATURES, (None,) * FEATURES)
+    bins = machine.quantise(CountedArray((ROWS, FEATURES), np.float32), cuts)
+    data = TrainingSet(bins, cuts, runtime.empty(ROWS, np.float64))
+    begin = time.thread_time()
+    boost(replace(recipe, rounds=rounds), data, machine, resume=Ensemble(np.zeros(1), cuts))
+    return time.thread_time() - begin
