@@ -146,7 +146,7 @@ def asynchronous(findings: Mapping[str, Finding], path: str) -> None:
     for name in (name for name in ("higgs", "real-sim") if name in findings):
         for leaves in ("server", "worker"):
             panels.append(lambda axis, name=name, leaves=leaves: _workers(axis, findings[name], name, leaves))
-    for part in (part for part in ("paper", "rates") if part in findings):
+    for part in (part for part in ("paper", "tiny", "rates") if part in findings):
         panels += _rate_panels(part, findings[part].numbers or {})
     if "times" in findings:
         panels.append(lambda axis: _speed_up(axis, findings["times"]))
@@ -165,7 +165,7 @@ def _workers(axis: Any, finding: Finding, name: str, leaves: str) -> None:
 
 
 def _rate_panels(part: str, numbers: Mapping[str, Sequence[float]]) -> list[Panel]:
-    """By workers at each rate (part "paper": figures 5 and 6), and by rates for each number of workers (7 to 9)."""
+    """By workers at each rate (part "paper": figures 5 and 6; "tiny": 9), and by rates for each number of workers."""
     keys = [key.split(", ") for key in numbers]
     panels: list[Panel] = []
 
@@ -174,11 +174,12 @@ def _rate_panels(part: str, numbers: Mapping[str, Sequence[float]]) -> list[Pane
 
     for name in dict.fromkeys(key[0] for key in keys):
         rates, workers = (list(dict.fromkeys(key[i] for key in keys if key[0] == name)) for i in (1, 2))
-        if part == "paper":
+        if part != "rates":
             for rate in rates:
-                text = f"figure {5 if name == 'higgs' else 6}: {name}-shaped, rate {rate}, v = 0.01"
+                figure = 9 if part == "tiny" else 5 if name == "higgs" else 6
+                text = f"figure {figure}: {name}-shaped, rate {rate}, v = 0.01"
                 add({f"{w} workers": numbers[f"{name}, {rate}, {w}"] for w in workers}, text)
-        for w in (w for w in workers if w != "32"):  # as in the paper
+        for w in (w for w in workers if w != "32" and part != "tiny"):  # as in the paper
             text = f"figure {7 if name == 'higgs' else 8}: {name}-shaped, {w} workers"
             text += ", v = 0.01" if part == "paper" else ", and 9"
             add({f"rate {rate}": numbers[f"{name}, {rate}, {w}"] for rate in rates}, text)

@@ -21,7 +21,7 @@ from gpuboost.sampling import EveryRow, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import LineSearchStep, searches
 from gpuboost.theory import Guarantee
-from gpuboost.theory.guarantee import Constant, GuaranteeKind
+from gpuboost.theory.guarantee import GuaranteeKind, TheoremConstant
 from gpuboost.types import TrainingSet
 
 THEOREMS = (AllLearners, RandomLearners, RandomGroup, RandomGroups)
@@ -43,11 +43,16 @@ class RunFacts:
     stops_early: bool = False
     foreign_start: int = 0  # rounds of a model continued as a Langevin chain that it is no part of
     steps: StepSizes | None = None  # certificate of the rounds that were run
-    law: tuple[Constant, ...] = ()  # constants of the stationary law
+    law: tuple[TheoremConstant, ...] = ()  # constants of the stationary law
 
     @classmethod
     def of(
-        cls, data: TrainingSet, *, stops_early: bool = False, foreign_start: int = 0, law: tuple[Constant, ...] = ()
+        cls,
+        data: TrainingSet,
+        *,
+        stops_early: bool = False,
+        foreign_start: int = 0,
+        law: tuple[TheoremConstant, ...] = (),
     ) -> RunFacts:
         """The facts that the training rows give, and others."""
         weight = data.multiplicity if data.weight is None else data.weight

@@ -8,7 +8,7 @@ negative gradient; the loss is sigma-smooth and mu-strongly convex, per row of w
 
 from gpuboost.execution.stability import stability_limit
 from gpuboost.theory.angles import Angle, minimal_cosine_angle, smallest_expected_edge
-from gpuboost.theory.guarantee import Constant, Guarantee
+from gpuboost.theory.guarantee import Guarantee, TheoremConstant
 from gpuboost.theory.norms import SelectionNorm, rank_chances
 from gpuboost.theory.rates import (
     descent,
@@ -24,9 +24,9 @@ from gpuboost.theory.stumps import sign_stumps
 
 __all__ = [
     "Angle",
-    "Constant",
     "Guarantee",
     "SelectionNorm",
+    "TheoremConstant",
     "descent",
     "huber_distance",
     "linear_bound",

@@ -20,7 +20,7 @@ WEIGHTED = "of the weighted rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class TheoremConstant:
     """A constant of a theorem, and how its value for this run is known.
 
     "computed": the value is exact. "bounded": it is a bound, and the note says on which side. "unknown": it is None.
@@ -59,7 +59,7 @@ class Guarantee:
     nu: float = 1.0  # the step, in units of 1 / sigma
     rounds: tuple[int, int] | None = None  # first and last round of the model that it is of, from 1; None: not known
     parts: tuple[Guarantee, ...] = ()  # one for each fit of a continued model, in order; () for a single fit
-    constants: tuple[Constant, ...] = ()  # of the theorem that gives a rate or a law; () if none does
+    constants: tuple[TheoremConstant, ...] = ()  # of the theorem that gives a rate or a law; () if none does
 
     __setstate__ = restored
 

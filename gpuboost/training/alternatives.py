@@ -77,6 +77,8 @@ def _with_langevin(params: Mapping[str, Any], changes: Parameters) -> Iterator[P
     """The changes that keep the noise, with all that the theorem asks of it, and those that leave it out."""
     policy = params.get("langevin")
     if isinstance(policy, Langevin):
+        if declared(SamplingTraits, params.get("sampling")).frozen_from is not None:
+            yield {"langevin": replace(policy, noise_scale="weight")}  # fixed probabilities need no other sampler
         shrinkage = None if policy.shrinkage == 0.0 else policy.shrinkage
         noise = replace(policy, structure_noise=True, leaf_noise=True, shrinkage=shrinkage)
         kept = replace(noise, schedule=None, random_from=None, noise_scale=_named(policy.noise_scale))

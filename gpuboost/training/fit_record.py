@@ -15,14 +15,14 @@ from gpuboost.recipe import Recipe
 from gpuboost.reports.constants import of_law
 from gpuboost.reports.guarantee import NOT_KNOWN, RunFacts, guarantee_of, joined, of_whole_run
 from gpuboost.reports.step_sizes import StepSizes, step_sizes
-from gpuboost.theory import Constant, Guarantee
+from gpuboost.theory import Guarantee, TheoremConstant
 from gpuboost.theory.guarantee import GuaranteeKind, Knowledge
 from gpuboost.training.checkpoint import CheckpointState
 from gpuboost.types import Ensemble, TrainingSet
 
 KINDS = get_args(GuaranteeKind)
 GUARANTEE = tuple(field.name for field in fields(Guarantee) if field.name != "constants")
-CONSTANT = tuple(field.name for field in fields(Constant))
+CONSTANT = tuple(field.name for field in fields(TheoremConstant))
 KNOWLEDGE = get_args(Knowledge)
 CHAIN = tuple(field.name for field in fields(ChainOrigin))
 
@@ -176,18 +176,18 @@ def _guarantee_from(value: Any, where: str, rounds: int, depth: int = 0) -> Guar
     )
 
 
-def _constants_from(value: Any, where: str) -> tuple[Constant, ...]:
+def _constants_from(value: Any, where: str) -> tuple[TheoremConstant, ...]:
     return tuple(_constant_from(one, f"{where}[{i}]") for i, one in enumerate(strict.items(value, where)))
 
 
-def _constant_from(value: Any, where: str) -> Constant:
+def _constant_from(value: Any, where: str) -> TheoremConstant:
     found = strict.record(value, where, CONSTANT)
     if found["status"] not in KNOWLEDGE:
         strict.refuse(f"{where}.status", f"one of {', '.join(KNOWLEDGE)} was expected", found["status"])
     if (found["value"] is None) != (found["status"] == "unknown"):
         strict.refuse(f"{where}.value", "null was expected of what is unknown, and else a number", found["value"])
     number = None if found["value"] is None else strict.number(found["value"], f"{where}.value")
-    return Constant(
+    return TheoremConstant(
         _text(found["name"], f"{where}.name"), number, found["status"], _text(found["note"], f"{where}.note")
     )
 

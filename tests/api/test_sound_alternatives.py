@@ -22,6 +22,10 @@ R, C = gb.GradientBoostingRegressor, gb.GradientBoostingClassifier
 NOISE = gb.Langevin(shrinkage=0.01)
 
 
+def abs_of(g: float, h: float) -> float:
+    return abs(g) + h
+
+
 def check_alternative(model: Any, x: Any, y: Any, weight: Any = None) -> Any:
     """The changes; each of them is needed, and all together make the verdict sound."""
     with warnings.catch_warnings():
@@ -46,6 +50,11 @@ def check_alternative(model: Any, x: Any, y: Any, weight: Any = None) -> Any:
         (R(sampling=gb.MVS(0.5)), {}),
         (R(sampling=gb.ImportanceSampling(0.5, variance_control="none")), {"sampling": gb.ImportanceSampling(0.5)}),
         (R("huber", langevin=NOISE, sampling=gb.MVS(0.5)), {"sampling": gb.UniformSampling(0.5)}),
+        (
+            R("huber", langevin=NOISE, sampling=gb.MVS(0.5, frozen_from=3)),
+            {"langevin": gb.Langevin(shrinkage=0.01, noise_scale="weight")},
+        ),
+        (R("huber", langevin=gb.Langevin(shrinkage=0.01, noise_scale=abs_of)), {"langevin": NOISE}),
         (R("huber", langevin=NOISE, step="newton"), {"step": "auto"}),
         (R("huber", langevin=gb.Langevin(shrinkage=0.0)), {"langevin": gb.Langevin()}),
         (R("poisson", step="gradient"), {"step": "line_search"}),

@@ -55,7 +55,7 @@ def test_every_part_of_stored_results_is_drawn(suite: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("suite", "case"), [("sglb", "ranking"), ("async", "paper")])
+@pytest.mark.parametrize(("suite", "case"), [("sglb", "ranking"), ("async", "paper"), ("async", "tiny")])
 def test_small_runs_of_new_parts(suite: str, case: str, tmp_path: Path) -> None:
     path, picture = tmp_path / "found.json", tmp_path / "found.svg"
     command = ["bench", suite, "--size", "small", "--case", case, "--threads", "1", "--scale", "0.05"]

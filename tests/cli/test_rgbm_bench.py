@@ -48,7 +48,8 @@ def test_a_curve_is_the_losses_of_its_rounds() -> None:
     assert (np.diff(curve.seconds) >= 0.0).all()
     model = gb.GradientBoostingClassifier(
         loss=gb.losses.Logistic(rgbm_runs.RIDGE), n_estimators=30, learning_rate=1.0, step="constant", max_depth=1,
-        reg_lambda=0.0, min_child_weight=0.0, max_bins=rgbm_runs.BINS, learners=2, random_state=0, device="cpu",
+        reg_lambda=0.0, min_child_weight=0.0, max_bins=rgbm_runs.BINS, learners=2, start=0.0, random_state=0,
+        device="cpu",
     ).fit(x[:200], y[:200])  # fmt: skip
     for rounds, scores in enumerate(model.staged_decision_function(x[200:]), 1):
         if rounds in curve.rounds:

@@ -139,7 +139,7 @@ class TestRates:
         assert "twice the best one" in found.missing[0]
 
 
-def constants(model: Any) -> dict[str, theory.Constant]:
+def constants(model: Any) -> dict[str, theory.TheoremConstant]:
     found = model.guarantee_.constants
     assert {one.status for one in found} <= {"computed", "bounded", "unknown"}
     assert all((one.value is None) == (one.status == "unknown") for one in found)
