@@ -35,6 +35,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if lines:
         terminalreporter.section("counts")
         terminalreporter.write_line("\n".join(sorted(lines)))
+    for report in reports:
+        for what, names in dict(report.user_properties).get("lists", {}).items():
+            terminalreporter.section(f"{len(names)} {what}: {report.nodeid.rpartition('::')[2]}")
+            terminalreporter.write_line("\n".join(names))
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from support.corpus import Corpus
 def tally(request: pytest.FixtureRequest) -> Tally:
     """Counts of this test; ``tests/conftest.py`` prints them."""
     counts: dict[str, int] = {}
-    request.node.user_properties.append(("counts", counts))
-    return Tally(counts)
+    lists: dict[str, list[str]] = {}
+    request.node.user_properties += [("counts", counts), ("lists", lists)]
+    return Tally(counts, lists)
 
 
 @pytest.fixture(scope="package")

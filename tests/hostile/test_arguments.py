@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -79,23 +80,22 @@ def _odd(tally: Tally, number: int) -> None:
     tally.check()
 
 
+def _is_complete(call: Call) -> bool:
+    """True if the table has every argument that the function needs; a file to read, for one, it does not."""
+    try:
+        inspect.signature(call.call).bind(**call.valid)
+    except TypeError:
+        return False
+    return True
+
+
 def test_every_valid_call_works(tally: Tally) -> None:
-    for call in calls():
-        needs_model = "model" in call.kinds and "model" not in call.valid
-        if needs_model or (
-            not set(call.kinds) & set(call.valid)
-            and call.name in ("load_model", "load_predictor", "load_conformal", "Dataset.load", "Replay")
-        ):
-            continue
-        error = (
-            None
-            if call.kinds.keys() & {"X", "B", "p", "rate", "t", "n_classes", "value", "mean", "staleness"}
-            and not call.valid
-            else outcome(lambda call=call: call.call(**call.valid))
-        )
+    for call in filter(_is_complete, calls()):
+        error = outcome(lambda call=call: call.call(**call.valid))
         tally.add("calls")
         if error is not None:
             tally.fault(call.name, described(error))
+    assert tally.counts["calls"] > 150
     tally.check()
 
 

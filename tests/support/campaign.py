@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,12 +51,17 @@ def no_longer_than(seconds: float = SECONDS) -> Iterator[None]:
 class Tally:
     """Counts of a test, printed at the end of the run, and the cases that did not behave."""
 
-    def __init__(self, counts: dict[str, int]) -> None:
+    def __init__(self, counts: dict[str, int], lists: dict[str, list[str]]) -> None:
         self.counts = counts
+        self.lists = lists
         self.wrong: list[str] = []
 
     def add(self, what: str, number: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + number
+
+    def show(self, what: str, names: Iterable[str]) -> None:
+        """Names that are printed at the end of the run, one a line."""
+        self.lists[what] = sorted(names)
 
     def fault(self, case: object, what: object) -> None:
         self.add("faults")

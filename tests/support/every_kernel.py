@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,10 @@ def reached() -> tuple[list[str], list[str]]:
 
 def _callees(function: Any) -> list[Any]:
     """What the code of a compiled function names: it holds the machine code of the kernels among these."""
-    known = function.py_func.__globals__
-    return [known[name] for name in function.py_func.__code__.co_names if name in known]
+    known, names = function.py_func.__globals__, function.py_func.__code__.co_names
+    named = [known[name] for name in names if name in known]
+    modules = [value for value in named if isinstance(value, ModuleType)]
+    return [*named, *(getattr(module, name) for module in modules for name in names if hasattr(module, name))]
 
 
 def data(n: int = 400, d: int = 5, seed: int = 0) -> tuple[Array, Array]:

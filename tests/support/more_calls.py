@@ -41,7 +41,6 @@ def _made() -> dict[str, Any]:
         "numbers": gb.conformal(data["regressor"], data["x"], data["y"]),
         "ranker": ranker,
         "ranked chain": ranked.fit(data["x"], data["grades"], group=data["group"]),
-        "workers": gb.GradientBoostingRegressor(**few, execution=gb.SimulatedWorkers(2)).fit(data["x"], data["y"]),
     }
 
 
@@ -59,7 +58,7 @@ def _methods() -> list[Call]:
         fresh = type(model)(n_estimators=2, n_jobs=1)
         checked = {"X": "rows", "y": "target", "sample_weight": "weight", **of_queries}
         table += [
-            Call(f"{name}.save_model", model.save_model, path, skip=_is_path),
+            Call(f"{name}.save_model", model.save_model, path, {"path": "model.json"}, skip=_is_path),
             Call(f"{name}.score", model.score, scored, answers, {"sample_weight": ("weight",)}, _no_weight),
             Call(f"{name}.check", fresh.check, checked, answers, {"sample_weight": ("weight",)}, _not_compared),
         ]
@@ -255,9 +254,9 @@ def _data() -> list[Call]:
         Call("export.trees_to_table", export.trees_to_table, {"model": "model"}, {"model": model}),
         Call("Checkpoint(path)", gb.callbacks.Checkpoint, path, skip=_is_path),
         Call("Log.load", gb.Log.load, path, skip=_is_path),
-        Call("Log.save", _made()["workers"].fit_report_.log.save, path, skip=_is_path),
+        Call("Log.save", data["log"].save, path, skip=_is_path),
         Call("Log.from_json", gb.Log.from_json, {"found": "model"}, aliases={"found": ("log",)}),
-        Call("Log.before", _made()["workers"].fit_report_.log.before, {"rounds": "count or 0"}),
+        Call("Log.before", data["log"].before, {"rounds": "count or 0"}, {"rounds": 1}),
     ]
 
 
@@ -303,13 +302,13 @@ def _pictures() -> list[Call]:
         (plot.uncertainty, {"model": chain, "X": data["x"], "feature": 0}),
         (plot.intervals, {"model": made["numbers"], "X": data["x"]}),
         (plot.calibration, {"found": found}),
-        (plot.staleness, {"model": made["workers"]}),
-        (plot.timeline, {"model": made["workers"]}),
+        (plot.staleness, {"model": data["workers"]}),
+        (plot.timeline, {"model": data["workers"]}),
     ]
     return [
         *(Call(f"plot.{draw.__name__}(ax)", draw, AXES, valid) for draw, valid in drawn),
-        Call("plot.calibration", plot.calibration, {"found": "model"}),
-        Call("plot.timeline(last)", plot.timeline, {"last": "count or None"}, {"model": made["workers"]}),
+        Call("plot.calibration", plot.calibration, {"found": "model"}, {"found": found}),
+        Call("plot.timeline(last)", plot.timeline, {"last": "count or None"}, {"model": data["workers"]}),
     ]
 
 
@@ -348,7 +347,7 @@ def _theory() -> list[Call]:
         ),
         Call("theory.ternary_angle", theory.ternary_angle, {"p": "count"}, skip=_large),
         Call("theory.SelectionNorm", theory.SelectionNorm, {"t": "count or None", "groups": "anything"}),
-        Call("theory.SelectionNorm.sizes", norm.sizes, {"k": "count"}, skip=_large),
+        Call("theory.SelectionNorm.sizes", norm.sizes, {"k": "count"}, {"k": 3}, skip=_large),
         Call("theory.minimal_cosine_angle(norm)", theory.minimal_cosine_angle, {"norm": "anything"}, {"B": square}),
         Call(
             "theory.smallest_expected_edge",

@@ -288,6 +288,7 @@ def small() -> dict[str, Any]:
     y, group = x[:, 0] + 0.1 * rng.normal(size=60), np.repeat(np.arange(6), 10)
     few: dict[str, Any] = {"n_estimators": 4, "max_depth": 2, "n_jobs": 1, "random_state": 0}
     chain = gb.GradientBoostingRegressor(**few | {"n_estimators": 20}, langevin=gb.Langevin(), posterior_samples=2)
+    workers = gb.GradientBoostingRegressor(**few, execution=gb.SimulatedWorkers(2)).fit(x, y)
     return {
         "x": x,
         "y": y,
@@ -297,6 +298,8 @@ def small() -> dict[str, Any]:
         "regressor": gb.GradientBoostingRegressor(**few).fit(x, y),
         "classifier": gb.GradientBoostingClassifier(**few).fit(x, y > 0),
         "chain": chain.fit(x, y),
+        "workers": workers,
+        "log": workers.fit_report_.log,
         "effects": gb.GradientBoostingRegressor(**few, base_learner=gb.learners.Spline()).fit(x, y),
     }
 
@@ -559,7 +562,7 @@ def _no_text_of_weights(name: str, value: Any) -> bool:
     return (name in ("weight", "sample_weight") and isinstance(value, str)) or _endless(name, value)
 
 
-NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients",)}
+NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients", "sampling")}
 """What ``fit`` calls an argument of a policy."""
 
 NOISE = {"temperature": ("gradients",), "inverse_temperature": ("gradients",)}
@@ -567,7 +570,7 @@ NOISE = {"temperature": ("gradients",), "inverse_temperature": ("gradients",)}
 
 
 def _policies() -> list[Call]:
-    families, losses = gb.learners, gb.losses
+    families, losses, data = gb.learners, gb.losses, small()
     worker = {
         "workers": "count",
         "leaf_values": "word",
@@ -599,7 +602,7 @@ def _policies() -> list[Call]:
         "lag": "count",
         "eta": "anything",
         "factor": "anything",
-        "frozen_from": "count or None",
+        "frozen_from": "count or 0",
     }
     smart = {"rate": "anything", "rho": "anything", "paper": "flag"}
     statistics = {"permutations": "count", "prior_weight": "positive", "counts": "flag"}
@@ -607,9 +610,9 @@ def _policies() -> list[Call]:
     categories = dict.fromkeys(("smoothing", "reg_lambda"), "real or 0")
     categories |= dict.fromkeys(("min_category_rows", "min_group_rows"), "real or None")
     listed: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
-        (gb.UniformSampling, {"rate": "share", "variance_control": "word"}, {}),
+        (gb.UniformSampling, {"rate": "share", "variance_control": "word"}, {"rate": 0.5}),
         (gb.GOSS, {"top": "share", "other": "share", "variance_control": "word"}, {}),
-        (gb.MVS, {"rate": "share", "frozen_from": "count or None"}, {}),
+        (gb.MVS, {"rate": "share", "frozen_from": "count or 0"}, {"rate": 0.5}),
         (gb.ImportanceSampling, importance, {"rate": 0.5}),
         (gb.smart_first_order, smart, {"rate": 0.5}),
         (gb.smart_second_order, {**smart, "variance_control": "word"}, {"rate": 0.5}),
@@ -642,10 +645,10 @@ def _policies() -> list[Call]:
             {},
         ),
         (gb.LineSearchStep, {"per": "word"}, {}),
-        (gb.RandomByNode, {"t": "anything"}, {}),
+        (gb.RandomByNode, {"t": "anything"}, {"t": 2}),
         (gb.RandomGroup, {"groups": "anything"}, {}),
         (gb.RandomGroups, {"t": "anything", "groups": "anything"}, {"t": 2}),
-        (gb.RandomLearners, {"t": "anything"}, {}),
+        (gb.RandomLearners, {"t": "anything"}, {"t": 10}),
         (gb.SemiGreedyGroups, {"groups": "anything"}, {}),
         (gb.CyclicGroups, {"t": "anything", "groups": "anything"}, {}),
         (gb.WeightedGroups, weights, {"t": 1, "weights": [1.0, 2.0, 1.0, 1.0]}),
@@ -674,13 +677,13 @@ def _policies() -> list[Call]:
             },
             {},
         ),
-        (gb.Replay, {"log": "path"}, {}),
+        (gb.Replay, {"log": "path"}, {"log": data["log"]}),
         (losses.Huber, {"delta": "positive"}, {}),
         (losses.Quantile, {"alpha": "positive"}, {}),
         (losses.Tweedie, {"power": "positive"}, {}),
         (losses.Logistic, {"ridge": "real or 0"}, {}),
         (losses.SmoothedZeroOne, {"scale": "positive"}, {}),
-        (losses.Softmax, {"n_classes": "count"}, {}),
+        (losses.Softmax, {"n_classes": "count"}, {"n_classes": 3}),
         (losses.StochasticRank, smoothed, {}),
         (losses.LambdaMART, {"sigma": "positive", "truncation": "count or None", "gain": "anything"}, {}),
         (losses.PairwiseLogistic, {"sigma": "positive", "truncation": "count or None"}, {}),
@@ -701,8 +704,8 @@ def _policies() -> list[Call]:
         (families.CategoricalRidge, {"df": "positive", "columns": "anything"}, {}),
         (families.Tree, {"max_depth": "count", "reg_lambda": "real or 0"}, {}),
         (families.LinearTree, {"max_depth": "count", "ridge": "real or 0", "reg_lambda": "real or 0"}, {}),
-        (gb.times.Constant, {"value": "anything"}, {}),
-        (gb.times.Exponential, {"mean": "anything"}, {}),
+        (gb.times.Constant, {"value": "anything"}, {"value": 1.0}),
+        (gb.times.Exponential, {"mean": "anything"}, {"mean": 1.0}),
         (gb.times.LogNormal, {"median": "anything", "spread": "anything"}, {"median": 1.0}),
         (gb.times.Straggling, {"usual": "anything", "probability": "anything", "factor": "anything"}, {"usual": 1.0}),
         (gb.callbacks.EarlyStopping, {"rounds": "count", "min_delta": "real or 0"}, {"rounds": 3}),

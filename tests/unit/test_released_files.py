@@ -1,7 +1,7 @@
 """Files of every released format: later versions read them to the same answers, and earlier ones refuse what is newer.
 
-``tests/data/released`` has a file of each version of each format, and the answers of the gpuboost that wrote it: an early
-0.1.0 for model files of versions 1 and 2, the checkpoint and the log.
+``tests/data/released`` has a file of each version of each format, and the answers of the gpuboost that wrote it: an
+early 0.1.0 for model files of versions 1 and 2, the checkpoint and the log.
 """
 
 from __future__ import annotations
