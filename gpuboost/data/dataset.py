@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins, choose_cuts
 from gpuboost.data.dataset_file import DatasetParts, read, write
 from gpuboost.data.given_cuts import check_cuts, replaced
+from gpuboost.data.missing import checked_missing
 from gpuboost.data.offsets import check_offset
 from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
@@ -55,6 +57,8 @@ class Dataset:
         list keeps the column out of every tree.
     binning : "quantile" or "greedy_log_sum"
         Choice of the other thresholds: bins of about the same weight, or CatBoost's GreedyLogSum.
+    missing : float
+        Number in X that stands for missing values beside NaN; models of it take it for missing in ``predict`` too.
     n_jobs : int, optional
         Threads to choose cuts with; None for all that there are. The result does not depend on it.
 
@@ -90,6 +94,7 @@ class Dataset:
         cuts: Any = None,
         n_jobs: int | None = None,
         binning: str = QUANTILE,
+        missing: float = nan,
     ) -> None:
         check_max_bins(max_bins)
         check_binning(binning)
@@ -101,7 +106,7 @@ class Dataset:
         queries = check_group(group, n)
         checked_weight = check_weight(weight_of_rows(weight, queries), n, "weight")
         offset = check_offset(init_score, n)
-        columns = Columns.learn(table, categorical_features)
+        columns = Columns.learn(table, categorical_features, checked_missing(missing))
         thresholds = check_cuts(cuts, columns, max_bins)
         x = columns.encode(table)
         if len(thresholds) == columns.n_features:

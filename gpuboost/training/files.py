@@ -116,6 +116,8 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
                 params[name] = _to_json(value)
     if params.get("categorical_encoding") == AUTO:
         del params["categorical_encoding"]  # the default, as of files before it
+    if params.get("missing", 0.0) != params.get("missing", 0.0):
+        del params["missing"]  # NaN: the default, which JSON does not have
     if "langevin" not in params:
         params.pop("posterior_samples", None)  # they are draws of its chain
     return params
