@@ -40,6 +40,7 @@ from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
+from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import refuse_complex
 from gpuboost.errors import InputError, RecipeError
@@ -213,6 +214,7 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
         goes_on = check_warm_start(
             self.warm_start, fitted="ensemble_" in vars(self), init_model=init_model, resume_from=resume_from
         )
+        X, group = without_group(X, group)
         rows = fresh._rows(X, y, sample_weight, group, init_score)
         target = fresh._target(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), target)
@@ -263,6 +265,7 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
         return self._check(X, y, sample_weight)
 
     def _check(self, X: Any, y: Any, sample_weight: Any, group: Any = None) -> Verdict:
+        X, group = without_group(X, group)
         fresh = self._unfitted()
         rows = fresh._rows(X, y, sample_weight, group)
         settings = self._settings()

@@ -16,6 +16,7 @@ from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoding import OrderedTargetStatistics
 from gpuboost.data.queries import check_group, query_start
+from gpuboost.data.query_column import without_group
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
@@ -191,7 +192,8 @@ class GradientBoostingRanker(GradientBoosting):
             A model to continue with ``n_estimators`` more rounds, in its own bins.
         group : (n,) query ids or (queries,) sizes
             The id of each row's query, with equal ids adjacent; or the sizes of the queries in the order of the rows.
-            An array with one entry per row holds ids.
+            An array with one entry per row holds ids. Text names a column of X that has the ids and is then no feature
+            (XGBoost: a column ``qid``); an eval set may name it too.
         init_score : (n,) numbers, or one number, optional
             Offsets: the score of a document is that of the model plus this (LightGBM: ``init_score``; XGBoost:
             ``base_margin``).
@@ -270,6 +272,7 @@ class GradientBoostingRanker(GradientBoosting):
             ``mean`` of the draws; ``knowledge``, their variance; ``data`` and ``total`` are NaN, as a loss of lists has
             no model of noise.
         """
+        X, group = without_group(X, group)
         members = self.posterior_members(X, samples, burn_in)
         queries = check_group(group, members.shape[2])
         if queries is not None:
@@ -283,6 +286,7 @@ class GradientBoostingRanker(GradientBoosting):
 
         X may be a ``gb.Dataset`` with target and queries. Raises InputError if the queries are not given.
         """
+        X, group = without_group(X, group)
         scores, y, sample_weight = on_host(self.predict(X)), on_host(y), on_host(sample_weight)
         if isinstance(X, Dataset):
             y, group = X.y if y is None else y, X.group if group is None else group

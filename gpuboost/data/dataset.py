@@ -19,6 +19,7 @@ from gpuboost.data.missing import checked_missing
 from gpuboost.data.offsets import check_offset
 from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
+from gpuboost.data.query_column import without_group
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.stored_rows import StoredBins, StoredMatrix
 from gpuboost.data.tables import as_table
@@ -43,7 +44,8 @@ class Dataset:
     weight : (n,) not negative, optional
         A row of weight 3 counts as three rows, one of weight 0 as none.
     group : (n,) query ids or (queries,) sizes, optional
-        For ranking. The rows of a query stand together. ``weight`` may then be (queries,).
+        For ranking; text names a column of X that has the ids. The rows of a query stand together. ``weight`` may then
+        be (queries,).
     init_score : (n,) or (n, K) numbers, or one number, optional
         Offsets that are added to the scores of the rows, in ``fit`` and ``predict``.
     max_bins : int, 2 to 255
@@ -100,6 +102,7 @@ class Dataset:
         check_binning(binning)
         max_bins = int(max_bins)  # one of numpy's may be a byte
         n_threads = _threads(n_jobs)
+        X, group = without_group(X, group)
         table = as_table(X)
         n = table.shape[0]
         target = None if y is None else check_target(y, n)

@@ -153,3 +153,12 @@ def test_other_values_are_refused(wrong):
 def test_zero_is_no_missing_value_of_a_sparse_matrix():
     with pytest.raises(gb.InputError, match="missing: entries that a sparse matrix does not store are 0"):
         regressor(missing=0.0).fit(sp.csr_matrix(WITH_NUMBER), Y)
+
+
+def test_folds_and_chains_know_it():
+    scores = gb.cv(regressor(missing=-999.0), WITH_NUMBER, Y, folds=3)
+    assert str(scores) == str(gb.cv(regressor(), WITH_NAN, Y, folds=3))
+    chain = {"langevin": gb.Langevin(shrinkage=0.1)}
+    ours = gb.chains(regressor(missing=-999.0, **chain), WITH_NUMBER, Y, n_chains=2)
+    theirs = gb.chains(regressor(**chain), WITH_NAN, Y, n_chains=2)
+    assert [trees(model) for model in ours.models] == [trees(model) for model in theirs.models]
