@@ -35,7 +35,8 @@ class _TreePredictor(ABC):
     def __init__(self, saved: files.Saved, n_rounds: Any = None) -> None:
         """saved: a model that ``predictor_of`` checked."""
         self._ensemble, self._loss = rounds_of(saved.ensemble, n_rounds), saved.loss
-        self._columns = saved.columns if any(c is not None for c in saved.columns.categories) else None
+        plain = saved.columns.missing is None and all(c is None for c in saved.columns.categories)
+        self._columns = None if plain else saved.columns
         self.n_features_in_, self.n_rounds = saved.columns.n_features, self._ensemble.n_rounds
         self._reset()
 

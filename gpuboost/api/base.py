@@ -36,6 +36,7 @@ from gpuboost.api.warm_start import check_resumed, check_warm_start, joined_hist
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
+from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import refuse_complex
 from gpuboost.errors import RecipeError
@@ -201,6 +202,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         goes_on = check_warm_start(
             self.warm_start, fitted="ensemble_" in vars(self), init_model=init_model, resume_from=resume_from
         )
+        X, group = without_group(X, group)
         rows = fresh._rows(X, y, sample_weight, group, init_score)
         target = fresh._target(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), target)
@@ -251,6 +253,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         return self._check(X, y, sample_weight)
 
     def _check(self, X: Any, y: Any, sample_weight: Any, group: Any = None) -> Verdict:
+        X, group = without_group(X, group)
         fresh = self._unfitted()
         rows = fresh._rows(X, y, sample_weight, group)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         max_bins: int = 255,
         binning: str = "quantile",
         categorical_features: Any = FROM_DTYPE,
+        missing: float = nan,
         categorical_splits: CategoricalSplits | None = None,
         categorical_encoding: str | OrderedTargetStatistics = "auto",
         monotonic_cst: Any = None,
@@ -113,6 +115,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.max_bins = max_bins
         self.binning = binning
         self.categorical_features = categorical_features
+        self.missing = missing
         self.categorical_splits = categorical_splits
         self.categorical_encoding = categorical_encoding
         self.monotonic_cst = monotonic_cst

@@ -43,6 +43,9 @@ binning : "quantile" or "greedy_log_sum"
 categorical_features : "from_dtype", None, mask, indices or names
     "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets of categories; a category that
     does not occur in training counts as missing.
+missing : float
+    Number in X that stands for missing values beside NaN, in ``fit``, ``predict`` and eval sets (XGBoost's parameter of
+    this name), such as -999.0.
 categorical_splits : None or gb.CategoricalSplits
     Regularisation of splits of categorical columns: ``cat_smooth``, ``cat_l2`` and ``min_data_per_group`` of LightGBM.
     None: ``gb.CategoricalSplits()``, whose limits of rows grow with the number of training rows up to LightGBM's.

@@ -134,6 +134,7 @@ def _check_unused(params: dict[str, Any]) -> None:
         "eval_at": (int, list),
         "random_state": (int,),
         "posterior_samples": (int,),
+        "missing": (int, float),
     }
     for name, kinds in rules.items():
         value = params.get(name)

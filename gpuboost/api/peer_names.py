@@ -72,6 +72,7 @@ PEER_NAMES = {
     "thread_count": "n_jobs",
     "tree_method": "device='cuda' for a GPU; trees are always grown on histograms",
     "verbosity": "verbose",
+    "zero_as_missing": "missing=0.0",
 }
 """Parameters of XGBoost, LightGBM, CatBoost and scikit-learn that are called otherwise here."""
 

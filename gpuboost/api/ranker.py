@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import nan
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoding import OrderedTargetStatistics
 from gpuboost.data.queries import check_group, query_start
+from gpuboost.data.query_column import without_group
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
@@ -89,6 +91,7 @@ class GradientBoostingRanker(GradientBoosting):
         max_bins: int = 255,
         binning: str = "quantile",
         categorical_features: Any = FROM_DTYPE,
+        missing: float = nan,
         categorical_splits: CategoricalSplits | None = None,
         categorical_encoding: str | OrderedTargetStatistics = "auto",
         monotonic_cst: Any = None,
@@ -126,6 +129,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.max_bins = max_bins
         self.binning = binning
         self.categorical_features = categorical_features
+        self.missing = missing
         self.categorical_splits = categorical_splits
         self.categorical_encoding = categorical_encoding
         self.monotonic_cst = monotonic_cst
@@ -190,7 +194,8 @@ class GradientBoostingRanker(GradientBoosting):
             A model to continue with ``n_estimators`` more rounds, in its own bins.
         group : (n,) query ids or (queries,) sizes
             The id of each row's query, with equal ids adjacent; or the sizes of the queries in the order of the rows.
-            An array with one entry per row holds ids.
+            An array with one entry per row holds ids. Text names a column of X that has the ids and is then no feature
+            (XGBoost: a column ``qid``); an eval set may name it too.
         init_score : (n,) numbers, or one number, optional
             Offsets: the score of a document is that of the model plus this (LightGBM: ``init_score``; XGBoost:
             ``base_margin``).
@@ -269,6 +274,7 @@ class GradientBoostingRanker(GradientBoosting):
             ``mean`` of the draws; ``knowledge``, their variance; ``data`` and ``total`` are NaN, as a loss of lists has
             no model of noise.
         """
+        X, group = without_group(X, group)
         members = self.posterior_members(X, samples, burn_in)
         queries = check_group(group, members.shape[2])
         if queries is not None:
@@ -282,6 +288,7 @@ class GradientBoostingRanker(GradientBoosting):
 
         X may be a ``gb.Dataset`` with target and queries. Raises InputError if the queries are not given.
         """
+        X, group = without_group(X, group)
         scores, y, sample_weight = on_host(self.predict(X)), on_host(y), on_host(sample_weight)
         if isinstance(X, Dataset):
             y, group = X.y if y is None else y, X.group if group is None else group

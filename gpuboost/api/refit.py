@@ -12,6 +12,7 @@ from gpuboost import backends, losses
 from gpuboost.arguments import is_real
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
+from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import as_table
 from gpuboost.data.targets import refuse_complex
 from gpuboost.errors import InputError, RecipeError, shown
@@ -128,6 +129,7 @@ class RefitMixin(ABC):
 
     def _new_rows(self, X: Any, y: Any, sample_weight: Any, group: Any, init_score: Any) -> tuple[LabelledRows, Any]:
         """The rows, checked, and their numbers in the columns of the model."""
+        X, group = without_group(X, group)
         y, sample_weight, init_score = on_host(y), on_host(sample_weight), on_host(init_score)
         if isinstance(X, Dataset):
             return labelled_dataset(X, y, sample_weight, group, init_score), self._numbers(X)

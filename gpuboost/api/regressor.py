@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         max_bins: int = 255,
         binning: str = "quantile",
         categorical_features: Any = FROM_DTYPE,
+        missing: float = nan,
         categorical_splits: CategoricalSplits | None = None,
         categorical_encoding: str | OrderedTargetStatistics = "auto",
         monotonic_cst: Any = None,
@@ -99,6 +101,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.max_bins = max_bins
         self.binning = binning
         self.categorical_features = categorical_features
+        self.missing = missing
         self.categorical_splits = categorical_splits
         self.categorical_encoding = categorical_encoding
         self.monotonic_cst = monotonic_cst

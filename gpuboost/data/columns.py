@@ -10,8 +10,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import is_real
 from gpuboost.data.categories import Category, category_codes, learn_categories, numbers
 from gpuboost.data.encoded_columns import EncodedColumn, TargetStatistics
+from gpuboost.data.missing import marked
 from gpuboost.data.tables import Column, Table, as_floats, as_table, fits_float32, refuse_infinite
 from gpuboost.errors import InputError
 from gpuboost.records import restored
@@ -20,6 +22,7 @@ from gpuboost.types import DeviceMatrix
 FROM_DTYPE = "from_dtype"
 _EXACT_IN_FLOAT32 = 2**24
 MOST_FEATURES = 2**24  # a model file may not claim more
+OPTIONAL = {"statistics", "missing"}  # entries that not every model file has
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +37,24 @@ class Columns:
     names: tuple[str, ...] | None  # None if the training data had no names
     categories: tuple[tuple[Category, ...] | None, ...]  # d entries in code order; None if numeric
     statistics: TargetStatistics | None = None  # of columns that trees see as numbers; None if there is none
+    missing: float | None = None  # a number that stands for missing values; None: NaN alone does
 
     def __setstate__(self, state: Sequence[Any]) -> None:
         restored(self, state)
 
     @classmethod
-    def learn(cls, X: Any, categorical_features: Any = FROM_DTYPE) -> Columns:
+    def learn(cls, X: Any, categorical_features: Any = FROM_DTYPE, missing: float | None = None) -> Columns:
         """The columns of X.
 
         X: any input of ``tables.as_table``. categorical_features: "from_dtype" (pandas categories), None, a mask
-        (d,), indices, or names.
+        (d,), indices, or names. missing: the number that stands for missing values.
 
         Raises
         ------
         InputError
             If X cannot be learned from, or ``categorical_features`` does not fit it.
         """
-        table = as_table(X)
+        table = marked(as_table(X), missing)
         if table.shape[1] > MOST_FEATURES:
             raise InputError(f"X: must have at most {MOST_FEATURES:,} features; got {table.shape[1]:,}.")
         wanted = categorical_columns(table, categorical_features)
@@ -62,7 +66,7 @@ class Columns:
         categories = tuple(
             learn_categories(table.column(f), table.label(f)) if wanted[f] else None for f in range(table.shape[1])
         )
-        return cls(table.shape[1], table.names, categories)
+        return cls(table.shape[1], table.names, categories, missing=missing)
 
     @property
     def is_categorical(self) -> NDArray[np.bool_]:
@@ -113,14 +117,14 @@ class Columns:
     def encode(self, X: Any) -> Any:
         """X as numbers: (n, d) float32 or float64, C or F contiguous, or scipy CSR of either in canonical form.
 
-        Such an array passes through untouched. NaN is missing.
+        Such an array passes through untouched, unless it holds the number ``missing``. NaN is missing.
 
         Raises
         ------
         InputError
             If names or numbers of columns differ from training, text is found in a numeric column, or an infinity.
         """
-        table = as_table(X)
+        table = marked(as_table(X), self.missing)
         self.check(table)
         if table.matrix is not None and not any(categories is not None for categories in self.categories):
             x = table.matrix if table.is_sparse or table.on_device else as_floats(table.matrix)
@@ -178,7 +182,8 @@ class Columns:
         """For ``json.dumps``; categories by the number of their column."""
         listed = {str(f): list(categories) for f, categories in enumerate(self.categories) if categories is not None}
         names = None if self.names is None else list(self.names)
-        made = {"n_features": self.n_features, "names": names, "categories": listed}
+        made: dict[str, Any] = {"n_features": self.n_features, "names": names, "categories": listed}
+        made |= {} if self.missing is None else {"missing": self.missing}
         return made if self.statistics is None else made | {"statistics": self.statistics.to_json()}
 
     @classmethod
@@ -190,7 +195,7 @@ class Columns:
         InputError
             If it is anything else.
         """
-        if not isinstance(value, dict) or set(value) - {"statistics"} != {"n_features", "names", "categories"}:
+        if not isinstance(value, dict) or set(value) - OPTIONAL != {"n_features", "names", "categories"}:
             raise InputError('columns: must be an object of "n_features", "names" and "categories".')
         d, names, listed = value["n_features"], value["names"], value["categories"]
         if not isinstance(d, int) or isinstance(d, bool) or not 1 <= d <= MOST_FEATURES:
@@ -210,7 +215,10 @@ class Columns:
             categories[f] = tuple(entries)
         sizes = [None if entries is None else len(entries) for entries in categories]
         statistics = TargetStatistics.from_json(value["statistics"], sizes) if "statistics" in value else None
-        return cls(d, None if names is None else tuple(names), tuple(categories), statistics)
+        if "missing" in value and not is_real(value["missing"]):
+            raise InputError(f"columns: missing must be a finite number; got {value['missing']!r}.")
+        missing = float(value["missing"]) if "missing" in value else None
+        return cls(d, None if names is None else tuple(names), tuple(categories), statistics, missing)
 
 
 def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.bool_]:

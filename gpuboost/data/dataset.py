@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins, choose_cuts
 from gpuboost.data.dataset_file import DatasetParts, read, write
 from gpuboost.data.given_cuts import check_cuts, replaced
+from gpuboost.data.missing import checked_missing
 from gpuboost.data.offsets import check_offset
 from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
+from gpuboost.data.query_column import without_group
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.stored_rows import StoredBins, StoredMatrix
 from gpuboost.data.tables import Table, as_table
@@ -41,7 +44,8 @@ class Dataset:
     weight : (n,) not negative, optional
         A row of weight 3 counts as three rows, one of weight 0 as none.
     group : (n,) query ids or (queries,) sizes, optional
-        For ranking. The rows of a query stand together. ``weight`` may then be (queries,).
+        For ranking; text names a column of X that has the ids. The rows of a query stand together. ``weight`` may then
+        be (queries,).
     init_score : (n,) or (n, K) numbers, or one number, optional
         Offsets that are added to the scores of the rows, in ``fit`` and ``predict``.
     max_bins : int, 2 to 255
@@ -55,6 +59,8 @@ class Dataset:
         list keeps the column out of every tree.
     binning : "quantile" or "greedy_log_sum"
         Choice of the other thresholds: bins of about the same weight, or CatBoost's GreedyLogSum.
+    missing : float
+        Number in X that stands for missing values beside NaN; models of it take it for missing in ``predict`` too.
     n_jobs : int, optional
         Threads to choose cuts with; None for all that there are. The result does not depend on it.
 
@@ -90,18 +96,20 @@ class Dataset:
         cuts: Any = None,
         n_jobs: int | None = None,
         binning: str = QUANTILE,
+        missing: float = nan,
     ) -> None:
         check_max_bins(max_bins)
         check_binning(binning)
         max_bins = int(max_bins)  # one of numpy's may be a byte
         n_threads = _threads(n_jobs)
+        X, group = without_group(X, group)
         table = as_table(X)
         n = table.shape[0]
         target = None if y is None else check_target(y, n)
         queries = check_group(group, n)
         checked_weight = check_weight(weight_of_rows(weight, queries), n, "weight")
         offset = check_offset(init_score, n)
-        columns = Columns.learn(table, categorical_features)
+        columns = Columns.learn(table, categorical_features, checked_missing(missing))
         thresholds = check_cuts(cuts, columns, max_bins)
         x = columns.encode(table)
         if len(thresholds) == columns.n_features:

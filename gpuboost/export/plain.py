@@ -89,6 +89,7 @@ def plain(model: Any) -> PlainModel:
             "add up are written by gb.export.to_table."
         )
     _refuse_offsets(model)
+    _refuse_missing(model)
     if getattr(getattr(model, "columns_", None), "statistics", None) is not None:
         raise InputError(
             "model: its trees see target statistics of categories, which other libraries cannot compute from X. Save "
@@ -124,6 +125,16 @@ def _refuse_offsets(model: Any) -> None:
         raise InputError(
             "model: it was fitted with init_score, and readers of this format predict without. Export "
             "model.ensemble_, whose predictions are scores, and add the offsets and apply the link function there."
+        )
+
+
+def _refuse_missing(model: Any) -> None:
+    """Raise InputError if a number stands for missing values, which a reader would take for a value in silence."""
+    missing = getattr(getattr(model, "columns_", None), "missing", None)
+    if missing is not None:
+        raise InputError(
+            f"model: {missing:g} stands for missing values in it, and readers of this format know NaN only. Export "
+            "model.ensemble_, and give it the rows of model.columns_.encode(X), which have NaN there."
         )
 
 

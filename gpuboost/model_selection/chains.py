@@ -98,7 +98,9 @@ def chains(model: GradientBoosting, X: Any, y: Any = None, *, n_chains: int = 4,
     count, seed = integer("n_chains", n_chains, 1), seed_of(model.random_state)
     data = X if isinstance(X, Dataset) else None
     if data is None:
-        shared = {name: getattr(model, name) for name in ("max_bins", "categorical_features", "n_jobs")}
+        shared = {
+            name: getattr(model, name) for name in ("max_bins", "binning", "categorical_features", "missing", "n_jobs")
+        }
         data = Dataset(X, y, weight=sample_weight, **shared)
         y = sample_weight = None
     fitted: Sequence[GradientBoosting] = [

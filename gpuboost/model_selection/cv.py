@@ -11,6 +11,7 @@ from sklearn.base import clone, is_classifier
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.model_selection.folds import Rows, splits_of
@@ -133,6 +134,7 @@ def dataset_of(
         return data
     if y is None:
         raise InputError("y: a target is needed; pass cv(model, X, y), or a Dataset that holds one.")
+    data, group = without_group(data, group)
     features = as_table(data)
     found = labelled(features, y, sample_weight, features.shape[0], group)
     return Dataset(
@@ -144,6 +146,7 @@ def dataset_of(
         max_bins=model.max_bins,
         binning=model.binning,
         categorical_features=model.categorical_features,
+        missing=model.missing,
         n_jobs=model.n_jobs,
     )
 

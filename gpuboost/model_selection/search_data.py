@@ -10,6 +10,7 @@ from gpuboost import backends
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import Table, as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.model_selection.cv import dataset_of
@@ -17,7 +18,7 @@ from gpuboost.model_selection.folds import Rows
 from gpuboost.training.rows import labelled
 from gpuboost.types import DeviceMatrix
 
-BINNING = ("max_bins", "binning", "categorical_features")
+BINNING = ("max_bins", "binning", "categorical_features", "missing")
 """Parameters that change the bins."""
 
 
@@ -61,7 +62,8 @@ class SearchData:
             return cls(given, held, held.y, held.weight, held.group, held.init_score, by_query)
         if y is None:
             raise InputError("y: a target is needed; pass search(model, space, X, y), or a Dataset that holds one.")
-        table = as_table(X)
+        features, group = without_group(X, group)
+        table = as_table(features)
         rows = labelled(table, y, weight, table.shape[0], group, init_score)
         offset = rows.metadata.offset
         if offset is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import nan
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +16,7 @@ from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoding import PARTITION
+from gpuboost.data.missing import checked_missing
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.weights import check_weight
@@ -70,6 +72,7 @@ def features(
         rows = rows.loaded()
     if start is not None:
         of_rows = replace(start.columns, statistics=None)
+        _agree_on_missing(params, of_rows, "the model to continue was fitted", "continue it with that")
         x = named("init_model", lambda: numbers(rows, of_rows, read=False))
         return Features(x, start.columns, start.ensemble.cuts, None)
     if isinstance(rows, Dataset):
@@ -82,6 +85,7 @@ def features(
             max_bins=params["max_bins"],
             binning=params.get("binning", QUANTILE),
             categorical_features=params["categorical_features"],
+            missing=params.get("missing", nan),
             n_jobs=threads,
         )
     return Features(dataset, dataset.columns, dataset.cuts, dataset)
@@ -125,6 +129,14 @@ def with_encoding(
     return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
 
 
+def _agree_on_missing(params: Mapping[str, Any], columns: Columns, made: str, advice: str) -> None:
+    """Raise RecipeError if another number than NaN is asked for, and columns have another one."""
+    asked = checked_missing(params.get("missing", nan))
+    if asked is not None and asked != columns.missing:
+        known = "NaN" if columns.missing is None else f"{columns.missing:g}"
+        raise RecipeError(f"missing: {made} with {known}, the estimator asks for {asked:g}; {advice}.")
+
+
 def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
     """Raise RecipeError if a parameter contradicts the Dataset."""
     if params["max_bins"] not in (MOST_BINS, dataset.max_bins):
@@ -137,6 +149,7 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
             f"binning: the Dataset was cut by {dataset.binning!r}, the estimator asks for {params['binning']!r}; give "
             "it to the Dataset."
         )
+    _agree_on_missing(params, dataset.columns, "the Dataset was made", "give it to the Dataset")
     if not (isinstance(params["categorical_features"], str) and params["categorical_features"] == FROM_DTYPE):
         raise RecipeError("categorical_features: a Dataset has its columns decided; give it to the Dataset.")
 

@@ -120,6 +120,8 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, default in LATER.items():
         if params.get(name) == default and type(params.get(name)) is type(default):
             params.pop(name, None)
+    if params.get("missing", 0.0) != params.get("missing", 0.0):
+        del params["missing"]  # NaN: the default, which JSON does not have
     if "langevin" not in params:
         params.pop("posterior_samples", None)  # they are draws of its chain
     return params

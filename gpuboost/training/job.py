@@ -15,6 +15,7 @@ from gpuboost import backends
 from gpuboost.backends.devices import processors
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.langevin import Langevin
@@ -181,6 +182,7 @@ def watched(given: Any, columns: Columns, target: TrainingTarget, device: str) -
             group = x.group if group is None else group
             offset = x.init_score
         else:
+            x, group = without_group(x, group)
             x = as_table(as_device_array(x, device))
         if y is None:
             raise InputError("y: a target is needed to be judged by.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gpuboost as gb
 
@@ -28,3 +29,24 @@ def test_scores_agree_and_labels_differ_only_where_classes_tie() -> None:
     assert gb.GradientBoostingClassifier(**settings).fit(x.repeat(weight, axis=0), y.repeat(weight)).predict(
         x
     ).tolist() == (gb.GradientBoostingClassifier(**settings).fit(x, y, sample_weight=weight).predict(x).tolist())
+
+
+def test_class_weights_are_sample_weights_as_scikit_learn_has_them() -> None:
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(90, 2))
+    y = np.array(["rare", "usual", "usual", "most", "most", "most"])[rng.integers(0, 6, 90)]
+    few = {"n_estimators": 3, "n_jobs": 1, "random_state": 0}
+    for given in ("balanced", {"rare": 5.0, "most": 0.5}):
+        model = gb.GradientBoostingClassifier(**few, class_weight=given).fit(x, y)
+        full = given if given == "balanced" else {"usual": 1.0, **given}
+        by_row = gb.GradientBoostingClassifier(**few).fit(x, y, sample_weight=compute_sample_weight(full, y))
+        np.testing.assert_allclose(model.predict_proba(x), by_row.predict_proba(x), rtol=1e-6)
+
+
+def test_scale_pos_weight_is_answered_with_class_weight() -> None:
+    with pytest.raises(TypeError, match=r"unknown parameter 'scale_pos_weight'; here it is class_weight="):
+        gb.GradientBoostingClassifier(scale_pos_weight=9.0)
+    with pytest.raises(ValueError, match=r"unknown parameter 'scale_pos_weight'; here it is class_weight="):
+        gb.GradientBoostingClassifier().set_params(scale_pos_weight=9.0)

@@ -30,6 +30,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "bins": (*NO_NUMBER, 0.5, NAN, 0, 1, 256, -1, 10**30, True),
     "positive": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
     "positive or None": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
+    "missing": ("3", "", [3], {}, object(), 1j, b"1", int, len, INF, -INF, HUGE, True, None, np.array([1.0, 2.0])),
     "rates": (
         "3",
         "",
@@ -253,6 +254,7 @@ ESTIMATOR = {
     "max_bins": "bins",
     "binning": "word",
     "categorical_features": "anything",
+    "missing": "missing",
     "categorical_splits": "policy",
     "categorical_encoding": "policy",
     "monotonic_cst": "anything",
@@ -447,6 +449,7 @@ def _functions() -> list[Call]:
         "max_bins": "bins",
         "binning": "word",
         "categorical_features": "anything",
+        "missing": "missing",
         "cuts": "anything",
         "n_jobs": "threads",
     }

@@ -1,0 +1,73 @@
+"""The query of each row as a column of X."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpuboost as gb
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 3))
+GRADES = np.digitize(X[:, 0] + 0.5 * rng.normal(size=120), [-0.5, 0.5])
+QUERIES = np.repeat(np.arange(12), 10)
+NAMES = ["a", "b", "c"]
+PLAIN = pd.DataFrame(X, columns=NAMES)
+FRAME = PLAIN.assign(qid=QUERIES)[["a", "qid", "b", "c"]]
+
+
+def ranker(**params):
+    return gb.GradientBoostingRanker(n_estimators=4, max_depth=2, n_jobs=1, random_state=0, **params)
+
+
+EXPECTED = ranker().fit(PLAIN, GRADES, group=QUERIES, eval_set=(PLAIN, GRADES, QUERIES))
+
+
+@pytest.mark.parametrize("ids", [QUERIES, QUERIES.astype(str), QUERIES / 2.0, pd.Categorical(QUERIES.astype(str))])
+def test_the_column_is_the_query_and_no_feature(ids):
+    model = ranker().fit(FRAME.assign(qid=ids), GRADES, group="qid", eval_set=(FRAME.assign(qid=ids), GRADES, "qid"))
+    assert gb.dumps(model) == gb.dumps(EXPECTED)
+    assert model.evals_result_ == EXPECTED.evals_result_
+    assert list(model.feature_names_in_) == NAMES
+
+
+def test_other_frames():
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    for frame in (polars.from_pandas(FRAME), polars.from_pandas(FRAME).lazy(), pyarrow.Table.from_pandas(FRAME)):
+        model = ranker().fit(frame, GRADES, group="qid", eval_set=(PLAIN, GRADES, QUERIES))
+        assert gb.dumps(model) == gb.dumps(EXPECTED)
+
+
+def test_everything_that_takes_queries_takes_the_column():
+    model = EXPECTED
+    assert model.score(FRAME, GRADES, group="qid") == model.score(PLAIN, GRADES, group=QUERIES)
+    assert ranker().check(FRAME, GRADES, group="qid") == ranker().check(PLAIN, GRADES, group=QUERIES)
+    by_name = model.refit(FRAME, GRADES, group="qid", decay=0.5)
+    assert (
+        by_name.predict(PLAIN).tobytes()
+        == model.refit(PLAIN, GRADES, group=QUERIES, decay=0.5).predict(PLAIN).tobytes()
+    )
+    data = gb.Dataset(FRAME, GRADES, group="qid")
+    assert gb.dumps(ranker().fit(data, eval_set=(PLAIN, GRADES, QUERIES))) == gb.dumps(EXPECTED)
+    folds = [gb.cv(ranker(), x, GRADES, group=group, folds=3) for x, group in ((FRAME, "qid"), (PLAIN, QUERIES))]
+    assert str(folds[0]) == str(folds[1])
+    assert model.predict(FRAME[model.feature_names_in_]).tobytes() == model.predict(PLAIN).tobytes()
+
+
+def test_wrong_columns_are_refused():
+    for x, group, why in (
+        (FRAME, "quid", "group: X has no column 'quid'; close to it: 'qid'"),
+        (X, "qid", "group: X has no column names to find 'qid' in"),
+        (FRAME[["qid"]], "qid", "group: X has no column but 'qid'"),
+        (FRAME.iloc[np.r_[0:5, 20:120, 5:20]], "qid", "group: the rows of a query must stand together"),
+        (FRAME.assign(qid=[None, *QUERIES[1:]]), "qid", "group: every row belongs to a query"),
+        (FRAME.assign(qid=pd.Categorical([None, *QUERIES[1:]])), "qid", "group: every row belongs to a query"),
+        (gb.Dataset(PLAIN, GRADES), "qid", "group: a Dataset has its columns decided"),
+    ):
+        with pytest.raises(gb.InputError, match=why):
+            ranker().fit(x, GRADES[: len(x)], group=group)
+    with pytest.raises(gb.InputError, match="group: X has no column 'x'"):
+        ranker().fit(PLAIN, GRADES, group=QUERIES, eval_set=(FRAME, GRADES, "x"))
+    with pytest.raises(ValueError, match="qid"):
+        EXPECTED.predict(FRAME)
