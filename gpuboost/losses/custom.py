@@ -68,10 +68,10 @@ def custom(
     Raises:
         RecipeError: if a function does not take its arguments, or the name is that of a built-in loss.
     """
-    _check_outputs(n_outputs)
+    check_outputs(n_outputs)
     functions = (value, gradient, hessian or (flat if n_outputs == 1 else flat_row))
     for role, function in zip(("value", "gradient", "hessian"), functions, strict=True):
-        _check_arguments(role, function, int(n_outputs))
+        check_arguments(role, function, int(n_outputs))
     if inverse_link is not None and not callable(inverse_link):
         raise RecipeError(f"inverse_link: must be a function of an array of scores; got {inverse_link!r}.")
     _check_start(start, int(n_outputs))
@@ -108,6 +108,9 @@ class Custom(BaseLoss):
     n_outputs: int = 1
 
     facts: ClassVar[LossFacts] = LossFacts(task="any", link="other")
+    argument: ClassVar[str] = "loss"
+    roles: ClassVar[tuple[str, str, str]] = ("value", "gradient", "hessian")
+    """Names of the functions and of the argument that they are passed in, for messages"""
 
     def __setstate__(self, state: list[Any]) -> None:
         """Restore a pickle, which may be of a version without the last fields."""
@@ -286,16 +289,18 @@ def _row_derivatives(gradient: Formula, hessian: Formula) -> RowDerivatives:
     return formula
 
 
-def _check_outputs(n_outputs: Any) -> None:
+def check_outputs(n_outputs: Any) -> None:
+    """Raise RecipeError if it is no number of outputs."""
     if isinstance(n_outputs, bool) or not isinstance(n_outputs, (int, np.integer)) or n_outputs < 1:
         raise RecipeError(f"n_outputs: must be a whole number, 1 or more; got {n_outputs!r}.")
 
 
-def _check_arguments(role: str, function: Any, n_outputs: int) -> None:
+def check_arguments(role: str, function: Any, n_outputs: int) -> None:
+    """Raise RecipeError if it is no function of the arguments that this role has."""
     rule, arguments = "(y, f), two numbers", 2
     if n_outputs > 1:
         rule = f"(y, f), f being an array of {n_outputs} scores"
-        if role != "value":
+        if role in ("gradient", "hessian"):
             rule, arguments = f"(y, f, {role[0]}) that writes into the array {role[0]} of {n_outputs} numbers", 3
     if not callable(function):
         raise RecipeError(f"{role}: must be a function of {rule}; got {function!r}.")
