@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from gpuboost.errors import InputError
-from gpuboost.losses.custom import Custom, check_arguments, check_outputs, custom, flat, flat_row
+from gpuboost.losses.custom import check_arguments, check_outputs, custom, flat, flat_row
 from gpuboost.losses.protocol import Loss
 from gpuboost.metrics import formulas
 from gpuboost.metrics.registry import Metric
@@ -36,16 +36,8 @@ def mean(
     check_outputs(n_outputs)
     check_arguments("term", term, int(n_outputs))
     loss = custom(term, flat if n_outputs == 1 else flat_row, None, name=name, n_outputs=n_outputs)
-    of = Term(loss.name, loss.functions, n_outputs=loss.n_outputs)
+    of = replace(loss, argument="eval_metric")
     return Metric(of.name, higher_is_better, partial(_on_the_host, of), mean_of=of)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Term(Custom):
-    """The term as a loss without derivatives, which backends compile as they do a loss."""
-
-    argument: ClassVar[str] = "eval_metric"
-    roles: ClassVar[tuple[str, str, str]] = ("term", "gradient", "hessian")
 
 
 def _on_the_host(of: Loss, y: Array, scores: Array, weight: Array | None, loss: Any) -> float:
