@@ -99,6 +99,7 @@ class ByScore:
         return backend.draw(gradients, 0.0, rule, key, self.score)
 
 
+@pytest.mark.slow
 def test_one_model_of_functions_in_the_whole_dialect(rng: np.random.Generator) -> None:
     x = rng.normal(size=(300, 3)).astype(np.float32)
     y = 3.0 * x[:, 0] + rng.normal(size=300)
