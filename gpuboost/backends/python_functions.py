@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dis
 import linecache
 import re
 from collections.abc import Callable, Iterator
@@ -12,9 +13,12 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from numba.core.compiler import run_frontend
 from numba.extending import register_jitable
 
 _PLACE = re.compile(r'File "([^"]+)", line (\d+):')
+_FAILED = re.compile(r"Failed in \w+ mode pipeline \(step: [^)]*\)\n")
+_UNKNOWN = re.compile(r"NameError: name '(\w+)' is not defined")
 
 
 def python_function(function: Callable[..., Any]) -> FunctionType | None:
@@ -89,39 +93,53 @@ def _belongs_to_numpy(function: FunctionType) -> bool:
     return function.__module__.partition(".")[0] in ("numpy", "numba", "math")
 
 
-def why_not_compiled(
-    function: Callable[..., Any], error: Exception, compiled: Callable[[FunctionType], object] | None = None
-) -> str:
+def why_not_compiled(function: Callable[..., Any], error: Exception) -> str:
     """Numba's reason for refusing a function, in one sentence without its full stop, with the line of the source.
 
-    A function that another one calls is refused by the name of the call. ``compiled`` compiles one function for
-    float64 arguments: the innermost function that it refuses has the reason.
+    The message of a function that another one calls is inside that of the call: the innermost has the reason. Python
+    that numba cannot even read has no line in its message; then each function is read by itself.
     """
-    for reader in reversed(readers(function) if compiled is not None else []):
+    functions = readers(function)
+    for reader in functions:
         try:
-            compiled(reader)  # type: ignore[misc]
+            run_frontend(reader)
         except Exception as own:  # of numba's several classes
-            return _sentence(reader, own)
-    return _sentence(function, error)
+            return _sentence([reader], own)
+    return _sentence(functions, error)
 
 
-def _sentence(function: Callable[..., Any], error: Exception) -> str:
+def _sentence(functions: list[FunctionType], error: Exception) -> str:
     message = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    lines = [line.strip(" |") for line in message.splitlines()]
-    lines = [line for line in lines if line and not line.startswith("Failed in ")]
+    innermost = _FAILED.split(message)[-1]
+    lines = [line.strip(" |") for line in innermost.splitlines()]
+    lines = [line for line in lines if line]
     reason = " ".join(lines[:2] if lines[1:] and lines[0].endswith(":") else lines[:1]) or repr(error)
-    place = _place(function, message)
+    place = _place(functions, innermost)
     return f"{reason.rstrip('.')} ({place})" if place else reason.rstrip(".")
 
 
-def _place(function: Callable[..., Any], message: str) -> str:
-    """The last line that the message names of the function's file; else the function's first line."""
-    plain = python_function(function)
-    if plain is None:
+def _place(functions: list[FunctionType], message: str) -> str:
+    """The line that reads an unknown name; else the first line in the message of a function's file; else the first."""
+    if not functions:
         return ""
-    file, number = plain.__code__.co_filename, plain.__code__.co_firstlineno
-    for name, line in _PLACE.findall(message):
-        if Path(name).name == Path(file).name:
-            number = int(line)
+    codes = [function.__code__ for function in functions]
+    file, number = codes[0].co_filename, codes[0].co_firstlineno
+    unknown = _UNKNOWN.search(message)
+    reading = [found for code in codes if unknown for found in _lines_that_read(code, unknown[1])]
+    named = [
+        (code.co_filename, int(line))
+        for name, line in _PLACE.findall(message)
+        for code in codes
+        if Path(name).name == Path(code.co_filename).name
+    ]
+    file, number = (reading or named or [(file, number)])[0]
     text = linecache.getline(file, number).strip()
     return f"{Path(file).name}, line {number}" + (f": {text}" if text else "")
+
+
+def _lines_that_read(code: CodeType, name: str) -> Iterator[tuple[str, int]]:
+    number = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        number = (instruction.positions and instruction.positions.lineno) or number
+        if instruction.argval == name:
+            yield code.co_filename, number

@@ -175,7 +175,7 @@ class Langevin:
         leaves = min(limits.max_leaves, 2 ** min(limits.max_depth, 30), data.n_rows)
         variance = 1.0 if self.prior_variance is None else float(self.prior_variance)
         gamma = min(leaves / (beta * variance), 0.5 / eps) if self.shrinkage is None else self.shrinkage
-        scale = _weight if isinstance(self.noise_scale, str) else self.noise_scale
+        scale = self.scale_function
         unit = sqrt(curvature or 1.0) if scale is _weight else 1.0  # h is c w / p, and the scale sqrt(c) w / p
         return Chain(
             shrink=1.0 - gamma * eps,
@@ -185,6 +185,11 @@ class Langevin:
             schedule=schedule_of(self.schedule),
             scale=scale,
         )
+
+    @property
+    def scale_function(self) -> NoiseScale | None:
+        """The function that ``noise_scale`` is or stands for."""
+        return _weight if isinstance(self.noise_scale, str) else self.noise_scale
 
     def beta(self, weight: float) -> float:
         """The inverse temperature of the mean loss for data of that total weight."""

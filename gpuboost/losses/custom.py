@@ -115,6 +115,7 @@ class Custom(BaseLoss):
     convex: bool = False
     check_derivatives: bool = field(default=True, compare=False)
     n_outputs: int = 1
+    argument: str = field(default="loss", compare=False)  # that the functions are passed in: "loss" or "eval_metric"
 
     facts: ClassVar[LossFacts] = LossFacts(task="any", link="other")
 
@@ -122,6 +123,11 @@ class Custom(BaseLoss):
 
     def __repr__(self) -> str:
         return f"custom({self.name!r})"
+
+    @property
+    def roles(self) -> tuple[str, str, str]:
+        """Names of the functions, for messages."""
+        return "value" if self.argument == "loss" else "term", "gradient", "hessian"
 
     @property
     def has_curvature(self) -> bool:

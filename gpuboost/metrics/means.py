@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -36,7 +37,8 @@ def mean(
     if not is_integer(n_outputs, 1):
         raise RecipeError(f"n_outputs: must be a whole number, 1 or more; got {shown(n_outputs)}.")
     check_function("term", term, int(n_outputs))
-    of = custom(term, flat if n_outputs == 1 else flat_row, None, name=name, n_outputs=n_outputs)
+    loss = custom(term, flat if n_outputs == 1 else flat_row, None, name=name, n_outputs=n_outputs)
+    of = replace(loss, argument="eval_metric")
     return Metric(of.name, higher_is_better, partial(_on_the_host, of), mean_of=of)
 
 

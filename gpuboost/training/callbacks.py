@@ -68,6 +68,11 @@ class Monitoring:
         fit_metrics = metrics_of(params["eval_metric"], loss, params.get("eval_at"))
         return cls(fit_metrics, history, stoppers[0] if stoppers else None, tuple(watchers))
 
+    @property
+    def means(self) -> tuple[Loss, ...]:
+        """Losses whose means are metrics, which a backend computes."""
+        return tuple(metric.mean_of for metric in self.metrics if metric.mean_of is not None)
+
     def in_turn(self, sequences: int) -> Monitoring:
         """The same for rounds of this many sequences in turn: ``early_stopping_rounds`` counts rounds of each."""
         if sequences == 1 or self.stopping is None or self.given_stopping:

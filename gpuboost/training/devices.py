@@ -23,7 +23,7 @@ from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.learners.selection import SelectionTraits
-from gpuboost.losses.protocol import is_list_loss
+from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.losses.registry import CLASSES
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
@@ -166,24 +166,29 @@ def settled(
     cuts: Cuts,
     rows: RowMetadata,
     eval_rows: tuple[int, ...],
+    means: tuple[Loss, ...] = (),
 ) -> Choice:
     """The choice if that device can run the recipe; otherwise the CPU if the choice was automatic.
+
+    means: losses whose means are metrics.
 
     Raises
     ------
     DeviceError
-        If a GPU was requested and has too little memory, or cannot compute the loss.
+        If a GPU was requested and has too little memory, or cannot run a function of the user.
     """
     if choice.name in ("cpu", GPUS):
         return choice
     from gpuboost.backends.cuda.codegen.formulas import functions_of
-    from gpuboost.backends.cuda.device.gpus import open_gpu
+    from gpuboost.backends.cuda.user_kernels import functions_of_the_user
 
     try:
         check_losses(recipe)
         check_room(choice.name, recipe, cuts, rows, eval_rows)
+        gpu = open_gpu(choice.name)
+        gpu.check(functions_of_the_user((recipe.loss, *means), getattr(recipe.langevin, "scale_function", None)))
         of_the_library = type(recipe.loss) is CLASSES.get(recipe.loss.name)
-        open_gpu(choice.name).check(functions_of(recipe.loss), beside=of_the_library)
+        gpu.check(functions_of(recipe.loss), beside=of_the_library)
     except DeviceError as error:
         if not automatic:
             raise

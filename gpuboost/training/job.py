@@ -98,7 +98,8 @@ def job(
         kind = "other base learners" if resume.components else "trees"
         raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
     eval_rows = tuple(watched_set.x.shape[0] for watched_set in sets)
-    choice = settled(choice, params["device"] == "auto" and place is None, recipe, found.cuts, target.rows, eval_rows)
+    automatic = params["device"] == "auto" and place is None
+    choice = settled(choice, automatic, recipe, found.cuts, target.rows, eval_rows, monitoring.means)
     empty = resume or Ensemble(np.empty(0), found.cuts)
     with_offset = target.rows.offset is not None
     model = Saved(dict(params), empty, target.loss, found.columns, target.classes, offsets=with_offset)

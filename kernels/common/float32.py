@@ -1,13 +1,17 @@
 """float32 <-> float64 by their bits, as kernels/common/common.cuh: a GPU may take a denormal float32 for 0.
 
-Plain Python, compiled where it is called: by numba for CPUs, by numba.cuda for GPUs.
+Compiled where they are called: by numba for CPUs, by numba.cuda for GPUs.
 """
 
 import numpy as np
 
+from gpuboost.kernels.common.jit import inlined, kernel
+
 _SIGN, _SMALLEST_NORMAL = 0x8000_0000, 0x0080_0000
 
 
+@kernel
+@inlined
 def widened(bits):
     """The float64 of a float32's bits (uint32)."""
     word = np.int64(bits)
@@ -18,6 +22,8 @@ def widened(bits):
     return np.float64(np.uint32(bits).view(np.float32))
 
 
+@kernel
+@inlined
 def narrowed(x):
     """The bits (uint32) of the float32 nearest to a float64."""
     size = -x if x < 0.0 else x

@@ -16,7 +16,7 @@ from numba import njit
 from support.cuda_compiler import ARCHITECTURES, ptx, resources
 from support.linked_modules import FUSED, Linked, fused, modules
 
-from gpuboost.backends.cuda.codegen import linking
+from gpuboost.backends.cuda.codegen import linking, numba_cuda
 from gpuboost.backends.cuda.codegen.fingerprint import fingerprint
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.linking import Linker, cubin
@@ -102,11 +102,14 @@ def test_the_scalar_functions_of_numpy_compile() -> None:
 
 PROCESS = """
 import sys
+from types import SimpleNamespace
 import test_linking_function as user
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
-from gpuboost.backends.cuda.codegen.linking import cubin
+from gpuboost.backends.cuda.codegen.linking import Linker, cubin
 
-path = cubin(user.KERNEL, (DeviceFunction("function_of", user.function, ("f64",)),), 90)
+functions = (DeviceFunction("function_of", user.function, ("f64",)),)
+Linker(SimpleNamespace(cuda=SimpleNamespace(Device=lambda: SimpleNamespace(compute_capability="90")))).check(functions)
+path = cubin(user.KERNEL, functions, 90)
 compilers = [name for name in ("numba.cuda", "cuda.bindings.nvrtc", "cuda.bindings.nvvm", "cuda.bindings.nvjitlink")
              if name in sys.modules]
 print(path.name, len(path.read_bytes()) > 1000, compilers)
@@ -154,6 +157,21 @@ def test_without_numba_cuda_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(linking, "find_spec", lambda name: None)
     with pytest.raises(DeviceError, match=r"needs numba-cuda .*pip install 'gpuboosting\[cuda13\]'"):
         cubin(KERNEL, of(closure(7.25)), 90)
+
+
+@needs_numba_cuda
+def test_without_nvidias_libraries_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cuda.bindings import nvrtc
+
+    def missing() -> None:
+        raise RuntimeError("no libnvrtc.so\nSearched for it here and there")
+
+    monkeypatch.setattr(nvrtc, "nvrtcVersion", missing)
+    numba_cuda.load.cache_clear()
+    with pytest.raises(
+        DeviceError, match=r"^device: numba-cuda cannot load NVIDIA's compilers: no libnvrtc.so. Install"
+    ):
+        numba_cuda.ltoir(of(polynomial)[0], 90)
 
 
 def test_a_module_reaches_cupy_as_the_file_of_a_cubin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

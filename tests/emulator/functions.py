@@ -6,10 +6,9 @@ On a GPU numba.cuda compiles the same functions, and NVIDIA's linker puts them i
 from __future__ import annotations
 
 from functools import cache
-from types import FunctionType
 from typing import Any
 
-from numba import carray, cfunc, njit, types
+from numba import carray, cfunc, types
 from numba.extending import register_jitable
 
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
@@ -37,11 +36,7 @@ def on_the_cpu(function: DeviceFunction) -> Any:
     try:
         return cfunc(signature, error_model="numpy")(function.shell(_strided))
     except Exception as error:
-        raise refusal(function, error, _compiled_alone) from error
-
-
-def _compiled_alone(function: FunctionType) -> object:
-    return njit(function).compile((types.float64,) * function.__code__.co_argcount)
+        raise refusal(function, error) from error
 
 
 @register_jitable

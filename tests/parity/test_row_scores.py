@@ -76,7 +76,10 @@ def test_a_score_that_does_not_compile_is_refused(rng: np.random.Generator) -> N
 SIMULATED = """
 import numpy as np
 from numba import cuda
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.kernels.sampling import row_factors
 from gpuboost.kernels.sampling.row_scores import row_scores
+from gpuboost.types import Gradients
 
 def score(g, h):
     return abs(g) + 0.25 * h if g < 0.0 else h
@@ -87,6 +90,13 @@ rows = row_scores(score)
 def kernel(g, h, n, k, out):
     rows(cuda.grid(1), n, cuda.gridsize(1), g, h, n, k, out)
 
+row_factors._sum_of_squares = row_factors._sum_of_squares.py_func  # numba for the CPU does not know these arrays
+times_factor, both = row_factors.row_factors.py_func, row_factors.BOTH
+
+@cuda.jit
+def factors(g, h, losses, kappa, factor, n, k, out):
+    times_factor(cuda.grid(1), n, cuda.gridsize(1), g, h, losses, both, kappa, factor, True, n, k, out)
+
 rng = np.random.default_rng(0)
 n, k = 37, 2
 g, h = rng.normal(size=(2, k, n)).astype(np.float32)
@@ -95,6 +105,9 @@ out = np.zeros(n)
 kernel[2, 8](g.view(np.uint32).reshape(-1), h.view(np.uint32).reshape(-1), n, k, out)
 expected = [sum(score(float(g[c, i]), float(h[c, i])) for c in range(k)) for i in range(n)]
 assert out.tolist() == expected, (out, expected)
+factor = rng.exponential(size=n)
+factors[2, 8](g.view(np.uint32).reshape(-1), h.view(np.uint32).reshape(-1), out, 0.1, factor, n, k, out)
+assert out.tobytes() == Reference().score_rows(Gradients(g, h, None), 0.1, None, factor).tobytes()
 print(type(kernel).__module__)
 """
 

@@ -1,8 +1,8 @@
 """Time to compile the six modules of a first fit on an empty cache: by NVRTC alone, linked, and linked in a thread.
 
 ``cd tests && python -m support.cold_start`` prints seconds of the processor and of the clock, each the least of several
-processes. No GPU is needed. "by NVRTC alone" has the loss's formulas as CUDA C, as before numba.cuda compiled them. The
-imports that a fit needs in any case are not counted.
+processes. No GPU is needed. "by NVRTC alone" has the loss's formulas as CUDA C, as before numba.cuda compiled them.
+What a fit imports in any case (numba, scikit-learn with SciPy, NVRTC) is not counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def compile_all(way: str) -> None:
     import numba  # noqa: F401
     from cuda.bindings import nvrtc
 
-    from gpuboost import losses
+    from gpuboost import GradientBoostingRegressor, losses  # noqa: F401  with scikit-learn and SciPy
     from gpuboost.backends.cuda import arena, leaves, target
     from gpuboost.backends.cuda.codegen import linking
     from gpuboost.backends.cuda.codegen.formulas import formulas

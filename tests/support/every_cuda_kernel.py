@@ -32,7 +32,7 @@ from gpuboost.sampling import ImportanceSampling
 from gpuboost.steps import GradientStep
 from gpuboost.types import Limits, Noise, TrainingSet
 
-OF_PYTHON = {"row_scores", "row_draws", "row_noise"}  # kernels whose text is made for a user's function
+OF_PYTHON = {"row_factors", "row_scores", "row_draws", "row_noise"}  # kernels whose text is Python
 
 
 def launched(part: int | None = None) -> set[str]:

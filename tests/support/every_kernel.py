@@ -139,6 +139,7 @@ def _sampling() -> Iterator[tuple[str, Callable[[], object]]]:
         gb.MVS(0.5),
         gb.ImportanceSampling(0.4),
         gb.ImportanceSampling(0.4, score="loss"),
+        gb.ImportanceSampling(0.4, frozen_from=0),
         gb.ImportanceSampling(0.4, variance_control="previous_leaf"),
         gb.ImportanceSampling(0.4, variance_control="node"),
         gb.smart_first_order(0.5),
@@ -148,6 +149,8 @@ def _sampling() -> Iterator[tuple[str, Callable[[], object]]]:
         for growth in ("depthwise", "leafwise", "oblivious"):
             yield f"{sampler!r} {growth}", lambda s=sampler, g=growth: _fit(sampling=s, growth=g, max_depth=3)
     yield "trimming", lambda: _fit(binary, kind="Classifier", sampling=gb.WeightTrimming(0.9), loss="exponential")
+    noisy = gb.Langevin(noise_scale=lambda g, h: 1.0 + abs(g), allow_unproven=True)
+    yield "noise of a scale", lambda: _fit(langevin=noisy, max_depth=3)
     for first in (0, None):
         chain = gb.Langevin() if first is None else gb.Langevin(random_from=first)
         for growth in ("depthwise", "leafwise", "oblivious"):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from support.cuda_compiler import ARCHITECTURES, Resources, compiler_versions, ptx, resources
+from support.package_sizes import sizes
 
 from gpuboost.backends.cuda import (
     arena,
@@ -36,7 +37,9 @@ from gpuboost.backends.cuda.codegen.options import FLUSH, LINK, OPTIONS
 from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.losses import registry
+from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import is_list_loss, is_smoothed
+from gpuboost.types import NoiseScale, RowScore
 
 TABLE = Path(__file__).resolve().parents[2] / "kernels" / "LINKED.md"
 SHOWN = 90  # the architecture whose registers and instructions are listed
@@ -69,10 +72,23 @@ def modules() -> Iterator[Linked]:
         for files in (target._POINTWISE, line_search._SEARCH):
             yield Linked(name, files[-1], source(*files, before=asked.text), asked.functions)
     yield from of_the_library()
+    text, _, functions = user_kernels.factors_kernel()
+    yield Linked("kept scores", "sampling/row_factors.py", text, functions)
+    yield from _kernels_of_the_user(magnitude, magnitude)
+
+
+def of_the_user(loss: Custom, score: RowScore, scale: NoiseScale) -> Iterator[Linked]:
+    """Modules with functions of a user."""
+    asked = formulas(loss)
+    yield Linked(loss.name, target._POINTWISE[-1], source(*target._POINTWISE, before=asked.text), asked.functions)
+    yield from _kernels_of_the_user(score, scale)
+
+
+def _kernels_of_the_user(score: RowScore, scale: NoiseScale) -> Iterator[Linked]:
     for of, file, (text, _, functions) in (
-        ("a user's score", "sampling/row_scores.py", user_kernels.scores_kernel(magnitude)),
-        ("a user's score", "sampling/row_draws.py", user_kernels.draws_kernel(magnitude)),
-        ("a user's noise", "sampling/row_noise.py", user_kernels.noise_kernel(magnitude)),
+        ("a user's score", "sampling/row_scores.py", user_kernels.scores_kernel(score)),
+        ("a user's score", "sampling/row_draws.py", user_kernels.draws_kernel(score)),
+        ("a user's noise", "sampling/row_noise.py", user_kernels.noise_kernel(scale)),
     ):
         yield Linked(of, file, text, functions)
 
@@ -159,6 +175,17 @@ def table() -> str:
         counts = instructions(link(module.text, module.functions, SHOWN)[0])
         for kernel, taken in sorted(resources(module.text, SHOWN, module.functions).items()):
             lines.append(f"| {module.of} | {module.file} | {zeros} | {_row(kernel, taken, counts)} |")
+    weights = sizes()
+    lines += [
+        "",
+        f"## Weight: {sum(weights.values()):.0f} MB",
+        "",
+        "Installed files of what numba-cuda brings beside the packages that gpuboost, CuPy and NVRTC need in any case.",
+        "",
+        "| package | MB |",
+        "|---|--:|",
+        *(f"| {name} | {megabytes:.1f} |" for name, megabytes in weights.items()),
+    ]
     return "\n".join(lines) + "\n"
 
 

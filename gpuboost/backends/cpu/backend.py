@@ -177,7 +177,7 @@ class Cpu:
     def score_rows(
         self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
     ) -> Array:
-        return reference_sampling.score_rows(gradients, kappa, losses, factor)
+        return cpu_sampling.score_rows(gradients, kappa, losses, factor, self._pool)
 
     def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients

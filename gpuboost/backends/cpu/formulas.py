@@ -6,11 +6,9 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from functools import cache
-from types import FunctionType
 from typing import Any
 
 from numba import types
-from numba.core.errors import NumbaError
 
 from gpuboost import elementary
 from gpuboost.backends.python_functions import python_function, registered, why_not_compiled
@@ -30,8 +28,6 @@ from gpuboost.losses.softmax import Softmax
 from gpuboost.types import NoiseScale, RowScore
 
 LossKernel = Callable[..., None]
-
-ROLES = ("value", "gradient", "hessian")  # of the functions that a custom loss is made of
 
 
 def gradients(loss: Loss) -> LossKernel:
@@ -99,18 +95,18 @@ def smoothed() -> LossKernel:
     return compiled
 
 
-def _parts(loss: Loss) -> tuple[Callable[..., Any], ...]:
-    """The user's functions in a custom loss."""
-    return loss.functions if isinstance(loss, Custom) else ()
+def _parts(loss: Loss) -> tuple[tuple[str, Callable[..., Any]], ...]:
+    """The user's functions in a custom loss, and their names."""
+    return tuple(zip(loss.roles, loss.functions, strict=True)) if isinstance(loss, Custom) else ()
 
 
 @cache
 def _compiled(
-    make: Callable[..., LossKernel], formula: Callable[..., Any], parts: tuple[Callable[..., Any], ...],
+    make: Callable[..., LossKernel], formula: Callable[..., Any], parts: tuple[tuple[str, Callable[..., Any]], ...],
     of_rows: bool = False,
 ) -> LossKernel:  # fmt: skip
     registered(formula)
-    for role, part in zip(ROLES, parts, strict=bool(parts)):
+    for role, part in parts:
         _check(role, part, of_rows)
     return make(formula, _stamp(formula), for_this_process if parts else kernel)
 
@@ -122,24 +118,21 @@ def _check(role: str, part: Callable[..., Any], of_rows: bool = False) -> None:
     Inside a kernel, numba's message for the same mistake is a page about functions that the user has not written.
     """
     scores = types.float64[::1]
-    arguments = (types.float64, scores, *([scores] * (role != "value"))) if of_rows else (types.float64,) * 2
+    writes = role in ("gradient", "hessian")
+    arguments = (types.float64, scores, *([scores] * writes)) if of_rows else (types.float64,) * 2
     try:
         compiled = for_this_process(python_function(part) or part)
         compiled.compile(arguments)
-    except (NumbaError, TypeError) as error:  # the latter for another number of arguments
+    except Exception as error:  # numba raises errors of many kinds for functions that it cannot compile
         raise RecipeError(
-            f"{role}: numba must be able to compile the function; {why_not_compiled(part, error, _compiled_alone)}. "
-            "Use arithmetic, comparisons, loops and math on two numbers, and functions made of the same."
+            f"{role}: numba must be able to compile the function; {why_not_compiled(part, error)}. "
+            "Use numbers, arithmetic, branches, loops, math, and functions made of the same."
         ) from error
     returned = compiled.overloads[arguments].signature.return_type
-    if of_rows and role != "value":
+    if of_rows and writes:
         return  # it writes into an array
     if not isinstance(returned, (types.Integer, types.Float, types.Boolean)):
         raise RecipeError(f"{role}: must return a number for each row; {part!r} returns {returned}.")
-
-
-def _compiled_alone(function: FunctionType) -> None:
-    for_this_process(function).compile((types.float64,) * function.__code__.co_argcount)
 
 
 def _stamp(formula: Callable[..., Any]) -> str:

@@ -16,7 +16,7 @@ from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.threshold import Counts
 from gpuboost.kernels.common import philox
-from gpuboost.kernels.sampling import importance
+from gpuboost.kernels.sampling import importance, row_factors
 from gpuboost.keys import Key
 from gpuboost.types import Array, Gradients, RowScore, Sample
 
@@ -57,14 +57,31 @@ def draw(
 def row_scores(gradients: Gradients, score: RowScore, pool: ThreadPool | None = None) -> Array:
     """(n,) float64: the sum over outputs of a user's score of each row; on the calling thread without a pool."""
     run, (k, n) = formulas.row_scores(score), gradients.g.shape
-    g, h = (
-        np.ascontiguousarray(values, np.float32).view(np.uint32).reshape(-1) for values in (gradients.g, gradients.h)
-    )
+    g, h = _bits(gradients)
     scores = np.empty(n)
     if pool is None:
         run(0, n, 1, g, h, n, k, scores)
     else:
         _in_parts(n, lambda _, begin, end: run(begin, end, 1, g, h, n, k, scores), pool)
+    return scores
+
+
+def score_rows(
+    gradients: Gradients, kappa: float, losses: Array | None, factor: Array | None, pool: ThreadPool
+) -> Array:
+    """(n,) float64: see ``Backend.score_rows``."""
+    (k, n), (g, h) = gradients.g.shape, _bits(gradients)
+    scores, nothing, made_of = np.empty(n), np.empty(0), _made_of(kappa)
+    if losses is not None:
+        made_of = row_factors.LOSSES
+    of = np.asarray(losses, np.float64) if losses is not None else nothing
+    by = np.asarray(factor, np.float64) if factor is not None else nothing
+
+    def work(_: int, begin: int, end: int) -> None:
+        row_factors.row_factors(begin, end, 1, g, h, of, made_of, kappa, by, factor is not None, n, k, scores)
+
+    _in_parts(n, work, pool)
+    threshold.check(int(np.isnan(scores).sum()) if losses is None else 0)
     return scores
 
 
@@ -91,7 +108,7 @@ def _scores(
     m = NO_MULTIPLICITY if gradients.multiplicity is None else gradients.multiplicity
     scores = workspace.array("scores", g.shape[1:], np.float32)
     bits = scores.view(np.uint32)
-    made_of = importance.CURVATURE if kappa == inf else importance.BOTH if kappa > 0.0 else importance.GRADIENT
+    made_of = _made_of(kappa)
     bad, table = np.zeros(pool.size, np.int64), np.zeros((pool.size, 2, importance.BUCKETS), np.int64)
 
     def work(part: int, begin: int, end: int) -> None:
@@ -104,6 +121,17 @@ def _scores(
     _in_parts(len(scores), work, pool)
     threshold.check(int(bad.sum()))
     return scores, Counts(*table.sum(axis=0))
+
+
+def _made_of(kappa: float) -> int:
+    made_of: int = importance.CURVATURE if kappa == inf else importance.BOTH if kappa > 0.0 else importance.GRADIENT
+    return made_of
+
+
+def _bits(gradients: Gradients) -> tuple[Array, Array]:
+    """g and h as uint32, output by output."""
+    g, h = (np.ascontiguousarray(values, np.float32) for values in (gradients.g, gradients.h))
+    return g.view(np.uint32).reshape(-1), h.view(np.uint32).reshape(-1)
 
 
 def _drawn(n: int, draw_stretch: Draw, pool: ThreadPool, workspace: Workspace) -> tuple[Array, Array, int]:

@@ -9,14 +9,12 @@ A kernel that is not in the cache when it is needed is compiled by this process:
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +22,7 @@ import numpy as np
 
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.cpu.warm_up_tree import DummyTree
+from gpuboost.backends.host.collection import no_collection
 from gpuboost.kernels.common.disk_cache import is_noted, note, usable_folder
 from gpuboost.kernels.gradients import pointwise
 
@@ -70,7 +69,7 @@ class Helper:
             if process is None or wanted is None or process.poll() is not None:
                 return  # another thread has waited for it, or it has ended
             dummy, word = _dummy_tree(*wanted), STOP
-            with _no_collection():
+            with no_collection():
                 try:
                     if usual:
                         dummy.search()
@@ -100,23 +99,8 @@ HELPER = Helper()
 @cache
 def load_numba() -> None:
     """Load the parts of numba that its first kernel needs, which every fit has."""
-    with _no_collection():
+    with no_collection():
         pointwise.add_leaves(np.empty(0), np.empty(0), np.empty(0, np.int32), 0, 0)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No garbage collection: numba makes a thousand lasting classes as it is loaded, and more as it compiles.
-
-    Searching them for garbage again and again takes a third of the loading and a twentieth of the compilation.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def compile_share(*wanted: str) -> None:
@@ -126,7 +110,7 @@ def compile_share(*wanted: str) -> None:
     only, not one in every new process.
     """
     dummy, told = _dummy_tree(*wanted), list[bytes]()
-    with _no_collection():
+    with no_collection():
         dummy.pack()
         dummy.sum()
         dummy.split()

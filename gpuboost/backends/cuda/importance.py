@@ -20,7 +20,7 @@ from gpuboost.backends.cuda.target import (
     DeviceSample,
     rows_drawn_at_most,
 )
-from gpuboost.backends.cuda.user_kernels import draws_kernel, scores_kernel
+from gpuboost.backends.cuda.user_kernels import draws_kernel, factors_kernel, scores_kernel
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.keys import Key
@@ -66,7 +66,6 @@ class Importance:
     def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound) -> None:
         self._runtime, self._arrays, self._rounds = runtime, arrays, rounds
         self._kernel, self._key = Kernels(runtime, *FILES), Input(rounds, KEY_WORDS)
-        self._row_factors = Kernels(runtime, "common/common.cuh", "sampling/row_factors.cu")
 
     def draw(
         self, gradients: DeviceGradients, kappa: float, rule: ProbabilityRule, key: Key,
@@ -84,10 +83,11 @@ class Importance:
         (k, n), nothing = gradients.g.shape, self._arrays.nothing
         of_rows = None if losses is None else self._arrays.array(losses, np.float64)
         scores = self._rounds.buffer(("kept row scores", n), lambda: self._runtime.zeros(n, np.float64))
-        self._row_factors("row_factors")(
+        Launcher(self._runtime, *factors_kernel())(
             self._blocks(n, 256), (256,),
-            g=gradients.g, h=gradients.h, losses=nothing if of_rows is None else of_rows,
-            made_of=_made_of(kappa, of_rows), kappa=0.0 if kappa == inf else kappa,
+            g=gradients.g.view(np.uint32), h=gradients.h.view(np.uint32),
+            losses=nothing if of_rows is None else of_rows, made_of=_made_of(kappa, of_rows),
+            kappa=0.0 if kappa == inf else kappa,
             factor=nothing if factor is None else self._arrays.array(factor, np.float64),
             has_factor=factor is not None, n=n, k=k, out=scores,
         )  # fmt: skip

@@ -1,15 +1,20 @@
-"""Kernels of numba.cuda with a user's function: sampling scores, draws and noise, row by row."""
+"""Kernels of numba.cuda: sampling scores, draws and noise, row by row, most of them with a user's function."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
+from gpuboost.backends.cuda.codegen.formulas import functions_of
 from gpuboost.backends.cuda.codegen.functions import Kind
 from gpuboost.backends.cuda.codegen.row_kernels import row_kernel
 from gpuboost.backends.cuda.device.runtime import Functions
 from gpuboost.kernels.sampling.row_draws import row_draws
+from gpuboost.kernels.sampling.row_factors import row_factors
 from gpuboost.kernels.sampling.row_noise import row_noise
 from gpuboost.kernels.sampling.row_scores import row_scores
+from gpuboost.losses.custom import Custom
+from gpuboost.losses.protocol import Loss
 from gpuboost.types import NoiseScale, RowScore
 
 RowKernel = tuple[str, str, Functions]  # text, name and functions of a kernel, for ``Launcher``
@@ -19,9 +24,19 @@ _TIMES: dict[str, Kind] = {"times": "const i32*", "has_times": "i32"}
 
 
 @cache
+def factors_kernel() -> RowKernel:
+    """The score of each row times its factor."""
+    parameters: dict[str, Kind] = {
+        **_GRADIENTS, "losses": "const f64*", "made_of": "i32", "kappa": "f64", "factor": "const f64*",
+        "has_factor": "i32", "n": "i32", "k": "i32", "out": "f64*",
+    }  # fmt: skip
+    return row_kernel("row_factors", row_factors, parameters)
+
+
+@cache
 def scores_kernel(score: RowScore) -> RowKernel:
     """The score of each row."""
-    return row_kernel("row_scores", row_scores(score), {**_GRADIENTS, "n": "i32", "k": "i32", "out": "f64*"})
+    return row_kernel("row_scores", row_scores(score), {**_GRADIENTS, "n": "i32", "k": "i32", "out": "f64*"}, "score")
 
 
 @cache
@@ -31,7 +46,7 @@ def draws_kernel(score: RowScore) -> RowKernel:
         **_GRADIENTS, **_TIMES, "rows": "i32", "k": "i32", "n": "i32", "rho": "f64", "floor": "f64",
         "stream": "const u32*", "scores": "u32*", "masks": "u16*", "bad": "u32*",
     }  # fmt: skip
-    return row_kernel("row_draws", row_draws(score), parameters)
+    return row_kernel("row_draws", row_draws(score), parameters, "score")
 
 
 @cache
@@ -42,4 +57,10 @@ def noise_kernel(scale: NoiseScale) -> RowKernel:
         "deviation": "f64", "seed_low": "u32", "seed_high": "u32", "iteration": "const u32*", "names": "const u32*",
         "table": "const f64*", "out": "u32*",
     }  # fmt: skip
-    return row_kernel("row_noise", row_noise(scale), parameters)
+    return row_kernel("row_noise", row_noise(scale), parameters, "noise_scale")
+
+
+def functions_of_the_user(losses: Iterable[Loss], scale: NoiseScale | None) -> Functions:
+    """The functions of custom losses and metrics among ``losses``, and of the scale of noise."""
+    made = [function for loss in losses if isinstance(loss, Custom) for function in functions_of(loss)]
+    return tuple(made) if scale is None else (*made, *noise_kernel(scale)[2])

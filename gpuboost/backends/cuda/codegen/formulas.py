@@ -57,24 +57,24 @@ def functions_of(loss: Loss) -> tuple[DeviceFunction, ...]:
 def formulas(loss: Loss) -> Formulas:
     """``value_of`` and ``derivatives_of`` of a loss."""
     if loss.n_outputs == 1:
-        return _one(loss.value, loss.derivatives)
-    return _many(loss.row_value, loss.row_derivatives)
+        return _one(loss.value, loss.derivatives, getattr(loss, "argument", "loss"))
+    return _many(loss.row_value, loss.row_derivatives, getattr(loss, "argument", "loss"))
 
 
 @cache
-def _one(value: Any, derivatives: Any) -> Formulas:
+def _one(value: Any, derivatives: Any, argument: str) -> Formulas:
     functions = (
-        DeviceFunction("value_of", value, ("f64", "f64", "f64")),
-        DeviceFunction("derivatives_of_row", derivatives, ("f64", "f64", "f64"), "pair"),
+        DeviceFunction("value_of", value, ("f64", "f64", "f64"), argument=argument),
+        DeviceFunction("derivatives_of_row", derivatives, ("f64", "f64", "f64"), "pair", argument),
     )
     return Formulas(_ONE, functions)
 
 
 @cache
-def _many(row_value: Any, row_derivatives: Any) -> Formulas:
+def _many(row_value: Any, row_derivatives: Any, argument: str) -> Formulas:
     functions = (
-        DeviceFunction("value_of_row", row_value, ("f64", "row", "f64")),
-        DeviceFunction("derivatives_of_row", row_derivatives, ("f64", "row", "row", "row", "f64"), "none"),
+        DeviceFunction("value_of_row", row_value, ("f64", "row", "f64"), argument=argument),
+        DeviceFunction("derivatives_of_row", row_derivatives, ("f64", "row", "row", "row", "f64"), "none", argument),
     )
     return Formulas(_MANY, functions)
 

@@ -6,7 +6,7 @@ Two compilers take the shell: numba.cuda on a GPU (``numba_cuda.py``), numba for
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["f64", "row", "i32", "u32", "const u32*", "const i32*", "const f64*", "u16*", "u32*", "f64*"]
@@ -35,6 +35,8 @@ class DeviceFunction:
     function: Callable[..., Any]
     kinds: tuple[Kind, ...]
     returned: Returned = "f64"
+    argument: str = field(default="loss", compare=False)
+    """The user's argument that it comes from, for messages"""
 
     @property
     def c_arguments(self) -> tuple[str, ...]:

@@ -16,15 +16,35 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.numpy_functions import NUMPY_FUNCTIONS
+from gpuboost.backends.host.collection import no_collection
 from gpuboost.backends.python_functions import registered, why_not_compiled
 from gpuboost.errors import DeviceError
 
 _alone = threading.RLock()
 
 
+@cache
 def load() -> None:
-    """Import numba.cuda: for a thread that compiles, as imports by two threads can see half a module."""
-    from numba.cuda import compiler  # noqa: F401
+    """Import numba.cuda and load NVIDIA's compilers: for a thread that compiles.
+
+    Imports by two threads can see half a module.
+
+    Raises:
+        DeviceError: if the libraries are not there.
+    """
+    with no_collection():
+        try:
+            from cuda.bindings import nvrtc, nvvm
+            from numba.cuda import compiler  # noqa: F401
+
+            nvrtc.nvrtcVersion()
+            nvvm.version()
+        except Exception as error:  # of several classes
+            reason = str(error).strip().partition("\n")[0]
+            raise DeviceError(
+                f"device: numba-cuda cannot load NVIDIA's compilers: {reason}. Install gpuboost's extra again: "
+                "pip install --force-reinstall 'gpuboosting[cuda13]', or 'gpuboosting[cuda12]' for an older driver."
+            ) from error
 
 
 def ltoir(function: DeviceFunction, architecture: int) -> bytes:
@@ -33,7 +53,8 @@ def ltoir(function: DeviceFunction, architecture: int) -> bytes:
     Raises:
         DeviceError: if numba.cuda cannot compile it; with numba's reason and the line of the source.
     """
-    with _alone, global_compiler_lock, _compiling_for(architecture) as capability:
+    load()
+    with _alone, global_compiler_lock, no_collection(), _compiling_for(architecture) as capability:
         from numba.cuda import compiler
 
         _define_numpy_functions()
@@ -44,27 +65,16 @@ def ltoir(function: DeviceFunction, architecture: int) -> bytes:
                 abi_info={"abi_name": function.name}, output="ltoir", forceinline=True,
             )  # fmt: skip
         except Exception as error:  # numba raises errors of many kinds for functions that it cannot compile
-            raise refusal(function, error, lambda part: _compiled_alone(part, capability)) from error
+            raise refusal(function, error) from error
     return bytes(code)
 
 
-def refusal(
-    function: DeviceFunction, error: Exception, compiled: Callable[[FunctionType], object] | None = None
-) -> DeviceError:
-    """The error of a function that a compiler has refused. ``compiled``: see ``why_not_compiled``."""
+def refusal(function: DeviceFunction, error: Exception) -> DeviceError:
+    """The error of a function that a compiler has refused."""
     return DeviceError(
-        f"loss: a GPU cannot run it; numba says: {why_not_compiled(function.function, error, compiled)}. Use numbers, "
-        "arithmetic, branches, loops, math, and functions made of the same, or pass device='cpu'."
+        f"{function.argument}: a GPU cannot run it; numba says: {why_not_compiled(function.function, error)}. Use "
+        "numbers, arithmetic, branches, loops, math, and functions made of the same, or pass device='cpu'."
     )
-
-
-def _compiled_alone(function: FunctionType, capability: tuple[int, int]) -> object:
-    """A function of numbers by itself, for the sake of the compiler's message."""
-    from numba import types
-    from numba.cuda import compiler
-
-    numbers = (types.float64,) * function.__code__.co_argcount
-    return compiler.compile(function, numbers, device=True, cc=capability, abi="numba", output="ltoir")
 
 
 @contextmanager

@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(256) {name}({parameters})
 
 
 def row_kernel(
-    name: str, function: Callable[..., Any], parameters: dict[str, Kind]
+    name: str, function: Callable[..., Any], parameters: dict[str, Kind], argument: str = "loss"
 ) -> tuple[str, str, tuple[DeviceFunction, ...]]:
     """The text of a kernel, its name and the function that it calls.
 
@@ -24,8 +24,9 @@ def row_kernel(
         name: name of the kernel.
         function: (begin, stop, step, *parameters) -> None, for the rows ``range(begin, stop, step)``.
         parameters: names and types of the kernel's parameters; ``n``, the number of rows, is one of them.
+        argument: the user's argument that the function comes from, for messages; of no account without one.
     """
     declared = ", ".join(f"{C_TYPES[kind][0]} {parameter}" for parameter, kind in parameters.items())
     kinds: tuple[Kind, ...] = ("i32", "i32", "i32", *parameters.values())
-    rows = DeviceFunction("rows_of_thread", function, kinds, "none")
+    rows = DeviceFunction("rows_of_thread", function, kinds, "none", argument)
     return _SHELL.format(name=name, parameters=declared, arguments=", ".join(parameters)), name, (rows,)

@@ -1,0 +1,23 @@
+"""Garbage collection that waits while a compiler is loaded."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """No garbage collection: numba makes a thousand lasting classes as it is loaded, and more as it compiles.
+
+    Searching them for garbage again and again takes a third of the loading and a twentieth of the compilation, and of
+    the first function of numba.cuda, which loads most of that package, two fifths.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
