@@ -54,6 +54,7 @@ from gpuboost.theory import Guarantee
 from gpuboost.training import files, parameters
 from gpuboost.training import job as preparation
 from gpuboost.training.alternatives import sound_alternative
+from gpuboost.training.chosen_rounds import settled
 from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
@@ -80,6 +81,7 @@ FITTED = (
     "evals_result_",
     "feature_names_in_",
     "fit_report_",
+    "learning_rate_",
     "loss_",
     "n_features_in_",
     "n_iter_",
@@ -99,6 +101,7 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
     evals_result_: dict[str, dict[str, list[float]]]
     best_iteration_: int | None
     best_score_: float | None
+    learning_rate_: Any
     n_iter_: int
     n_features_in_: int
 
@@ -221,11 +224,12 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
         if goes_on:
             start = own_model(self._saved(), target)
             settings["n_estimators"] = rounds_left(self.n_estimators, start)
-        job, untrained = preparation.job(settings, rows, target, eval_set, start, started)
+        known = settled(settings, rows, target, eval_set, start)
+        job, untrained = preparation.job(known.params, rows, target, eval_set, start, started)
         if goes_on and not settings["n_estimators"]:
             return self  # checked, and complete
         with on_its_machine(job) as ready:
-            trained = train(ready)
+            trained = known.told(train(ready))
         best_iteration, best_score = trained.best_iteration, trained.best_score
         fresh._restore(
             replace(
@@ -235,6 +239,7 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
                 best_iteration=best_iteration,
                 best_score=best_score,
                 record=trained.record,
+                learning_rate=known.params["learning_rate"],
             )
         )
         fresh.fit_report_ = trained.report
@@ -345,6 +350,7 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
             best_score=self.best_score_,
             record=self._fit_record(),
             offsets=self._has_offsets(),
+            learning_rate=vars(self).get("learning_rate_"),
         )
 
     def _restore(self, saved: files.Saved) -> None:
@@ -354,6 +360,7 @@ class GradientBoosting(PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
         self.loss_ = saved.loss
         self.best_iteration_ = saved.best_iteration
         self.best_score_ = saved.best_score
+        self.learning_rate_ = saved.learning_rate
         self._record = saved.record
         self._offsets = saved.offsets
         self.evals_result_ = {}

@@ -61,8 +61,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def __init__(
         self,
         loss: str | Loss = "logistic",
-        n_estimators: int = 100,
-        learning_rate: float = 0.1,
+        n_estimators: int | str = 100,
+        learning_rate: float | str = 0.1,
         growth: str = "depthwise",
         max_depth: int | None = 6,
         max_leaves: int | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.training.automatic import is_auto
 from gpuboost.training.files import Saved
 from gpuboost.training.init_model import Start, starting_point
 from gpuboost.training.parameters import integer
@@ -61,6 +62,11 @@ def rounds_left(n_estimators: Any, start: Start) -> int:
     """
     statistics = start.columns.statistics
     done = start.ensemble.n_rounds // (1 if statistics is None else statistics.permutations)
+    if is_auto(n_estimators):
+        raise RecipeError(
+            "n_estimators: with warm_start=True the rounds of the model count, and 'auto' is no number to count up to; "
+            "give one, or set warm_start=False to choose anew."
+        )
     asked = integer("n_estimators", n_estimators, 0)
     if asked < done:
         raise RecipeError(
