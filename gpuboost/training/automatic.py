@@ -76,7 +76,7 @@ def n_rows(rows: RowMetadata) -> int:
 
 
 def n_splits(rows: RowMetadata) -> int:
-    """How many times rows, or queries, are set aside."""
+    """Number of times that rows, or queries, are set aside."""
     units = rows.n_kept if rows.query_start is None else len(rows.query_start) - 1
     return next((splits for below, splits in SPLITS if units < below), 1)
 
