@@ -46,6 +46,7 @@ from gpuboost.reports.report import FitReport, Verdict, refused
 from gpuboost.theory import Guarantee
 from gpuboost.training import files
 from gpuboost.training import job as preparation
+from gpuboost.training.chosen_rounds import settled
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
@@ -69,6 +70,7 @@ FITTED = (
     "evals_result_",
     "feature_names_in_",
     "fit_report_",
+    "learning_rate_",
     "loss_",
     "n_features_in_",
     "n_iter_",
@@ -88,6 +90,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
     evals_result_: dict[str, dict[str, list[float]]]
     best_iteration_: int | None
     best_score_: float | None
+    learning_rate_: Any
     n_iter_: int
     n_features_in_: int
 
@@ -211,11 +214,12 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         if goes_on:
             start = own_model(self._saved(), target)
             settings["n_estimators"] = rounds_left(self.n_estimators, start)
-        job, untrained = preparation.job(settings, rows, target, eval_set, start, started)
+        known = settled(settings, rows, target, eval_set, start)
+        job, untrained = preparation.job(known.params, rows, target, eval_set, start, started)
         if goes_on and not settings["n_estimators"]:
             return self  # checked, and complete
         with on_its_machine(job) as ready:
-            trained = train(ready)
+            trained = known.told(train(ready))
         best_iteration, best_score = trained.best_iteration, trained.best_score
         fresh._restore(
             replace(
@@ -225,6 +229,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
                 best_iteration=best_iteration,
                 best_score=best_score,
                 record=trained.record,
+                learning_rate=known.params["learning_rate"],
             )
         )
         fresh.fit_report_ = trained.report
@@ -327,6 +332,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
             best_score=self.best_score_,
             record=self._fit_record(),
             offsets=self._has_offsets(),
+            learning_rate=vars(self).get("learning_rate_"),
         )
 
     def _restore(self, saved: files.Saved) -> None:
@@ -336,6 +342,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         self.loss_ = saved.loss
         self.best_iteration_ = saved.best_iteration
         self.best_score_ = saved.best_score
+        self.learning_rate_ = saved.learning_rate
         self._record = saved.record
         self._offsets = saved.offsets
         self.evals_result_ = {}

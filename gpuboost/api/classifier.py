@@ -64,7 +64,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def __init__(
         self,
         loss: str | Loss = "logistic",
-        n_estimators: int = 100,
+        n_estimators: int | str = 100,
         learning_rate: Any = 0.1,
         growth: str = "depthwise",
         max_depth: int | None = 6,

@@ -8,12 +8,18 @@ from typing import Any, TypeVar
 C = TypeVar("C", bound=type[Any])
 
 PARAMETERS = """\
-n_estimators : int
-    Number of boosting rounds, at most; 0 gives the best constant.
-learning_rate : float, list, function, ``gb.CosineDecay`` or ``gb.ExponentialDecay``
+n_estimators : int or "auto"
+    Number of boosting rounds, at most; 0 gives the best constant. "auto": chosen on rows that are set aside, then all
+    rows are fitted for so many, ``n_iter_``. A fifth of the rows (of each class; of the queries) is set aside, or
+    ``validation_fraction`` of them; one to three times, more often for small data; ``early_stopping_rounds`` is the
+    patience there, and ``callbacks`` see the last fit only. With an eval set that set decides instead, without another
+    fit. Not with ``langevin``, nor to continue a model without an eval set.
+learning_rate : float, "auto", list, function, ``gb.CosineDecay`` or ``gb.ExponentialDecay``
     Shrinkage: factor by which each tree's leaf values are multiplied. A list has a rate for each round of the model, a
     function takes the number of the round, 0 for the model's first (LightGBM: ``reset_parameter``; XGBoost:
-    ``LearningRateScheduler``). With ``langevin`` a number.
+    ``LearningRateScheduler``). With ``langevin`` a number. "auto": 0.03 for 1,000 rows to 0.1 for 400,000 if the rounds
+    are chosen; for a given number of rounds 10 / ``n_estimators``, and more above 10,000 rows, at most 0.3. The number
+    is ``learning_rate_``.
 growth : "depthwise", "leafwise", "oblivious" or "sign_stump"
     Level by level; best-first, the leaf of largest gain; one split for all nodes of a level; or a stump that predicts
     +v on one side of its split and -v on the other.
@@ -123,8 +129,11 @@ feature_names_in_ : (d,) ndarray of str
     Only if the training data had names.
 n_iter_ : int
     Number of rounds of the model.
+learning_rate_ : float
+    The learning rate of the fit.
 evals_result_ : dict
-    ``{"validation_0": {"rmse": [...]}}``, one number a round, those after the best round included.
+    ``{"validation_0": {"rmse": [...]}}``, one number a round, those after the best round included. Of rounds chosen by
+    ``n_estimators="auto"``: means over the splits, up to the chosen round.
 best_iteration_ : int or None
     The best round, 0 for the first; None without early stopping. It is the model's last round.
 best_score_ : float or None

@@ -42,8 +42,9 @@ class GradientBoostingRanker(GradientBoosting):
     loss : str or loss object
         "lambdamart" (NDCG), "pairwise_logistic" (RankNet), "stochastic_rank" (smoothed NDCG, for ``langevin``), or an
         object such as ``gb.losses.LambdaMART(truncation=10)``.
-    n_estimators : int
-        Number of boosting rounds, at most.
+    n_estimators : int or "auto"
+        Number of boosting rounds, at most. "auto": chosen on whole queries that are set aside, then all are fitted for
+        so many, as of ``GradientBoostingRegressor``.
     min_child_weight : float
         Minimum sum of second derivatives in a leaf. Those of a query sum to a few units, whatever its length.
     reg_lambda : float or None
@@ -78,7 +79,7 @@ class GradientBoostingRanker(GradientBoosting):
     def __init__(
         self,
         loss: str | Loss = "lambdamart",
-        n_estimators: int = 100,
+        n_estimators: int | str = 100,
         learning_rate: Any = 0.1,
         growth: str = "depthwise",
         max_depth: int | None = 6,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.training.automatic import is_auto
 from gpuboost.training.files import Saved
 from gpuboost.training.init_model import Start, rounds_before, starting_point
 from gpuboost.training.parameters import integer
@@ -59,6 +60,11 @@ def rounds_left(n_estimators: Any, start: Start) -> int:
     RecipeError
         If it has more.
     """
+    if is_auto(n_estimators):
+        raise RecipeError(
+            "n_estimators: with warm_start=True the rounds of the model count, and 'auto' is no number to count up to; "
+            "give one, or set warm_start=False to choose anew."
+        )
     done = rounds_before(start)
     asked = integer("n_estimators", n_estimators, 0)
     if asked < done:

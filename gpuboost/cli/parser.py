@@ -67,8 +67,8 @@ def _add_parameters(group: Any) -> None:
         group.add_argument(*flags, dest=destination, type=parse, default=argparse.SUPPRESS, metavar=shown, help=text)
 
     add("--loss", str, f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9, or quantile:0.1,0.9")
-    add("--n-estimators", int, "rounds of boosting")
-    add("--learning-rate", float, "how much of each tree is added")
+    add("--n-estimators", _auto_or(int), "rounds of boosting; auto: chosen on rows that are set aside")
+    add("--learning-rate", _auto_or(float), "how much of each tree is added; auto: by the number of rows and rounds")
     add("--growth", str, "depthwise, leafwise, oblivious or sign_stump")
     add("--max-depth", _or_none(int), "levels of a tree, or none")
     add("--max-leaves", _or_none(int), "leaves of a tree, or none")
@@ -86,7 +86,9 @@ def _add_parameters(group: Any) -> None:
     add("--learners", _count_or_share, "features drawn for each tree: a count, or a share such as 0.5")
     add("--step", str, "auto, newton, gradient, constant or line_search")
     add("--start", _name_or_number, "score before the first tree: optimum, mean, half_log_odds or a number")
-    add("--early-stopping-rounds", int, "stop after this many rounds without a better score; needs --eval")
+    add(
+        "--early-stopping-rounds", int, "stop after so many rounds without a better score; needs --eval, or auto rounds"
+    )
     add(
         "--eval-metric",
         _names_of_metrics,
@@ -219,6 +221,14 @@ def _or_none(parse: Callable[[str], object]) -> Callable[[str], object]:
         return None if text.lower() == "none" else parse(text)
 
     parsed.__name__ = f"{getattr(parse, '__name__', 'value')} or none"  # argparse quotes it in its message
+    return parsed
+
+
+def _auto_or(parse: Callable[[str], object]) -> Callable[[str], object]:
+    def parsed(text: str) -> object:
+        return text.lower() if text.lower() == "auto" else parse(text)
+
+    parsed.__name__ = f"{getattr(parse, '__name__', 'value')} or auto"
     return parsed
 
 

@@ -81,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
     if options.cv:
         return _cross_validate(options, model, train, queries)
     watched = None if held_out is None else {"held out": _eval_set(held_out, task)}
+    if _chooses(parameters):
+        watched = None  # rows that choose the rounds would score too well
     weights = {"sample_weight": train.weight, "init_score": train.offset}
     model.fit(train.x, train.y, eval_set=watched, **weights, **queries)
     seconds = time.perf_counter() - start
@@ -137,7 +139,7 @@ def _check(options: argparse.Namespace, parameters: dict[str, Any]) -> None:
     """Raise errors before any work that would otherwise occur at its end."""
     if options.cv and options.eval:
         raise InputError("--cv: every row is held out once, so --eval has nothing to add; leave one of them out.")
-    if "early_stopping_rounds" in parameters and not (options.eval or options.cv):
+    if "early_stopping_rounds" in parameters and not (options.eval or options.cv or _chooses(parameters)):
         raise InputError("--early-stopping-rounds: needs rows to watch; add --eval 0.2, or --eval FILE.")
     if options.quiet and not options.model:
         raise InputError("--quiet: nothing would be left of this training; add --model FILE, or leave --quiet out.")
@@ -145,6 +147,10 @@ def _check(options: argparse.Namespace, parameters: dict[str, Any]) -> None:
         check_place("--model", options.model, options.data, options.eval)
     if parameters.get("random_state", 0) < 0:
         raise InputError(f"--seed: must be an integer of at least 0; got {parameters['random_state']}.")
+
+
+def _chooses(parameters: dict[str, Any]) -> bool:
+    return bool(parameters.get("n_estimators") == "auto")
 
 
 def _langevin(options: argparse.Namespace) -> dict[str, Any]:
@@ -216,6 +222,8 @@ def _report(
 ) -> None:
     kind = type(model).__name__
     console.print(f"{kind}: {train.n_rows:,} rows, {model.n_features_in_} features, {seconds:.2f} s", highlight=False)
+    if model.n_estimators == "auto":
+        console.print(f"{model.n_iter_} rounds, chosen on rows set aside", highlight=False)
     if model.best_iteration_ is not None:
         watched = next(iter(next(iter(model.evals_result_.values())).values()))
         stopped = f"stopped after {len(watched)}" if len(watched) < model.n_estimators else f"{len(watched)}"

@@ -16,6 +16,7 @@ from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.model_selection.folds import Rows, splits_of
 from gpuboost.model_selection.in_step import SET, TRAIN, best_round, curves, fit_in_step
+from gpuboost.training.automatic import is_auto
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import labelled
 from gpuboost.watch.early_stopping import EarlyStopping
@@ -65,8 +66,8 @@ def cv(
     Parameters
     ----------
     model : estimator
-        Not changed. With early stopping of its own, each fold stops by its own held-out rows, and the curves end with
-        the shortest.
+        Not changed. With early stopping of its own, or ``n_estimators="auto"``, each fold stops by its own held-out
+        rows, and the curves end with the shortest.
     data, y, sample_weight, group, init_score
         A ``gb.Dataset``, or X, target, weights, queries and offsets. They are binned once: the cuts are those of all
         rows, which tells a fold nothing about the targets it is judged by.
@@ -94,7 +95,8 @@ def cv(
         raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
     if model.validation_fraction is not None:
         raise RecipeError("validation_fraction: cross-validation watches the held-out rows; set it to None.")
-    integer("n_estimators", model.n_estimators, 1)
+    if not is_auto(model.n_estimators):
+        integer("n_estimators", model.n_estimators, 1)
     seed: Any = random_state
     if seed is not None and not isinstance(seed, np.random.RandomState):
         integer("random_state", seed, 0, 2**32 - 1)

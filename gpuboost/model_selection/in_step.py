@@ -12,6 +12,7 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.errors import InputError
 from gpuboost.metrics.registry import Metric
+from gpuboost.training.automatic import provisional
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import integer
@@ -40,7 +41,10 @@ def fit_in_step(
     """
     integer("early_stopping_rounds", patience, 1)
     rule = stopping_rule(model, patience)
+    numbers = provisional(model.get_params(deep=False), len(training[0]))
+    most, rate = numbers["n_estimators"], numbers["learning_rate"]
     common = {
+        "learning_rate": rate,
         "early_stopping_rounds": None,
         "callbacks": without_stopping(model),
         "random_state": seed_of(model.random_state),
@@ -48,8 +52,8 @@ def fit_in_step(
     fitted: list[GradientBoosting] = []
     histories: list[dict[str, Curves]] = [{name: {} for name in sets} for sets in watched]
     done = 0
-    while done < model.n_estimators:
-        rounds = min(max(done, 2 * rule.rounds, _FIRST), model.n_estimators - done)
+    while done < most:
+        rounds = min(max(done, 2 * rule.rounds, _FIRST), most - done)
         part = clone(model).set_params(n_estimators=rounds, **common)
         before: list[Any] = [*fitted] or [None] * len(training)
         fitted = [

@@ -18,6 +18,7 @@ from gpuboost.model_selection.halving import Rung, most_settings, rungs
 from gpuboost.model_selection.search_data import BINNING, Fold, SearchData
 from gpuboost.model_selection.search_space import Setting, check_space, grid_size, is_grid, settings_of
 from gpuboost.model_selection.side_by_side import RunningTrial, bin_for, fit_side_by_side, running
+from gpuboost.training.automatic import is_auto, provisional
 from gpuboost.training.parameters import integer, threads
 
 BUDGET = 10  # of a search with distributions, unless it is given; the number of RandomizedSearchCV
@@ -140,8 +141,9 @@ def search(
         check_space(space), budget, integer("n_estimators", model.n_estimators, 1), reduction, seed
     )
     _check_metric(model, settings)
-    models = running(model, settings)
     data = SearchData.of(model, X, y, sample_weight, group, init_score)
+    settings = [_with_rate(setting, model, data.n_rows) for setting in settings]
+    models = running(model, settings)
     splits = splits_of(cv, data.n_rows, data.y, data.group, seed, classify=is_classifier(model), name="cv")
     data.check(settings)
     trials = _trials(models, data, splits)
@@ -182,6 +184,15 @@ def _check_metric(model: GradientBoosting, settings: Sequence[Setting]) -> None:
     names = {name.partition("__")[0] for setting in settings for name in setting}
     if "loss" in names and model.eval_metric is None:
         raise RecipeError("eval_metric: settings of several losses are compared by one metric; name it on the model.")
+
+
+def _with_rate(setting: Setting, model: GradientBoosting, n_rows: int) -> Setting:
+    """The setting with the number that ``learning_rate="auto"`` stands for, of the most rounds."""
+    rate = setting.get("learning_rate", model.learning_rate)
+    if not is_auto(rate):
+        return setting
+    numbers = provisional({**model.get_params(deep=False), "learning_rate": rate}, n_rows)
+    return {**setting, "learning_rate": numbers["learning_rate"]}
 
 
 def _trials(

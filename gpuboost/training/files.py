@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import losses, public
+from gpuboost.arguments import is_real
 from gpuboost.data.columns import Columns
 from gpuboost.data.encoding import AUTO
 from gpuboost.errors import InputError
@@ -31,6 +32,7 @@ from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
+from gpuboost.training.automatic import is_auto
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.types import Cuts, Ensemble
 
@@ -47,7 +49,7 @@ POLICIES |= {family.__name__: family for family in FAMILIES}
 
 CLASSIFIER, REGRESSOR, RANKER = "GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker"
 
-MAY_LACK = {"run", "guarantee", "chain", "offsets"}
+MAY_LACK = {"run", "guarantee", "chain", "offsets", "learning_rate"}
 """Entries of ``extra`` that not every file has."""
 
 PLAIN = (str, int, float, bool, type(None))
@@ -70,6 +72,7 @@ class Saved:
     run: dict[str, Any] | None = None  # of a checkpoint: its state, see ``training.checkpoint``
     record: FitRecord = field(default_factory=FitRecord)
     offsets: bool = False  # True: fitted with offsets (``init_score``)
+    learning_rate: Any = None  # that of the fit, if ``"auto"`` stands for it
 
 
 def write(saved: Saved, path: str | os.PathLike[str]) -> None:
@@ -94,6 +97,8 @@ def text(saved: Saved) -> str:
     } | fit_record.to_json(saved.record)
     if saved.offsets:
         extra["offsets"] = True
+    if is_auto(saved.params.get("learning_rate")) and saved.learning_rate is not None:
+        extra["learning_rate"] = saved.learning_rate
     if saved.run is not None:
         extra["run"] = {**saved.run, "checksum": UNSEALED}
     params = written(_with_rates(saved))
@@ -164,6 +169,7 @@ def _read(content: bytes) -> Saved:
         run=_run(extra.get("run"), content),
         record=fit_record.from_json(extra, record.ensemble.n_rounds),
         offsets=_flag("offsets", extra.get("offsets", False)),
+        learning_rate=_rate(extra, record.parameters),
     )
     _check_parts(saved, extra["estimator"])
     return saved
@@ -361,6 +367,16 @@ def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"model file: extra.{name}: true or false was expected; found {value!r}.")
     return value
+
+
+def _rate(extra: Mapping[str, Any], params: Mapping[str, Any]) -> Any:
+    """The learning rate of the fit: the parameter, unless that is ``"auto"``."""
+    if "learning_rate" not in extra:
+        return params.get("learning_rate")
+    found = extra["learning_rate"]
+    if not is_real(found, 0.0) or found == 0.0:
+        raise InputError(f"model file: extra.learning_rate: a number above 0 was expected; found {found!r}.")
+    return float(found)
 
 
 def _optional(name: str, value: Any, kind: type) -> Any:

@@ -30,6 +30,7 @@ from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
+from gpuboost.training.automatic import provisional
 from gpuboost.training.base_learners import base_learner
 from gpuboost.training.by_column import NOTHING, ByColumn
 from gpuboost.types import Limits
@@ -285,6 +286,7 @@ def recipe(
     RecipeError
         If a parameter is out of its range, or pieces contradict each other; the message names them.
     """
+    params = provisional(params, n_rows)
     dynamics = langevin(params.get("langevin"))
     growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, loss, n_rows, by_column))
     drawn = learners(params["learners"])

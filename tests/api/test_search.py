@@ -118,6 +118,11 @@ def test_queries_stay_together_in_a_ranking() -> None:
     assert found.model.n_iter_ == found.best.n_estimators
 
 
+def test_an_automatic_rate_is_that_of_the_most_rounds(regression_data: Data) -> None:
+    found = gb.search(regressor(learning_rate="auto"), {"max_depth": [2, 3]}, *regression_data, cv=2)
+    assert found.best_params_["learning_rate"] == found.model.learning_rate == 0.3  # 10 / 20, at most 0.3
+
+
 def test_optuna_spaces(regression_data: Data) -> None:
     distributions = pytest.importorskip("optuna").distributions
     space = {"max_depth": distributions.IntDistribution(2, 5)}
