@@ -69,5 +69,5 @@ def test_a_term_of_several_scores(rng: np.random.Generator) -> None:
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(gb.InputError, match="higher_is_better: must be True or False"):
         gb.metrics.mean(far, higher_is_better=1)  # type: ignore[arg-type]
-    with pytest.raises(gb.RecipeError, match="value: must be a function of"):
+    with pytest.raises(gb.RecipeError, match="term: must be a function of"):
         gb.metrics.mean(lambda y: y)
