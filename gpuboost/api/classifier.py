@@ -17,7 +17,7 @@ from gpuboost.api.docstrings import completed
 from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.encoding import OrderedTargetStatistics
-from gpuboost.data.targets import check_target
+from gpuboost.data.targets import check_answers
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import RecipeError
 from gpuboost.growth import CategoricalSplits
@@ -202,7 +202,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
         predicted = on_host(self.predict(X, init_score=init_score))
         weight = check_weight(on_host(sample_weight), len(predicted))
-        return float(accuracy_score(check_target(on_host(y), len(predicted)), predicted, sample_weight=weight))
+        return float(accuracy_score(check_answers(on_host(y), len(predicted)), predicted, sample_weight=weight))
 
     def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[Any]]:
         """``predict`` after each round."""

@@ -17,7 +17,7 @@ from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.arguments import floats, is_one_of
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.encoding import OrderedTargetStatistics
-from gpuboost.data.targets import check_target
+from gpuboost.data.targets import check_answers
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import RecipeError
 from gpuboost.growth import CategoricalSplits
@@ -212,4 +212,4 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
 
 def _judged(y: Any, sample_weight: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Targets and weights to judge predictions by; raises InputError as ``fit`` does."""
-    return floats("y", check_target(on_host(y), n_rows)), check_weight(on_host(sample_weight), n_rows)
+    return floats("y", check_answers(on_host(y), n_rows)), check_weight(on_host(sample_weight), n_rows)

@@ -37,6 +37,12 @@ def check_target(y: Any, n_rows: int) -> NDArray[Any]:
     return values
 
 
+def check_answers(y: Any, n_rows: int) -> NDArray[Any]:
+    """``check_target`` for targets to judge predictions by, which may be a column, as for scikit-learn's metrics."""
+    values = target_array(y)
+    return check_target(values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values, n_rows)
+
+
 def target_array(y: Any) -> NDArray[Any]:
     """y as an array.
 

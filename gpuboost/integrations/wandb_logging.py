@@ -6,7 +6,6 @@ from typing import Any
 
 import wandb
 
-from gpuboost.arguments import declares
 from gpuboost.errors import RecipeError, shown
 from gpuboost.watch.record import Plan, Round
 
@@ -31,7 +30,7 @@ class WandbLogging:
         self._active = wandb.run if self.run is None else self.run
         if self._active is None:
             raise RecipeError("run: there is no active run of Weights & Biases; call wandb.init() first, or pass one.")
-        if not (declares(self._active, "log") and declares(self._active, "define_metric")):
+        if not (hasattr(self._active, "log") and hasattr(self._active, "define_metric")):
             raise RecipeError(f"run: must be a run of Weights & Biases, or None; got {shown(self._active)}.")
         self._rounds = 0
         for metric, higher in plan.metrics.items():

@@ -325,7 +325,8 @@ def _levels(given: Any) -> tuple[float, ...]:
     rule = "alpha: several quantiles need two or more increasing numbers between 0 and 1"
     if isinstance(given, np.ndarray) and given.ndim == 1:
         given = given.tolist()
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+    flat = isinstance(given, Sequence) and not any(isinstance(level, (Sequence, np.ndarray)) for level in given)
+    if isinstance(given, (str, bytes)) or not flat:
         raise RecipeError(f"{rule}; got {given!r}.")
     levels = tuple(number("Quantile", "alpha", level) for level in given)
     steps = zip((0.0, *levels), (*levels, 1.0), strict=True)

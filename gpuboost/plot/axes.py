@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuboost.arguments import declares
 from gpuboost.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def names_of(model: Any) -> list[str]:
 def axes(ax: Axes | None, *, width: float = 6.4, height: float = 4.0) -> Axes:
     """``ax``, or new ones if it is None. ImportError without matplotlib, InputError for what is no axes."""
     if ax is not None:
-        if isinstance(ax, type) or not (declares(ax, "plot") and declares(ax, "set_xlabel")):
+        if isinstance(ax, type) or not (hasattr(ax, "plot") and hasattr(ax, "set_xlabel")):
             raise InputError(f"ax: must be axes of matplotlib, or None for new ones; got {shown(ax)}.")
         return ax
     try:

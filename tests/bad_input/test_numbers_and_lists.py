@@ -102,3 +102,50 @@ def test_a_log_with_an_integer_of_thousands_of_digits_is_refused(tmp_path: Path)
     place.write_text('{"seed": ' + "7" * 5000 + "}")
     with pytest.raises(gb.InputError, match=r"log: .* is not JSON"):
         gb.Replay(place)
+
+
+def test_targets_and_weights_to_judge_by() -> None:
+    """``score`` refuses what ``fit`` refuses, and takes a column as scikit-learn's metrics do."""
+    x = np.arange(20.0)[:, None]
+    few: dict[str, Any] = {"n_estimators": 2, "n_jobs": 1}
+    for model in (
+        gb.GradientBoostingRegressor(**few).fit(x, x[:, 0]),
+        gb.GradientBoostingClassifier(**few).fit(x, x[:, 0] > 9),
+    ):
+        y = model.predict(x)
+        assert model.score(x, y[:, None]) == 1.0
+        for wrong in ("x", None, y[:3], np.full(20, np.nan)):
+            with pytest.raises(gb.InputError, match=r"^y: "):
+                model.score(x, wrong)
+        with pytest.raises(gb.InputError, match="sample_weight: must be finite and not negative"):
+            model.score(x, y, sample_weight=np.full(20, -1.0))
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: gb.Dataset(X, Y).take(0.5), "rows"),
+        (lambda: gb.Dataset(X, Y).take([99]), "rows"),
+        (lambda: gb.Dataset.from_parquet(3), "paths"),
+        (lambda: gb.Log(()).before("3"), "rounds"),
+        (lambda: gb.export.trees_to_table("x"), "model"),
+        (lambda: gb.export.to_xgboost(gb.GradientBoostingRegressor(), 3), "path"),
+        (lambda: gb.losses.to_json("x"), "loss"),
+        (lambda: gb.losses.custom(lambda y, f: y, lambda y, f: f, {}), "hessian"),
+        (lambda: gb.metrics.default_metric("x"), "loss"),
+        (lambda: gb.metrics.ndcg(gain=True), "gain"),
+        (lambda: gb.metrics.mean(3), "term"),
+        (lambda: gb.posterior.uncertainty("x", X), "loss"),
+        (lambda: gb.posterior.uncertainty(gb.losses.SquaredError(), None), "members"),
+        (lambda: gb.posterior.interval_outputs("x", 0.9, None), "loss"),
+        (lambda: gb.posterior.calibration("x", Y), "found"),
+        (lambda: gb.plot.calibration("x"), "found"),
+        (lambda: gb.theory.SelectionNorm(0.5), "t"),
+        (lambda: gb.theory.minimal_cosine_angle(np.eye(2), "x"), "norm"),
+        (lambda: gb.theory.huber_distance(1.0, 1.0, 0), "n"),
+        (lambda: gb.theory.sign_stumps(3), "X"),
+    ],
+)
+def test_what_had_foreign_errors(call: Callable[[], object], name: str) -> None:
+    with pytest.raises(gb.GpuBoostError, match=f"^{name}: "):
+        call()
