@@ -31,7 +31,10 @@ FilePaths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 @dataclass(frozen=True, slots=True)
 class ParquetRows:
-    """(n, d) numbers in files, row after row and file after file. ``x[a:b]`` and ``x[rows]`` read them."""
+    """(n, d) numbers in files, row after row and file after file. ``x[a:b]`` and ``x[rows]`` read them.
+
+    By row groups, as ``pyarrow.dataset.Dataset.take`` reads all files for a few rows.
+    """
 
     files: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]  # rows of each row group of each file

@@ -25,6 +25,8 @@ from gpuboost.errors import InputError
 
 FLAVOR_NAME = "gpuboost"
 FILE = "model.json"
+METHODS = ("predict", "predict_proba", "predict_contributions", "predict_interactions", "decision_function")
+"""Values of the parameter ``predict_method`` of MLflow's ``pyfunc`` models."""
 _BATCH = 1000  # metrics that the tracking server takes at once
 
 
@@ -100,7 +102,7 @@ class _Predictor:
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
         method = (params or {}).get("predict_method", "predict")
-        if method not in ("predict", "predict_proba", "predict_contributions", "decision_function"):
+        if method not in METHODS:
             raise InputError(f"predict_method: must be a method that predicts; got {method!r}.")
         return getattr(self.model, method)(data)
 

@@ -28,6 +28,8 @@ from gpuboost.training.targets import known_classes, ranking, regression
 
 Floats = NDArray[np.float64]
 
+MOST_REPEATS = 10_000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PermutationImportance:
@@ -76,7 +78,7 @@ def permutation_importance(
     sample_weight, group, init_score : as for ``fit``, optional
     metric : str, metric or function, optional
         As ``eval_metric``; None is the model's first one.
-    n_repeats : int, at least 1
+    n_repeats : int, 1 to 10,000
     random_state : int
         Seed of the permutations.
 
@@ -90,7 +92,7 @@ def permutation_importance(
     if not isinstance(model, GradientBoosting):
         raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
     check_is_fitted(model)
-    integer("n_repeats", n_repeats, 1)
+    integer("n_repeats", n_repeats, 1, MOST_REPEATS)
     integer("random_state", random_state, 0, 2**32 - 1)
     rows = _labelled(X, y, sample_weight, group, init_score)
     measured = _Measured(model, rows, metric)

@@ -28,6 +28,7 @@ def train(case, recipe, chained=True, shared=False):
     backend = Cuda(emulated_runtime("random", chained=chained), share)
     found = boost(recipe, case.data, backend, seed=2)
     backend.predict(found, case.x)
+    backend.interactions(found, case.x[:30])
     assert model_bytes(found) == model_bytes(boost(recipe, case.data, Reference(), seed=2))
 
 if sys.argv[1] == "blocks":

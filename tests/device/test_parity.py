@@ -211,3 +211,17 @@ def test_categories_and_sparse_rows(tmp_path: Path) -> None:
     thin = sparse.random(20_000 if len(y) > 1_000 else 500, 200, 0.02, format="csr", random_state=1)
     target = np.asarray(thin[:, :20].sum(axis=1)).ravel()
     check(tmp_path, lambda **given: gb.GradientBoostingRegressor(n_estimators=8, **given), thin, target)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_contributions_and_interactions(n_classes: int) -> None:
+    x, y = rows(20_000, 12)
+    x[::7, 3] = np.nan
+    x[:, 4] = np.abs(x[:, 4] * 3).astype(int)
+    labels = np.digitize(y, np.quantile(y, np.linspace(0, 1, n_classes + 1)[1:-1]))
+    make = gb.GradientBoostingClassifier(n_estimators=10, max_depth=8, categorical_features=[4], random_state=0)
+    host = make.fit(x, labels).set_params(device="cpu")
+    found = {verb: getattr(host, verb)(x) for verb in ("predict_contributions", "predict_interactions")}
+    host.set_params(device="cuda")
+    for verb, expected in found.items():
+        assert getattr(host, verb)(x).tobytes() == expected.tobytes()
