@@ -15,41 +15,33 @@ PLACE = Path(gpuboost.__file__).parents[1]
 AT_AN_IMPORT = """
 import os, signal, sys
 
-wanted, sys.argv = sys.argv[1], ["gpuboost", "info"]
-
 class Interrupter:
     def find_spec(self, name, path, target=None):
-        if name == wanted:
+        if name == sys.argv[1]:
             sys.meta_path.remove(self)
             os.kill(os.getpid(), signal.SIGINT)
         return None
 
 sys.meta_path.insert(0, Interrupter())
-from {start} import main
-raise SystemExit(main())
+from gpuboost.cli import main
+raise SystemExit(main(["info"]))
 """
 
-OF_THE_COMMAND = ["gpuboost", "gpuboost.public", "gpuboost.cli", "gpuboost.errors", "gpuboost.cli.parser", "argparse"]
 
-
-@pytest.mark.parametrize(
-    ("start", "module"),
-    [*(("gpuboost_command", module) for module in OF_THE_COMMAND), ("gpuboost.cli", "gpuboost.cli.info")],
-)
-def test_an_interrupt_during_an_import_is_one_line(start: str, module: str) -> None:
-    code = AT_AN_IMPORT.format(start=start)
-    done = subprocess.run([sys.executable, "-c", code, module], cwd=PLACE, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("module", ["gpuboost.cli.parser", "argparse", "gpuboost.cli.info"])
+def test_an_interrupt_during_an_import_is_one_line(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_AN_IMPORT, module], cwd=PLACE, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr.strip()) == (130, "gpuboost: interrupted")
 
 
 def test_little_is_imported_before_interrupts_are_caught() -> None:
     """Modules that take milliseconds: an interrupt at that time would end in a traceback."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules); import gpuboost_command\n"
-        "now = set(sys.modules); import gpuboost.cli\n"
-        "print(*sorted(set(sys.modules) - before)); print(*sorted(now - before), file=sys.stderr)"
+        "import sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules); import gpuboost.cli\n"
+        "print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-S", "-c", code, str(PLACE)], capture_output=True, text=True, check=True)
-    assert done.stderr.split() == ["gpuboost_command"]
     slow = {"pathlib", "tempfile", "importlib.abc", "importlib.resources", "argparse", "numpy", "gpuboost.cli.parser"}
     assert not slow & set(done.stdout.split())

@@ -78,8 +78,7 @@ def test_metadata() -> None:
     assert about["Requires-Python"] == ">=3.11"
     extras = {"cuda12", "cuda13", "ray", "plot", "cli", "bench", "docs", "integrations", "test", "all"}
     assert set(about.get_all("Provides-Extra") or ()) == extras
-    commands = {script.value for script in entry_points(group="console_scripts", name="gpuboost")}
-    assert commands == {"gpuboost_command:main"}
+    assert {script.value for script in entry_points(group="console_scripts", name="gpuboost")} == {"gpuboost.cli:main"}
 
 
 def test_it_is_typed_and_holds_its_kernels() -> None:
