@@ -22,6 +22,7 @@ from gpuboost.composition.interactions import interaction_findings
 from gpuboost.composition.learners import learner_findings
 from gpuboost.composition.learning_rate import rate_findings
 from gpuboost.composition.monotone import monotone_findings
+from gpuboost.composition.regularisation import regularisation_findings
 from gpuboost.composition.sampling import sampling_findings
 from gpuboost.errors import RecipeError, UnprovenError
 from gpuboost.execution import Execution, Serial
@@ -81,7 +82,8 @@ class Recipe:
                 raise RecipeError(finding.why)
         # a sampling rule without a proof is requested by name
         if not self.langevin.allow_unproven:
-            _refuse_unproven(self.langevin_findings + self.monotone_findings, "gb.Langevin(allow_unproven=True)")
+            of_values = self.langevin_findings + self.monotone_findings + self.regularisation_findings
+            _refuse_unproven(of_values, "gb.Langevin(allow_unproven=True)")
         if not declared(ExecutionTraits, self.execution).allow_unproven:
             _refuse_unproven(self.execution_findings, "gb.Asynchronous(..., allow_unproven=True)")
 
@@ -147,7 +149,8 @@ class Recipe:
         """Requirements of the pieces that other pieces do not meet."""
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
         of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
-        of_pieces += self.interaction_findings + self.encoding_findings + rate_findings(self.rates, self.langevin)
+        of_pieces += self.interaction_findings + self.regularisation_findings + self.encoding_findings
+        of_pieces += rate_findings(self.rates, self.langevin)
         if self.averages:
             of_pieces += averaging_findings(self.sampling, self.execution, self.permutations)
         return of_pieces + array_loss_findings(self.loss, self.sampling, self.execution) + self.inert
@@ -173,6 +176,12 @@ class Recipe:
         """Findings about monotonic constraints."""
         trees = self.base_learner is None
         return monotone_findings(self.growth.limits, self.loss, self.langevin, trees=trees)
+
+    @property
+    def regularisation_findings(self) -> tuple[Finding, ...]:
+        """Findings about ``reg_alpha`` and ``max_delta_step``."""
+        trees = self.base_learner is None
+        return regularisation_findings(self.growth.limits, self.step, self.langevin, trees=trees)
 
     @property
     def interaction_findings(self) -> tuple[Finding, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -284,6 +285,28 @@ class Limits:
     categories: CategoryLimits = CATEGORY_LIMITS
     directions: tuple[int, ...] | None = None  # (columns,) 1 rising, -1 falling, 0 free; None: all are free
     interactions: Interactions | None = None  # None: any columns may split the nodes of a path
+    reg_alpha: float = 0.0  # G is brought nearer to 0 by so much in leaf values and gains
+    max_delta_step: float = 0.0  # leaf values are clipped to so much on either side of 0; 0: they are not
+
+    @property
+    def bounded(self) -> bool:
+        """True if leaf values are not -G / (H + lambda) alone."""
+        return self.directions is not None or self.regularised
+
+    @property
+    def of_values(self) -> tuple[float, ...]:
+        """The limits that leaf values are computed with."""
+        return self.reg_lambda, self.signed, self.reg_alpha, self.max_delta_step
+
+    @property
+    def regularised(self) -> bool:
+        """True if leaf values are regularised by more than lambda."""
+        return self.reg_alpha > 0.0 or self.max_delta_step > 0.0
+
+    @property
+    def largest_value(self) -> float:
+        """``max_delta_step``, infinite without one."""
+        return self.max_delta_step or inf
 
     @property
     def of_stump(self) -> tuple[float, ...]:

@@ -72,6 +72,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         min_samples_leaf: int = 1,
         min_child_weight: float = 1.0,
         reg_lambda: float | None = None,
+        reg_alpha: float = 0.0,
+        max_delta_step: float = 0.0,
         min_split_gain: float = 0.0,
         random_strength: float = 0.0,
         max_bins: int = 255,
@@ -110,6 +112,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.min_samples_leaf = min_samples_leaf
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
+        self.reg_alpha = reg_alpha
+        self.max_delta_step = max_delta_step
         self.min_split_gain = min_split_gain
         self.random_strength = random_strength
         self.max_bins = max_bins

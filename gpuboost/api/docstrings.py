@@ -35,6 +35,12 @@ min_child_weight : float
 reg_lambda : float or None
     L2 regularisation lambda in the leaf value -G / (H + lambda) and in the gain. None: 3, and 0 with
     ``langevin``, whose leaves are plain averages.
+reg_alpha : float
+    L1 regularisation alpha of leaf values (XGBoost's and LightGBM's ``reg_alpha``): G is brought nearer to 0 by alpha
+    in the leaf value and in the gain, so a leaf with abs(G) <= alpha is 0.
+max_delta_step : float
+    Largest leaf value, before the learning rate, on either side of 0 (XGBoost's and LightGBM's ``max_delta_step``);
+    gains are those of the clipped values. Helps where classes are rare and h is small. 0: no limit.
 min_split_gain : float
     Minimum gain of a split.
 random_strength : float

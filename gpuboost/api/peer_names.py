@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 PEER_NAMES = {
+    "alpha": "reg_alpha",
     "bagging_fraction": "sampling=0.5",
     "bagging_freq": "sampling=0.5, which draws rows for every tree",
     "boosting_type": "sampling=gb.GOSS(0.2, 0.1) for 'goss', learning_rate=gb.Averaging() for 'rf'",
@@ -37,6 +38,7 @@ PEER_NAMES = {
     "l2_leaf_reg": "reg_lambda",
     "l2_regularization": "reg_lambda",
     "lambda": "reg_lambda",
+    "lambda_l1": "reg_alpha",
     "lambda_l2": "reg_lambda",
     "loss_function": "loss",
     "max_bin": "max_bins",

@@ -87,6 +87,8 @@ class GradientBoostingRanker(GradientBoosting):
         min_samples_leaf: int = 1,
         min_child_weight: float = 1.0,
         reg_lambda: float | None = None,
+        reg_alpha: float = 0.0,
+        max_delta_step: float = 0.0,
         min_split_gain: float = 0.0,
         random_strength: float = 0.0,
         max_bins: int = 255,
@@ -125,6 +127,8 @@ class GradientBoostingRanker(GradientBoosting):
         self.min_samples_leaf = min_samples_leaf
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
+        self.reg_alpha = reg_alpha
+        self.max_delta_step = max_delta_step
         self.min_split_gain = min_split_gain
         self.random_strength = random_strength
         self.max_bins = max_bins

@@ -75,6 +75,8 @@ def _add_parameters(group: Any) -> None:
     add("--min-samples-leaf", int, "least rows of a leaf")
     add("--min-child-weight", float, "least curvature of a leaf")
     add("--reg-lambda", float, "L2 penalty on leaf values")
+    add("--reg-alpha", float, "L1 penalty on leaf values")
+    add("--max-delta-step", float, "largest leaf value on either side of 0; 0: no limit")
     add("--min-split-gain", float, "least gain of a split")
     add("--random-strength", float, "noise on gains when a split's feature is chosen")
     add("--max-bins", int, "most bins of a feature, up to 255")

@@ -33,6 +33,8 @@ PARAMETERS = (
     "min_samples_leaf",
     "min_child_weight",
     "reg_lambda",
+    "reg_alpha",
+    "max_delta_step",
     "min_split_gain",
     "random_strength",
     "max_bins",

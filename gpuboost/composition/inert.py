@@ -18,6 +18,8 @@ DEFAULTS: dict[str, Any] = {
     "min_samples_leaf": 1,
     "min_child_weight": 1.0,
     "reg_lambda": None,
+    "reg_alpha": 0.0,
+    "max_delta_step": 0.0,
     "min_split_gain": 0.0,
     "random_strength": 0.0,
     "max_bins": 255,
@@ -34,6 +36,8 @@ TREE_PARAMETERS = (
     "min_samples_leaf",
     "min_child_weight",
     "reg_lambda",
+    "reg_alpha",
+    "max_delta_step",
     "min_split_gain",
     "random_strength",
 )

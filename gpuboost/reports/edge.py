@@ -56,7 +56,7 @@ class EdgeRecord:
     def __post_init__(self) -> None:
         recipe, loss, curvature = self.recipe, self.recipe.loss, self.recipe.step.curvature(self.recipe.loss)
         smooth = loss.smoothness is not None and loss.leaf_quantile is None
-        held = recipe.growth.limits.directions is not None  # then sums do not follow from the values
+        held = recipe.growth.limits.bounded  # then sums do not follow from the values
         other = isinstance(recipe.langevin, Langevin) or recipe.averages or recipe.stale_leaves or held
         exact = declared(SamplingTraits, recipe.sampling).variance_control == "leaf_refit"
         self.measured = smooth and curvature is not None and exact and not other

@@ -127,7 +127,7 @@ def _step(recipe: Recipe, result: Verdict) -> float | None:
     loss, rate = recipe.loss, recipe.learning_rate
     if result.kind not in ("sound", "heuristic") or is_list_loss(loss) or recipe.sequences > 1 or recipe.averages:
         return None
-    if recipe.growth.limits.directions is not None:
+    if recipe.growth.limits.bounded:
         return None
     stale = recipe.stale_leaves and not (is_sequential(recipe.execution) and _uses_all_rows(recipe))
     if declared(SamplingTraits, recipe.sampling).variance_control != "leaf_refit" or stale:

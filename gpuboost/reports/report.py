@@ -133,7 +133,8 @@ def asks_for_theory(recipe: Recipe) -> bool:
 def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
     """The verdict with row or feature sampling, or stale gradients: no descent guarantee without exact leaves."""
     findings = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
-    findings += recipe.execution_findings + recipe.monotone_findings + recipe.interaction_findings + recipe.inert
+    findings += recipe.execution_findings + recipe.monotone_findings + recipe.interaction_findings
+    findings += recipe.regularisation_findings + recipe.inert
     if not findings:
         return of_all_rows
     kind, reasons = worst(findings), tuple(finding.why for finding in findings)

@@ -86,7 +86,7 @@ def _change(recipe: Recipe) -> float | None:
     """M, if leaf values are the exact Newton steps of all rows at the newest scores; otherwise None."""
     if not isinstance(recipe.step, NewtonStep) or recipe.base_learner is not None or recipe.stale_leaves:
         return None
-    if recipe.growth.limits.directions is not None or isinstance(recipe.langevin, Langevin):
+    if recipe.growth.limits.bounded or isinstance(recipe.langevin, Langevin):
         return None
     if declared(SamplingTraits, recipe.sampling).variance_control != "leaf_refit":
         return None

@@ -55,6 +55,7 @@ from gpuboost.types import (
     Ensemble,
     FittedTree,
     Gradients,
+    Interactions,
     Limits,
     Nodes,
     Noise,
@@ -402,6 +403,12 @@ class BackendContract(ABC):
         for growth in (DepthWise(limits), LeafWise(limits)):
             work = grow_once(losses.Poisson(), growth, bounded=True)
             self._as_defined(self._case(8, target="positive", categorical=0.0), work)
+
+    def test_sets_of_columns_and_penalties_are_kept_to(self) -> None:
+        in_sets = Limits(12, 4, interactions=Interactions(((0, 1, 2), (2, 3, 4))))
+        for limits in (in_sets, replace(in_sets, interactions=None, reg_alpha=2.0, max_delta_step=0.1)):
+            for growth in (DepthWise(limits), LeafWise(limits), Oblivious(limits)):
+                self._as_defined(self._case(8, target="positive"), grow_once(losses.Poisson(), growth))
 
     @needs("langevin")
     def test_noise_on_leaf_values_is_that_of_the_definition(self) -> None:

@@ -29,6 +29,8 @@ PLAIN: Parameters = {
     "interaction_cst": None,
     "early_stopping_rounds": None,
     "callbacks": (),
+    "reg_alpha": 0.0,
+    "max_delta_step": 0.0,
     "min_split_gain": 0.0,
     "min_samples_leaf": 1,
     "random_strength": 0.0,

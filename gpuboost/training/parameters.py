@@ -123,6 +123,8 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, by_column: ByColu
         reg_lambda=_reg_lambda(params["reg_lambda"], loss, params.get("langevin")),
         min_split_gain=real("min_split_gain", params["min_split_gain"]),
         random_strength=real("random_strength", params.get("random_strength", 0.0)),
+        reg_alpha=real("reg_alpha", params.get("reg_alpha", 0.0)),
+        max_delta_step=real("max_delta_step", params.get("max_delta_step", 0.0)),
         categories=categorical_splits(params.get("categorical_splits")).limits(n_rows),
         **by_column._asdict(),
     )

@@ -74,6 +74,7 @@ struct CategoryLimits {
 struct Rule {
     f64 reg_lambda, min_child_weight, min_split_gain;
     CategoryLimits categories;
+    f64 reg_alpha, max_delta_step; // the second infinite where values are not clipped
     i32 max_leaves, max_depth, min_samples_leaf, symmetric;
     i32 one_value;          // of a stump: types.Limits.signed
     i32 one_at_a_time;            // leaf-wise growth: one split at a time, as nodes draw their features by their number
@@ -119,6 +120,12 @@ static __device__ __forceinline__ i32 rows_of_tile(i64 rows, i32 across, i32 lea
 {
     const i64 even = (rows * (across > 0 ? across : 1) + items - 1) / items;
     return (i32)(even < least ? least : even > MOST_ROWS ? MOST_ROWS : even);
+}
+
+// G brought nearer to 0 by alpha, and 0 if it is not further from it.
+static __device__ __forceinline__ f64 soft_threshold(f64 g, f64 alpha)
+{
+    return g > alpha ? g - alpha : g < -alpha ? g + alpha : 0.0;
 }
 
 // True if the node's sums allow a split.

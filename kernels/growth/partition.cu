@@ -328,7 +328,7 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
             g -= (f64)nodes[3 - v].sum_g * unit_g;
             h += (f64)nodes[3 - v].sum_h * unit_h;
         }
-        value_of_leaf[v] = leaf_value_of(nodes[v].feature, g, h + rule->reg_lambda);
+        value_of_leaf[v] = leaf_value_of(nodes[v].feature, g, h + rule->reg_lambda, rule->reg_alpha, rule->max_delta_step);
     }
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
         count[i] = 0;

@@ -33,7 +33,9 @@ static __device__ __forceinline__ void keep_nodes(const Node *nodes, i32 first, 
 
 // -G / (H + lambda) at a leaf; 0 elsewhere, and without rows. For a stump whose leaves share one value, G is the leaf's
 // sum less the other's and H the sum of both: so one value is the negative of the other, to the last bit.
-static __device__ __forceinline__ f64 leaf_value_of(i32 feature, f64 g, f64 below)
+// alpha: G is brought nearer to 0 by so much; most: the value is clipped to so much on either side of 0.
+static __device__ __forceinline__ f64 leaf_value_of(i32 feature, f64 g, f64 below, f64 alpha, f64 most)
 {
-    return feature < 0 && below > 0.0 ? -g / below + 0.0 : 0.0;
+    const f64 value = feature < 0 && below > 0.0 ? -soft_threshold(g, alpha) / below : 0.0;
+    return (value < -most ? -most : value > most ? most : value) + 0.0;
 }

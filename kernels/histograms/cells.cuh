@@ -86,5 +86,12 @@ static __device__ __forceinline__ Terms terms_of(const Node &node, const State *
     terms.least_gain = rule->min_split_gain;
     terms.least_n = rule->min_samples_leaf;
     terms.missing = missing;
+#if BOUNDED
+    terms.within = {-rule->max_delta_step, rule->max_delta_step};
+    terms.direction = 0;
+#endif
+#if SOFT_THRESHOLD
+    terms.alpha = rule->reg_alpha;
+#endif
     return terms;
 }

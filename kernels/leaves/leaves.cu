@@ -95,7 +95,7 @@ enum { KEPT_TOGETHER = 32 }; // nodes of a block
 // lost: see ``Lost`` of drawn.cuh.
 extern "C" __global__ void __launch_bounds__(256)
 leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, i32 other, f64 reg_lambda,
-            i32 one_value, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name,
+            f64 reg_alpha, f64 max_delta_step, i32 one_value, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name,
             const f64 *table, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
             i32 slots, Head *heads, Node *kept)
 {
@@ -113,7 +113,7 @@ leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, 
                 g -= (f64)(other ? (i64)sums[2 * (3 - v)] : nodes[3 - v].sum_g) * unit_g;
                 under = h + (f64)(other ? (i64)sums[2 * (3 - v) + 1] : nodes[3 - v].sum_h) * unit_h + reg_lambda;
             }
-            f64 value = leaf_value_of(nodes[v].feature, g, under);
+            f64 value = leaf_value_of(nodes[v].feature, g, under, reg_alpha, max_delta_step);
 #if NOISY
             if (deviation != 0.0 && nodes[v].feature < 0 && h > 0.0 && below > 0.0) {
                 const Stream stream = {seed_low, seed_high, *iteration, name};

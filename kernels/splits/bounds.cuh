@@ -1,9 +1,10 @@
-// Monotonic constraints: the bounds of the leaf values below a node. Definition: gpuboost/backends/numerics/monotone.py.
+// The bounds of the leaf values below a node. Definition: gpuboost/backends/numerics/monotone.py.
 //
-// Compiled with MONOTONE 1 where there are constraints. In front: common.cuh, tree.cuh.
+// Compiled with BOUNDED 1 where monotonic constraints or max_delta_step set them, and where there is reg_alpha. In front:
+// common.cuh, tree.cuh.
 
-#ifndef MONOTONE
-#define MONOTONE 0
+#ifndef BOUNDED
+#define BOUNDED 0
 #endif
 
 #define NO_BOUND __longlong_as_double(0x7ff0000000000000)
@@ -17,7 +18,7 @@ static __device__ __forceinline__ f64 clipped(f64 value, Bounds within)
     return value < within.low ? within.low : value > within.high ? within.high : value;
 }
 
-// -G / (H + lambda), clipped to the bounds; 0 without rows.
+// -G / (H + lambda), clipped to the bounds; 0 without rows. g: after ``soft_threshold``, here and below.
 static __device__ __forceinline__ f64 value_within(f64 g, f64 h, f64 ridge, Bounds within)
 {
     return clipped(h + ridge > 0.0 ? -g / (h + ridge) : 0.0, within);
@@ -42,17 +43,20 @@ static __device__ __forceinline__ Bounds parted(i32 direction, Bounds within, f6
     return is_left == (direction > 0) ? Bounds{within.low, middle} : Bounds{middle, within.high};
 }
 
-// Bounds of node v, from those of its parent, which were written when the parent was searched. The root has none.
+// Bounds of node v, from those of its parent, which were written when the parent was searched.
 static __device__ __forceinline__ Bounds bounds_of(const Node *nodes, i32 v, const Bounds *bounds,
-                                                   const i32 *directions, const State *state, f64 ridge)
+                                                   const i32 *directions, const State *state, const Rule *rule)
 {
     const i32 p = nodes[v].parent;
+    const f64 ridge = rule->reg_lambda, alpha = rule->reg_alpha;
     if (p < 0)
-        return {-NO_BOUND, NO_BOUND};
+        return {-rule->max_delta_step, rule->max_delta_step};
     const Node &parent = nodes[p];
     const Bounds within = bounds[p];
-    const i64 right_g = parent.sum_g - parent.left_g, right_h = parent.sum_h - parent.left_h;
-    const f64 left = value_within((f64)parent.left_g * state->unit_g, (f64)parent.left_h * state->unit_h, ridge, within);
-    const f64 right = value_within((f64)right_g * state->unit_g, (f64)right_h * state->unit_h, ridge, within);
+    const f64 left_g = (f64)parent.left_g * state->unit_g, left_h = (f64)parent.left_h * state->unit_h;
+    const f64 right_g = (f64)(parent.sum_g - parent.left_g) * state->unit_g;
+    const f64 right_h = (f64)(parent.sum_h - parent.left_h) * state->unit_h;
+    const f64 left = value_within(soft_threshold(left_g, alpha), left_h, ridge, within);
+    const f64 right = value_within(soft_threshold(right_g, alpha), right_h, ridge, within);
     return parted(directions[parent.feature], within, left, right, v == parent.left);
 }

@@ -1,6 +1,7 @@
-"""Split search under monotonic constraints. Definition: ``reference.splits.best_split`` with ``NodeBounds``.
+"""Split search where leaf values have bounds. Definition: ``reference.splits.best_split`` with ``NodeBounds``.
 
-A kernel of its own, so that trees without constraints neither pass bounds nor compile code that reads them.
+Monotonic constraints set bounds, and so does ``max_delta_step``; ``reg_alpha`` is here too. A kernel of its own, so
+that other trees neither pass bounds nor compile code that reads them.
 """
 
 import numpy as np
@@ -30,25 +31,7 @@ from gpuboost.kernels.splits.categories import (
     settle_set,
 )
 from gpuboost.kernels.splits.cuts import no_bit
-from gpuboost.kernels.splits.gain import NOISE, score
-
-
-@kernel
-def value_within(g, h, ridge, low, high):
-    """-G / (H + lambda), clipped to the bounds; 0 without rows."""
-    value = -g / (h + ridge) if h + ridge > 0.0 else 0.0
-    return low if value < low else high if value > high else value
-
-
-@kernel
-def score_within(g, h, ridge, low, high):
-    """Twice the loss reduction of a leaf with that clipped value."""
-    below = h + ridge
-    free = -g / below
-    if low <= free <= high:
-        return score(g, h, ridge)
-    value = low if free < low else high
-    return -(value * (g + g + below * value))
+from gpuboost.kernels.splits.gain import ALPHA, NOISE, score, score_within, soft_threshold, value_within
 
 
 @kernel
@@ -62,7 +45,7 @@ def both_within(lg, lh, rg, rh, ridge, low, high, direction):
 
 
 @kernel
-def inherit(new_pairs, node, directions, units, ridge, bounds):
+def inherit(new_pairs, node, directions, units, ridge, alpha, bounds):
     """Bounds (v, 2) of both nodes of every new pair, from those of their parents. directions (d,): of all features.
 
     A root has none before it: see ``split.search`` for the pairs.
@@ -79,8 +62,8 @@ def inherit(new_pairs, node, directions, units, ridge, bounds):
             continue
         lg, lh = node[v, LEFT_G], node[v, LEFT_H]
         rg, rh = node[v, SUM_G] - lg, node[v, SUM_H] - lh
-        a = value_within(lg * units[0], lh * units[1], ridge, low, high)
-        b = value_within(rg * units[0], rh * units[1], ridge, low, high)
+        a = value_within(soft_threshold(lg * units[0], alpha), lh * units[1], ridge, low, high)
+        b = value_within(soft_threshold(rg * units[0], alpha), rh * units[1], ridge, low, high)
         below, above = (left, right) if direction > 0 else (right, left)
         bounds[below, 1] = bounds[above, 0] = (a + b) / 2.0
 
@@ -93,7 +76,8 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high,
     missing_n = n[n_bins] if n.shape[0] > 0 else np.int64(0)
     some_missing = seen(g, h, n, n_bins)
     cuts = n_bins if some_missing else n_bins - 1
-    parent = score_within(total_g * unit_g, total_h * unit_h, ridge, low, high)
+    alpha = rule[ALPHA]
+    parent = score_within(soft_threshold(total_g * unit_g, alpha), total_h * unit_h, ridge, low, high)
     floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
     best, ln = floor, np.int64(0)
     for b in range(cuts):
@@ -109,7 +93,8 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high,
             own_n = ln + side * missing_n
             if n.shape[0] > 0 and (own_n < least_n or total_n - own_n < least_n):
                 continue
-            sides = both_within(lg * unit_g, lh * unit_h, rg * unit_g, rh * unit_h, ridge, low, high, direction)
+            left, right = soft_threshold(lg * unit_g, alpha), soft_threshold(rg * unit_g, alpha)
+            sides = both_within(left, lh * unit_h, right, rh * unit_h, ridge, low, high, direction)
             if sides - parent > best:
                 best = sides - parent
                 out[0], out[1], out[2], out[3] = b, side, lg, lh
@@ -128,7 +113,8 @@ def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set)
     used = np.empty(n_bins + 1, np.int64)
     m, single = rank_categories(g, h, n, n_bins, units, rule, used)
     ridge = rule[0] if single else rule[0] + rule[SET_LAMBDA]
-    parent = score_within(total_g * unit_g, total_h * unit_h, ridge, low, high)
+    alpha = rule[ALPHA]
+    parent = score_within(soft_threshold(total_g * unit_g, alpha), total_h * unit_h, ridge, low, high)
     floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
     order = used[:m]
     best, best_sweep, best_size = floor, 0, 0
@@ -141,7 +127,8 @@ def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set)
                 continue
             lg, lh = left[0], left[1]
             rg, rh = total_g - lg, total_h - lh
-            sides = both_within(lg * unit_g, lh * unit_h, rg * unit_g, rh * unit_h, ridge, low, high, 0)
+            own, other = soft_threshold(lg * unit_g, alpha), soft_threshold(rg * unit_g, alpha)
+            sides = both_within(own, lh * unit_h, other, rh * unit_h, ridge, low, high, 0)
             if sides - parent > best:
                 best, best_sweep, best_size = sides - parent, sweep, i + 1
                 out[2], out[3] = lg, lh

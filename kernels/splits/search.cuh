@@ -9,6 +9,12 @@
 #define ONE_VALUE 0
 #endif
 
+// Compiled with SOFT_THRESHOLD 1, and BOUNDED 1, where there is reg_alpha.
+
+#ifndef SOFT_THRESHOLD
+#define SOFT_THRESHOLD 0
+#endif
+
 #define PER_LANE (CELLS / 32)
 #define NOISE 0x1p-40      // a gain below this share of the parent's score is rounding, not gain
 #define ONE_AGAINST_REST 4 // up to this many categories in a node, single ones are split off
@@ -36,9 +42,12 @@ struct Terms {
     f64 unit_g, unit_h, ridge, least_h, least_gain, rows_per_h;
     i32 least_n;
     i32 missing; // bin of missing values: the number of value bins
-#if MONOTONE
+#if BOUNDED
     Bounds within; // the node's
     i32 direction; // the feature's
+#endif
+#if SOFT_THRESHOLD
+    f64 alpha;
 #endif
 };
 
@@ -71,16 +80,32 @@ static __device__ __forceinline__ Sums from_lane(Sums a, i32 lane)
 // True if the node has rows of this bin. Rows that add nothing to any sum are seen only where rows are counted.
 static __device__ __forceinline__ bool seen(Sums a) { return a.g != 0 || a.h != 0 || (COUNTS && a.n != 0); }
 
-#if MONOTONE
+// A split must gain more than this. size: of what it is made of, with its rounding.
+static __device__ __forceinline__ f64 least_above(f64 size, const Terms &terms)
+{
+    const f64 noise = NOISE * size;
+    return noise > terms.least_gain ? noise : terms.least_gain;
+}
+
+#if BOUNDED
+
+static __device__ __forceinline__ f64 g_of(Sums a, const Terms &terms)
+{
+#if SOFT_THRESHOLD
+    return soft_threshold((f64)a.g * terms.unit_g, terms.alpha);
+#else
+    return (f64)a.g * terms.unit_g;
+#endif
+}
 
 static __device__ __forceinline__ f64 score(Sums a, const Terms &terms)
 {
-    return score_within((f64)a.g * terms.unit_g, (f64)a.h * terms.unit_h, terms.ridge, terms.within);
+    return score_within(g_of(a, terms), (f64)a.h * terms.unit_h, terms.ridge, terms.within);
 }
 
 static __device__ __forceinline__ f64 value_of(Sums a, const Terms &terms)
 {
-    return value_within((f64)a.g * terms.unit_g, (f64)a.h * terms.unit_h, terms.ridge, terms.within);
+    return value_within(g_of(a, terms), (f64)a.h * terms.unit_h, terms.ridge, terms.within);
 }
 
 // As below; nothing is gained where values go against the feature's direction.
@@ -96,8 +121,7 @@ static __device__ __forceinline__ f64 least_gain(f64 parent, const Terms &terms)
 {
     const f64 h = (f64)terms.total.h * terms.unit_h, g = (f64)terms.total.g * terms.unit_g;
     const f64 alone = g * g / (h + terms.ridge), size = parent < 0.0 ? -parent : parent;
-    const f64 noise = NOISE * (alone > size ? alone : size);
-    return noise > terms.least_gain ? noise : terms.least_gain;
+    return least_above(alone > size ? alone : size, terms);
 }
 
 #else
@@ -117,12 +141,7 @@ static __device__ __forceinline__ f64 gain_of(Sums left, const Terms &terms, f64
     return (score(left, terms) + score(terms.total - left, terms)) - parent;
 }
 
-// A split must gain more than this.
-static __device__ __forceinline__ f64 least_gain(f64 parent, const Terms &terms)
-{
-    const f64 noise = NOISE * parent;
-    return noise > terms.least_gain ? noise : terms.least_gain;
-}
+static __device__ __forceinline__ f64 least_gain(f64 parent, const Terms &terms) { return least_above(parent, terms); }
 
 #endif
 

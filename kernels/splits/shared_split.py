@@ -35,7 +35,7 @@ from gpuboost.kernels.splits.categories import (
     rank_categories,
 )
 from gpuboost.kernels.splits.cuts import cut_gains, first_largest
-from gpuboost.kernels.splits.gain import NOISE, score
+from gpuboost.kernels.splits.gain import ALPHA, MOST, NOISE, score, score_within, soft_threshold
 
 
 @kernel
@@ -122,15 +122,15 @@ def _numeric(level, node, histograms, counts, packed_rows, begin, n_bins, units,
     for v in level:
         _read_running(v, node, histograms, counts, packed_rows, begin, n_bins, g, h, n)
         total_g, total_n = node[v, SUM_G], node[v, END] - node[v, BEGIN]
-        parent = score(total_g * units[0], node[v, SUM_H] * units[1], rule[0])
+        parent = _score(total_g * units[0], node[v, SUM_H] * units[1], rule[0], rule)
         parents += parent
-        cut_gains(g, h, n, cuts, 0, 0, 0, total_g, node[v, SUM_H], total_n, units, rule, parent, 0.0, node_gains)
+        _cut_gains(g, h, n, cuts, 0, 0, 0, total_g, node[v, SUM_H], total_n, units, rule, parent, 0.0, node_gains)
         for b in range(cuts):
             right[b] += node_gains[b]
         if some_missing and cuts > 1:
             if seen(g, h, n, n_bins):
                 missing_n = n[n_bins] if n.shape[0] > 0 else 0
-                cut_gains(
+                _cut_gains(
                     g, h, n, cuts - 1, g[n_bins], h[n_bins], missing_n, total_g, node[v, SUM_H], total_n, units, rule,
                     parent, 0.0, node_gains,
                 )  # fmt: skip
@@ -190,7 +190,30 @@ def _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, cou
         return 0.0
     if counted and (ln < rule[3] or total_n - ln < rule[3]):
         return 0.0
-    return (score(lg * units[0], low, ridge) + score(rg * units[0], high, ridge)) - parent
+    return (_score(lg * units[0], low, ridge, rule) + _score(rg * units[0], high, ridge, rule)) - parent
+
+
+@kernel
+def _score(g, h, ridge, rule):
+    """Twice the loss reduction of a leaf with these sums."""
+    if rule[ALPHA] > 0.0 or rule[MOST] < np.inf:
+        return score_within(soft_threshold(g, rule[ALPHA]), h, ridge, -rule[MOST], rule[MOST])
+    return score(g, h, ridge)
+
+
+@kernel
+def _cut_gains(g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total_n, units, rule, parent, refused,
+               gains):  # fmt: skip
+    """``cuts.cut_gains``, also where leaf values are regularised by more than lambda."""
+    if not (rule[ALPHA] > 0.0 or rule[MOST] < np.inf):
+        cut_gains(
+            g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total_n, units, rule, parent, refused, gains
+        )
+        return
+    for b in range(cuts):
+        ln = n[b] + shift_n if n.shape[0] > 0 else 0
+        left = g[b] + shift_g, h[b] + shift_h, ln
+        gains[b] = _gain(*left, total_g, total_h, total_n, units, rule, rule[0], parent, n.shape[0] > 0)
 
 
 @kernel
@@ -217,7 +240,7 @@ def _categorical(
     for v in level:
         _read_node(v, node, histograms, counts, packed_rows, begin, n_bins + 1, g, h, n)
         own_g, own_h, own_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
-        parent = score(own_g * units[0], own_h * units[1], ridge)
+        parent = _score(own_g * units[0], own_h * units[1], ridge, rule)
         parents += parent
         for sweep in range(sweeps):
             lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
@@ -316,7 +339,7 @@ def share(level, node, gain, left_set, histograms, counts, packed_rows, begin, n
                 lh += h[b]
                 ln += n[b] if counted else 0
         total_g, total_h, total_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
-        parent = score(total_g * units[0], total_h * units[1], ridge)
+        parent = _score(total_g * units[0], total_h * units[1], ridge, rule)
         gain[v] = _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, counted)
         node[v, STATE], node[v, FEATURE], node[v, BIN], node[v, MISSING_LEFT] = OPEN, feature, split[0], split[1]
         node[v, LEFT_G], node[v, LEFT_H] = lg, lh

@@ -4,8 +4,8 @@
 //
 // Compiled for one CELLS and COUNTS (as histogram.cu) and SETS (1: some feature is categorical).
 
-// Further parameters under monotone constraints.
-#if MONOTONE
+// Further parameters where leaf values have bounds.
+#if BOUNDED
 #define WITHIN , Bounds *bounds, const i32 *__restrict__ directions
 #else
 #define WITHIN
@@ -71,7 +71,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 #endif
 
 // Blocks that a multiprocessor should hold: with two, the largest variants would spill registers.
-#if CELLS == 256 && SETS && (COUNTS || MONOTONE || DISTURBED || INTERACTIONS)
+#if CELLS == 256 && SETS && (COUNTS || BOUNDED || DISTURBED || INTERACTIONS)
 #define BLOCKS 1
 #else
 #define BLOCKS 2
@@ -85,7 +85,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // With shards, partials are the sums of all of them (shards.cu), and a last argument tells the rows that are here.
 // chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (feature_subsets.cu); 0:
 // all do.
-// Under monotone constraints, bounds are those of every node that was searched, and directions those of all features.
+// Where leaf values have bounds, bounds are those of every node that was searched, and directions those of all features.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
          const i32 *__restrict__ selection, const i32 *__restrict__ features, const i32 *__restrict__ places,
@@ -123,8 +123,8 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
         if (v >= 0) {
             Terms terms = terms_of(node, state, rule, missing);
             bool may = true;
-#if MONOTONE
-            terms.within = bounds_of(nodes, v, bounds, directions, state, rule->reg_lambda);
+#if BOUNDED
+            terms.within = bounds_of(nodes, v, bounds, directions, state, rule);
             terms.direction = directions[features[j]];
             may = terms.within.low < terms.within.high; // else all leaves below have one value
             if (j == 0 && lane == 0)

@@ -103,7 +103,7 @@ static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const 
                     sum[i] += gains[w * CANDIDATES + (i * THREADS + threadIdx.x) % CANDIDATES];
         __syncthreads();
     }
-    f64 gain = least_gain(level.parent, terms);
+    f64 gain = least_above(level.parent, terms);
     i32 key = NO_KEY;
 #pragma unroll
     for (i32 i = 0; i < EACH; ++i) {

@@ -127,6 +127,8 @@ OTHERS = {
     "max_leaves": 3,
     "min_samples_leaf": 50,
     "min_child_weight": 50.0,
+    "reg_alpha": 2.0,
+    "max_delta_step": 0.1,
     "min_split_gain": 5.0,
     "reg_lambda": 50.0,
     "random_strength": 5.0,

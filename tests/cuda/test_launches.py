@@ -20,7 +20,7 @@ FILES = sorted(path.relative_to(KERNELS).as_posix() for path in KERNELS.glob("*/
 HEADERS = sorted(path.relative_to(KERNELS).as_posix() for path in KERNELS.glob("*/*.cuh"))
 SWITCHES = (
     "SHARDED",
-    "MONOTONE",
+    "BOUNDED",
     "SETS",
     "COUNTS",
     "MANY_OUTPUTS",
@@ -57,7 +57,7 @@ def test_macros_that_continue_a_list_of_parameters():
     files = "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/split.cu"
     plain = names(source(*files, before="#define SHARDED 0\n"), "evaluate")
     assert plain[-2:] == ["chosen", "words"]
-    macros = "".join(f"#define {name} 1\n" for name in ("SHARDED", "MONOTONE", "INTERACTIONS"))
+    macros = "".join(f"#define {name} 1\n" for name in ("SHARDED", "BOUNDED", "INTERACTIONS"))
     of_paths = ["column_of", "sets", "set_words", "most_columns"]
     every = names(source(*files, before=macros), "evaluate")
     assert every == [*plain, "bounds", "directions", *of_paths, "here"]

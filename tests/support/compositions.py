@@ -28,6 +28,7 @@ WORKERS: tuple[dict[str, Any], ...] = (
 
 USUAL = {
     "step": "gradient", "growth": "depthwise", "min_samples_leaf": 1, "min_split_gain": 0.0, "random_strength": 0.0,
+    "reg_alpha": 0.0, "max_delta_step": 0.0,
     "learners": None, "sampling": None, "execution": None, "categorical_features": "from_dtype",
 }  # fmt: skip
 """Values of the pieces that change the least."""
@@ -71,6 +72,8 @@ def composition(rng: np.random.Generator) -> Composition:
         "reg_lambda": _one(rng, None, 0.0, 0.0, 10.0),
         "min_child_weight": _one(rng, 1.0, 0.0),
         "min_samples_leaf": _rare(rng, 1, 5, chance=0.1),
+        "reg_alpha": _rare(rng, 0.0, 2.0, chance=0.1),
+        "max_delta_step": _rare(rng, 0.0, 0.2, chance=0.1),
         "min_split_gain": _rare(rng, 0.0, 0.1, chance=0.1),
         "random_strength": _rare(rng, 0.0, 2.0, chance=0.1),
         "learners": _rare(

@@ -83,7 +83,10 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
         *((some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
         (some, replace(drawn_rows, base_learner=BestOfFamilies((Linear(),)))),
         (wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
-        *((some, Recipe(SquaredError(), 1, growth=growth(in_sets))) for growth in (DepthWise, Oblivious)),
+        *(
+            (some, Recipe(SquaredError(), 1, growth=growth(limits)))
+            for growth, limits in product((DepthWise, Oblivious), (in_sets, Limits(8, 3, reg_alpha=1.0)))
+        ),
     )
     return (
         *(partial(_asked, case, recipe) for case, recipe in trainings),

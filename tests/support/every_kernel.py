@@ -115,7 +115,8 @@ def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
 
 def _growth() -> Iterator[tuple[str, Callable[[], object]]]:
     for growth in ("depthwise", "leafwise", "oblivious"):
-        constraints = [] if growth == "oblivious" else [{"monotonic_cst": [1, 0, -1, 0, 0]}]
+        constraints = [{"reg_alpha": 1.0, "interaction_cst": "pairwise"}]
+        constraints += [] if growth == "oblivious" else [{"monotonic_cst": [1, 0, -1, 0, 0]}]
         for depth in (1, 3, 8):
             for extra in ({}, {"random_strength": 1.0}, *constraints):
                 for categories in (None, [1]):

@@ -249,6 +249,8 @@ ESTIMATOR = {
     "min_samples_leaf": "count",
     "min_child_weight": "real or 0",
     "reg_lambda": "real or None",
+    "reg_alpha": "real or 0",
+    "max_delta_step": "real or 0",
     "min_split_gain": "real or 0",
     "random_strength": "real or 0",
     "max_bins": "bins",

@@ -18,7 +18,7 @@ def with_values(
         value = newton_values(nodes, sums, limits)
     else:
         value = np.empty(len(nodes.feature))
-        newton(nodes.feature, *sums, float(limits.reg_lambda), value)
+        newton(nodes.feature, *sums, float(limits.reg_lambda), float(limits.reg_alpha), limits.largest_value, value)
     if noise is not None:
         z = np.empty(len(value))
         normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)

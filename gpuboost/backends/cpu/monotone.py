@@ -1,4 +1,4 @@
-"""Bounds of a growing tree's nodes on the CPU, under monotonic constraints."""
+"""Bounds of the leaf values below a growing tree's nodes on the CPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.numerics.monotone import FREE, of_features
+from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.kernels.splits import monotone_split
 from gpuboost.types import Array, Cuts, Limits
 
@@ -16,16 +16,17 @@ from gpuboost.types import Array, Cuts, Limits
 class Bounds:
     """Bounds of every searched node, computed from its parent's bounds and split."""
 
-    def __init__(self, directions: tuple[int, ...], cuts: Cuts, features: Array, limits: Limits, units: Array) -> None:
+    def __init__(self, cuts: Cuts, features: Array, limits: Limits, units: Array) -> None:
         """features (t,): the tree's candidate features; units (2,): value of one unit of g and of h."""
-        self._of_all = of_features(directions, cuts)
-        self._of_some, self._units, self._ridge = self._of_all[features], units, limits.reg_lambda
-        self._bounds = np.array([FREE])
+        self._of_all = of_features(limits.directions, cuts)
+        self._of_some, self._units, self._limits = self._of_all[features], units, limits
+        self._bounds = np.array([[-limits.largest_value, limits.largest_value]])
 
     def search_below(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> Callable[..., None]:
         """The function to call in place of ``split.search`` for these pairs, with the same arguments."""
         more = len(node) - len(self._bounds)
         if more > 0:
             self._bounds = np.concatenate([self._bounds, np.empty((more, 2))])
-        monotone_split.inherit(new_pairs, node, self._of_all, self._units, self._ridge, self._bounds)
+        penalties = self._limits.reg_lambda, self._limits.reg_alpha
+        monotone_split.inherit(new_pairs, node, self._of_all, self._units, *penalties, self._bounds)
         return partial(monotone_split.search, self._bounds, self._of_some)

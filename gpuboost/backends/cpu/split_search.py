@@ -54,12 +54,11 @@ class Search:
         self.by_node, self._node_key = candidates.by_node, candidates.node_key
         self.gain_noise = candidates.gain_noise(output)
         self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
-        self._bounds = None  # there are none without constraints
-        if limits.directions is not None:
-            self._bounds = Bounds(limits.directions, cuts, layout.features, limits, units)
+        self._bounds = Bounds(cuts, layout.features, limits, units) if limits.bounded else None
         self._paths = None if limits.interactions is None else Paths(limits.interactions, cuts, layout.features)
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
-        rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories], np.float64)
+        held = limits.reg_alpha, limits.largest_value
+        rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
         self.criterion = Criterion(units, rule, self.root)
         quick = all_packed and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0

@@ -75,8 +75,8 @@ class Arena:
         pieces = [self._selection[begins[i] : begins[i + 1]] for i in range(5)]
         self.selection, self.features, self.places, self.tiles, self.tile_cells = pieces
         self.tree_all_reduce = None if shard is None else TreeAllReduce(runtime, plan, shard)
-        self.within: dict[str, Array] = {}  # arguments of kernels that search splits: monotonic constraints
-        if plan.limits.directions is not None:
+        self.within: dict[str, Array] = {}  # arguments of kernels that search splits: bounds of leaf values
+        if plan.limits.bounded and not plan.limits.symmetric:
             directions = of_features(plan.limits.directions, cuts).astype(np.int32)
             bounds = runtime.zeros(4 * plan.most_slots, np.float64)
             self.within = {"bounds": bounds, "directions": runtime.upload(directions)}
@@ -103,13 +103,14 @@ class Arena:
         histogram = source(*_TREE, "histograms/histogram.cu", before=macros)
         sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * disturbed
         sets += "#define INTERACTIONS 1\n" * (plan.limits.interactions is not None)
+        sets += "#define BOUNDED 1\n" * plan.limits.bounded
+        sets += "#define SOFT_THRESHOLD 1\n" * (plan.limits.reg_alpha > 0.0)
         if plan.limits.symmetric:
             symmetric = source(*search, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
             self.complete_histograms = kernel(symmetric, "complete_histograms", functions)
             self.evaluate_level = kernel(symmetric, "evaluate_level", functions)
         else:
             sets += "#define ONE_VALUE 1\n" * plan.limits.signed
-            sets += "#define MONOTONE 1\n" * (plan.limits.directions is not None)
             split = source(*search, "splits/split.cu", before=shape + sets)
             self.evaluate = kernel(split, "evaluate", functions)
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
@@ -197,6 +198,7 @@ def _rule(plan: ArenaPlan, by_node: bool) -> NDArray[np.void]:
     for name in ("reg_lambda", "min_child_weight", "min_split_gain"):
         rule[name] = getattr(limits, name)
     rule["categories"] = limits.categories
+    rule["reg_alpha"], rule["max_delta_step"] = limits.reg_alpha, limits.largest_value
     rule["max_leaves"], rule["symmetric"] = plan.most_leaves, limits.symmetric
     rule["one_value"], rule["one_at_a_time"] = limits.signed, by_node
     rule["max_depth"] = min(limits.max_depth, 2**30)

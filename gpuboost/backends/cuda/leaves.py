@@ -148,7 +148,8 @@ class Leaves:
             (self._kernel if noise is None else self._noisy)("leaf_values")(
                 self._by_nodes(capacity), (THREADS,),
                 state=grown.state, all=all_rows, nodes=grown.nodes, sums=sums, other=other,
-                reg_lambda=limits.reg_lambda, one_value=limits.signed, **self._drawn(noise, output),
+                reg_lambda=limits.reg_lambda, reg_alpha=limits.reg_alpha, max_delta_step=limits.largest_value,
+                one_value=limits.signed, **self._drawn(noise, output),
                 table=table, values=values, **record,
             )  # fmt: skip
 

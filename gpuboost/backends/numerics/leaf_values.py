@@ -7,19 +7,25 @@ from math import ceil
 import numpy as np
 
 from gpuboost.backends.numerics import line_search
+from gpuboost.backends.numerics.monotone import NodeBounds
 from gpuboost.types import Array, Limits, Nodes, TrainingSet
 
 
 def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Array:
     """(v,) float64: -G / (H + lambda) at leaves, 0 elsewhere and where the denominator is 0.
 
-    The leaves of a sign stump (``limits.signed``) have -(G_L - G_R) / (H_L + H_R + lambda) and its negative.
+    ``reg_alpha`` brings G nearer to 0 first, and ``max_delta_step`` clips the quotient. The leaves of a sign stump
+    (``limits.signed``) have -(G_L - G_R) / (H_L + H_R + lambda) and its negative.
     """
     ridge = float(limits.reg_lambda)
     if limits.signed and len(nodes.feature) == 3:
         g, h = float(sums[0][1]) - float(sums[0][2]), float(sums[1][1]) + float(sums[1][2]) + ridge
         left = -g / h if h > 0.0 else 0.0
         return np.array([0.0, left, -left]) + 0.0
+    if limits.regularised:
+        within = NodeBounds(-limits.largest_value, limits.largest_value, np.empty(0, np.int64), limits.reg_alpha)
+        pairs = zip(nodes.is_leaf.tolist(), sums[0].tolist(), sums[1].tolist(), strict=True)
+        return np.array([within.value(g, h, ridge) if is_leaf else 0.0 for is_leaf, g, h in pairs]) + 0.0
     if len(nodes.feature) == 3:  # of few numbers, these are quicker than arrays
         (_, left_g, right_g), (_, left_h, right_h) = sums[0].tolist(), sums[1].tolist()
         left_h, right_h = left_h + ridge, right_h + ridge

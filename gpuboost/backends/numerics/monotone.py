@@ -21,19 +21,24 @@ FREE = -inf, inf  # the bounds of a root
 
 @dataclass(frozen=True, slots=True)
 class NodeBounds:
-    """A node's bounds, and the direction of every feature: see ``of_features``."""
+    """A node's bounds, and the direction of every feature: see ``of_features``.
+
+    ``alpha``: G is brought nearer to 0 by so much before all else (``soft_threshold``), which minimises the loss with
+    alpha |value| added (XGBoost and LightGBM; there as here).
+    """
 
     low: float
     high: float
     directions: NDArray[np.int64]
+    alpha: float = 0.0
 
     def value(self, g: float, h: float, ridge: float) -> float:
         """-G / (H + lambda), clipped to the bounds; 0 without rows."""
-        return clipped(-g / (h + ridge) if h + ridge > 0.0 else 0.0, self.low, self.high)
+        return clipped(-soft_threshold(g, self.alpha) / (h + ridge) if h + ridge > 0.0 else 0.0, self.low, self.high)
 
     def score(self, g: float, h: float, ridge: float) -> float:
         """Twice the loss reduction of a leaf with that clipped value: G^2 / (H + lambda) if it is within the bounds."""
-        below = h + ridge
+        g, below = soft_threshold(g, self.alpha), h + ridge
         free = -g / below
         if self.low <= free <= self.high:
             return g * g / below
@@ -52,9 +57,14 @@ class NodeBounds:
         return parted(int(self.directions[feature]), self.low, self.high, left, right)
 
 
-def of_features(directions: Sequence[int], cuts: Cuts) -> NDArray[np.int64]:
-    """(d,) the direction of each feature, from that of its column."""
-    return np.array(directions, np.int64)[cuts.columns]
+def of_features(directions: Sequence[int] | None, cuts: Cuts) -> NDArray[np.int64]:
+    """(d,) the direction of each feature, from that of its column; 0 for all if there are none."""
+    return np.zeros(cuts.n_features, np.int64) if directions is None else np.array(directions, np.int64)[cuts.columns]
+
+
+def soft_threshold(g: float, alpha: float) -> float:
+    """G brought nearer to 0 by alpha, and 0 if it is not further from it."""
+    return g - alpha if g > alpha else g + alpha if g < -alpha else 0.0
 
 
 def clipped(value: float, low: float, high: float) -> float:

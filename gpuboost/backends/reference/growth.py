@@ -103,7 +103,7 @@ class GrowingTree:
     limits: Limits
     output: int
     rows_per_h: float
-    directions: Array | None  # (d,) int64; None: every feature is free
+    directions: Array | None  # (d,) int64; None: leaf values have no bounds
     paths: PathRule | None  # None: any features may split the nodes of a path
     nodes: list[Node] = field(default_factory=list)
 
@@ -125,10 +125,10 @@ class GrowingTree:
             limits,
             output,
             _weight(target.gradients) / max(int(h.sum()), 1),
-            None if limits.directions is None else of_features(limits.directions, data.cuts),
+            of_features(limits.directions, data.cuts) if limits.bounded else None,
             None if limits.interactions is None else PathRule.of_features(limits.interactions, data.cuts),
         )
-        tree._add(np.arange(len(g)), 0)
+        tree._add(np.arange(len(g)), 0).bounds = -limits.largest_value, limits.largest_value
         return tree
 
     @property
@@ -209,7 +209,7 @@ class GrowingTree:
         return node
 
     def _within(self, node: Node) -> NodeBounds | None:
-        return None if self.directions is None else NodeBounds(*node.bounds, self.directions)
+        return None if self.directions is None else NodeBounds(*node.bounds, self.directions, self.limits.reg_alpha)
 
     def _histograms(self, node: Node) -> Histograms:
         """Sums of the node's rows, by bins of each feature that interaction constraints allow."""

@@ -141,7 +141,8 @@ def _best_shared(
 ) -> Split | None:
     level, total = np.sum(of_nodes, axis=0), np.sum(totals, axis=0)
     ridge = _ridge(level, categorical, limits)
-    gain, best = max(limits.min_split_gain, NOISE * _in_order(_score(node, units, ridge) for node in totals)), None
+    parents = _in_order(_held_score(node, units, limits, ridge) for node in totals)
+    gain, best = max(limits.min_split_gain, NOISE * parents), None
     used = [c for c in range(b + 1) if _seen(level[c], limits)]
     candidates = _sets(level, used, total, b, units, limits, rows_per_h) if categorical else _cuts(level, b, limits)
     for candidate in candidates:
@@ -171,7 +172,16 @@ def _gain(left: Array, total: Array, units: tuple[float, float], limits: Limits,
     right = total - left
     if not _allowed(left, units, limits) or not _allowed(right, units, limits):
         return 0.0
-    return (_score(left, units, ridge) + _score(right, units, ridge)) - _score(total, units, ridge)
+    both = _held_score(left, units, limits, ridge) + _held_score(right, units, limits, ridge)
+    return both - _held_score(total, units, limits, ridge)
+
+
+def _held_score(sums: Array, units: tuple[float, float], limits: Limits, ridge: float) -> float:
+    """``_score`` with ``reg_alpha`` and ``max_delta_step``."""
+    if not limits.regularised:
+        return _score(sums, units, ridge)
+    within = NodeBounds(-limits.largest_value, limits.largest_value, np.empty(0, np.int64), limits.reg_alpha)
+    return within.score(*_measured(sums, units), ridge)
 
 
 def _ridge(sums: Array, categorical: bool, limits: Limits) -> float:

@@ -1,0 +1,37 @@
+"""Requirements of ``reg_alpha`` and ``max_delta_step`` on the other pieces of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuboost.composition.findings import Finding
+from gpuboost.langevin import Dynamics, Langevin
+from gpuboost.steps import Step, searches
+from gpuboost.types import Limits
+
+
+def regularisation_findings(limits: Limits, step: Step, langevin: Dynamics, *, trees: bool) -> tuple[Finding, ...]:
+    """Findings; () without the two. trees: True if the base learner is trees."""
+    if not limits.regularised or not trees:
+        return ()
+    return tuple(_refused(limits, step)) + tuple(_of_langevin(limits, langevin))
+
+
+def _refused(limits: Limits, step: Step) -> Iterator[Finding]:
+    name = _name(limits)
+    if limits.signed:
+        why = "growth='sign_stump' takes one value with both signs. Use max_depth=1 with growth='depthwise'."
+        yield Finding("refused", f"{name}: {why}")
+    elif searches(step):
+        why = f"{step!r} looks for the length of a step, whatever it is held to. Use step='newton' or 'gradient'."
+        yield Finding("refused", f"{name}: {why}")
+
+
+def _of_langevin(limits: Limits, langevin: Dynamics) -> Iterator[Finding]:
+    if isinstance(langevin, Langevin):
+        why = "the theorem of Langevin boosting is for leaves that average the gradient, and these are nearer to 0. "
+        yield Finding("unproven", f"{_name(limits)}: {why}Use reg_alpha=0 and max_delta_step=0.")
+
+
+def _name(limits: Limits) -> str:
+    return "reg_alpha" if limits.reg_alpha > 0.0 else "max_delta_step"
