@@ -603,6 +603,7 @@ def _policies() -> list[Call]:
     categories |= dict.fromkeys(("min_category_rows", "min_group_rows"), "real or None")
     listed: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
         (gb.UniformSampling, {"rate": "share"}, {}),
+        (gb.QuerySampling, {"rate": "share", "variance_control": "word"}, {"rate": 0.5}),
         (gb.GOSS, {"top": "share", "other": "share", "variance_control": "word"}, {}),
         (gb.MVS, {"rate": "share"}, {}),
         (gb.ImportanceSampling, importance, {"rate": 0.5}),
@@ -759,6 +760,8 @@ def _used(make: Any) -> Callable[..., object]:
         role = next((role for start, role in roles.items() if kind.__module__.startswith(start)), None)
         if role is None:
             return made
+        if kind is gb.QuerySampling:
+            return _fitted("Ranker")(sampling=made)
         if role == "schedule":
             role, made = "langevin", gb.Langevin(schedule=made)
         depth = 1 if kind.__name__ in ("RandomLearners", "CyclicGroups", "SemiGreedyGroups") else 2
