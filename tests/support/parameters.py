@@ -360,6 +360,8 @@ def _right(name: str, value: Any) -> bool:
         return (isinstance(value, list) and not value) or callable(value)
     if name == "callbacks":
         return isinstance(value, (list, tuple, dict)) and not value
+    if name == "learning_rate" and callable(value):
+        return True  # a user's function of the round, whose errors are its own
     if name == "start" and isinstance(value, float) and value == 1e308:  # right, and no loss has such gradients
         return True
     return _endless(name, value)
@@ -557,7 +559,9 @@ def _no_text_of_weights(name: str, value: Any) -> bool:
     return (name in ("weight", "sample_weight") and isinstance(value, str)) or _endless(name, value)
 
 
-NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients",)}
+NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients",)} | dict.fromkeys(
+    ("start", "end"), ("gradients",)
+)
 """What ``fit`` calls an argument of a policy."""
 
 NOISE = {"temperature": ("gradients",), "inverse_temperature": ("gradients",)}
