@@ -62,6 +62,7 @@ from gpuboost.model_selection.search import search as search
 from gpuboost.predictor import ClassifierPredictor as ClassifierPredictor
 from gpuboost.predictor import ModelPredictor as ModelPredictor
 from gpuboost.predictor import load_predictor as load_predictor
+from gpuboost.sampling.by_query import QuerySampling as QuerySampling
 from gpuboost.sampling.by_row import RowProbabilities as RowProbabilities
 from gpuboost.sampling.goss import GOSS as GOSS
 from gpuboost.sampling.importance import ImportanceSampling as ImportanceSampling

@@ -26,6 +26,7 @@ POLICIES = {
     "LineSearchStep": "gpuboost.steps",
     "NewtonStep": "gpuboost.steps",
     "OrderedTargetStatistics": "gpuboost.data.encoding",
+    "QuerySampling": "gpuboost.sampling.by_query",
     "RandomByNode": "gpuboost.learners.by_node",
     "RandomGroup": "gpuboost.learners.groups",
     "RandomGroups": "gpuboost.learners.groups",

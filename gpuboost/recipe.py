@@ -104,7 +104,7 @@ class Recipe:
         rule: Any = self._row_sampling
         traits = declared(SamplingTraits, rule)
         prepared: Sampling = rule
-        if traits.n_rows is not None or traits.frozen_from is not None:
+        if traits.n_rows is not None or traits.frozen_from is not None or traits.by_query:
             prepared = rule.prepared(data)
         return prepared
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 PEER_NAMES = {
     "alpha": "reg_alpha",
+    "bagging_by_query": "sampling=gb.QuerySampling(0.5)",
     "bagging_fraction": "sampling=0.5",
     "bagging_freq": "sampling=0.5, which draws rows for every tree",
     "boosting_type": "sampling=gb.GOSS(0.2, 0.1) for 'goss', learning_rate=gb.Averaging() for 'rf'",

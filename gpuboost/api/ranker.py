@@ -55,7 +55,8 @@ class GradientBoostingRanker(GradientBoosting):
         leaves out). Holds exactly, whatever the values of other columns; missing values are not compared with other
         values, and go to the side of larger gain. Not for categorical columns.
     sampling : None, float, or policy
-        Sampling of documents per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``.
+        Sampling of documents per tree: all, a share drawn uniformly, or an object such as ``gb.QuerySampling(0.5)``,
+        which draws whole queries.
         Gradients are computed on complete lists, and leaf values on all documents unless its ``variance_control`` says
         otherwise.
     langevin : None or gb.Langevin

@@ -45,6 +45,12 @@ def _of_rows(sampling: Any, execution: Execution) -> Iterator[Finding]:
             f"sampling: {sampling!r} has a number for each row, and shards of DataParallel hold the rows. Use a rate "
             "such as sampling=0.5, or execution=None.",
         )
+    if declared(SamplingTraits, sampling).by_query and isinstance(execution, DataParallel):
+        yield Finding(
+            "refused",
+            f"sampling: {sampling!r} draws among all queries, and shards of DataParallel hold parts of them. Use "
+            f"sampling={sampling.rate:g}, or execution=None.",
+        )
     if declared(SamplingTraits, sampling).frozen_from is None:
         return
     if isinstance(execution, DataParallel):
@@ -71,6 +77,9 @@ def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
     if score == "gradient" and loss.leaf_quantile == 0.5:
         why = f"sampling: the gradient of loss {loss.name!r} has the same size in every row, so "
         yield Finding("sound", f"{why}score='gradient' {alike}.", warns=True)
+    if declared(SamplingTraits, sampling).by_query and not is_list_loss(loss):
+        why = f"sampling: {sampling!r} draws whole queries, and loss {loss.name!r} is of single rows. "
+        yield Finding("refused", f"{why}Use sampling={sampling.rate:g}.")
     yield from _of_smoothed(declared(SamplingTraits, sampling), loss) if is_smoothed(loss) else ()
 
 

@@ -30,6 +30,7 @@ class SamplingTraits:
     draws_every_row: bool = False  # True: equal to no sampling at all, as a rate of 1 is
     n_rows: int | None = None  # number of rows that it is for; then it has ``of_rows`` and ``prepared``
     frozen_from: int | None = None  # the first round whose scores later ones keep; then it has ``prepared``
+    by_query: bool = False  # True: it draws whole queries; then it has ``prepared``
     weighs_losses: bool = False  # True: ``draw`` gets a ``Losses`` as its last argument
 
 

@@ -369,6 +369,8 @@ def _right(name: str, value: Any) -> bool:
         return (isinstance(value, list) and not value) or callable(value)
     if name == "callbacks":
         return isinstance(value, (list, tuple, dict)) and not value
+    if name == "learning_rate" and callable(value):
+        return True  # a user's function of the round, whose errors are its own
     if name == "start" and isinstance(value, float) and value == 1e308:  # right, and no loss has such gradients
         return True
     return _endless(name, value)
@@ -583,7 +585,13 @@ def _no_text_of_weights(name: str, value: Any) -> bool:
     return (name in ("weight", "sample_weight") and isinstance(value, str)) or _endless(name, value)
 
 
+<<<<<<< HEAD
 NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients", "sampling")}
+=======
+NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients",)} | dict.fromkeys(
+    ("start", "end"), ("gradients",)
+)
+>>>>>>> loops
 """What ``fit`` calls an argument of a policy."""
 
 NOISE = {"temperature": ("gradients",), "inverse_temperature": ("gradients",)}
@@ -631,7 +639,12 @@ def _policies() -> list[Call]:
     categories = dict.fromkeys(("smoothing", "reg_lambda"), "real or 0")
     categories |= dict.fromkeys(("min_category_rows", "min_group_rows"), "real or None")
     listed: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
+<<<<<<< HEAD
         (gb.UniformSampling, {"rate": "share", "variance_control": "word"}, {"rate": 0.5}),
+=======
+        (gb.UniformSampling, {"rate": "share"}, {}),
+        (gb.QuerySampling, {"rate": "share", "variance_control": "word"}, {"rate": 0.5}),
+>>>>>>> loops
         (gb.GOSS, {"top": "share", "other": "share", "variance_control": "word"}, {}),
         (gb.MVS, {"rate": "share", "frozen_from": "count or 0"}, {"rate": 0.5}),
         (gb.ImportanceSampling, importance, {"rate": 0.5}),
@@ -798,6 +811,8 @@ def _used(make: Any) -> Callable[..., object]:
         role = next((role for start, role in roles.items() if kind.__module__.startswith(start)), None)
         if role is None:
             return made
+        if kind is gb.QuerySampling:
+            return _fitted("Ranker")(sampling=made)
         if role == "schedule":
             role, made = "langevin", gb.Langevin(schedule=made)
         depth = 1 if kind.__name__ in ("RandomLearners", "CyclicGroups", "SemiGreedyGroups") else 2
