@@ -585,13 +585,9 @@ def _no_text_of_weights(name: str, value: Any) -> bool:
     return (name in ("weight", "sample_weight") and isinstance(value, str)) or _endless(name, value)
 
 
-<<<<<<< HEAD
-NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients", "sampling")}
-=======
-NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients",)} | dict.fromkeys(
+NAMES_OF_ROLES = {"p": ("RowProbabilities",), "factor": ("gradients", "sampling")} | dict.fromkeys(
     ("start", "end"), ("gradients",)
 )
->>>>>>> loops
 """What ``fit`` calls an argument of a policy."""
 
 NOISE = {"temperature": ("gradients",), "inverse_temperature": ("gradients",)}
@@ -639,12 +635,8 @@ def _policies() -> list[Call]:
     categories = dict.fromkeys(("smoothing", "reg_lambda"), "real or 0")
     categories |= dict.fromkeys(("min_category_rows", "min_group_rows"), "real or None")
     listed: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
-<<<<<<< HEAD
         (gb.UniformSampling, {"rate": "share", "variance_control": "word"}, {"rate": 0.5}),
-=======
-        (gb.UniformSampling, {"rate": "share"}, {}),
-        (gb.QuerySampling, {"rate": "share", "variance_control": "word"}, {"rate": 0.5}),
->>>>>>> loops
+        (gb.QuerySampling, {"rate": "share"}, {"rate": 0.5}),
         (gb.GOSS, {"top": "share", "other": "share", "variance_control": "word"}, {}),
         (gb.MVS, {"rate": "share", "frozen_from": "count or 0"}, {"rate": 0.5}),
         (gb.ImportanceSampling, importance, {"rate": 0.5}),
