@@ -636,7 +636,7 @@ def _policies() -> list[Call]:
     categories |= dict.fromkeys(("min_category_rows", "min_group_rows"), "real or None")
     listed: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
         (gb.UniformSampling, {"rate": "share", "variance_control": "word"}, {"rate": 0.5}),
-        (gb.QuerySampling, {"rate": "share"}, {"rate": 0.5}),
+        (gb.QuerySampling, {"rate": "share", "variance_control": "word"}, {"rate": 0.5}),
         (gb.GOSS, {"top": "share", "other": "share", "variance_control": "word"}, {}),
         (gb.MVS, {"rate": "share", "frozen_from": "count or 0"}, {"rate": 0.5}),
         (gb.ImportanceSampling, importance, {"rate": 0.5}),
