@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import gpuboost as gb
+from gpuboost.benchmarks.harness import paper_figures
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
-from gpuboost.benchmarks.suites import paper_figures
 from gpuboost.benchmarks.suites.async_shapes import Shape, shape_of
 from gpuboost.benchmarks.suites.async_threads import threads
 from gpuboost.errors import OutsideTheoryWarning

@@ -19,10 +19,10 @@ import numpy as np
 
 import gpuboost as gb
 from gpuboost.benchmarks.data import real
+from gpuboost.benchmarks.harness import paper_figures
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, of_data
 from gpuboost.benchmarks.harness.scores import score
 from gpuboost.benchmarks.harness.store import Data
-from gpuboost.benchmarks.suites import paper_figures
 
 ROUNDS, RATE = 3000, 0.1
 

@@ -13,9 +13,9 @@ import numpy as np
 import gpuboost as gb
 from gpuboost.benchmarks.data.borders import binned
 from gpuboost.benchmarks.data.synthetic import higgs_like
+from gpuboost.benchmarks.harness import paper_figures
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.store import Array
-from gpuboost.benchmarks.suites import paper_figures
 from gpuboost.benchmarks.suites.sglb_ood import ood
 from gpuboost.benchmarks.suites.sglb_posterior import coverage
 from gpuboost.benchmarks.suites.sglb_ranking import ranking

@@ -20,9 +20,9 @@ import gpuboost as gb
 from gpuboost.benchmarks.data import real
 from gpuboost.benchmarks.data.ranking_sets import letor_like, mslr10k_5k
 from gpuboost.benchmarks.data.synthetic import higgs_like
+from gpuboost.benchmarks.harness import paper_figures
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.store import Data
-from gpuboost.benchmarks.suites import paper_figures
 from gpuboost.errors import OutsideTheoryWarning
 
 TARGET = 0.325  # test loss, nats a row

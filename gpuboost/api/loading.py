@@ -18,8 +18,8 @@ from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.data.cuts import check_binning, check_max_bins
 from gpuboost.errors import InputError, RecipeError, UnprovenError, shown
 from gpuboost.training import files, parameters
-from gpuboost.training.by_column import ByColumn
 from gpuboost.training.checkpoint import CheckpointState
+from gpuboost.training.constraints.by_column import ByColumn
 
 _MANY_ROWS = 2**31  # a file does not say how many rows the model was fitted to
 

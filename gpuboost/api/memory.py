@@ -18,11 +18,11 @@ from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import not_on_gpus, with_numbers
-from gpuboost.training.by_column import ByColumn
+from gpuboost.training.constraints.by_column import ByColumn
+from gpuboost.training.constraints.interactions import of_size
+from gpuboost.training.constraints.monotone import constrains
 from gpuboost.training.devices import check_losses
-from gpuboost.training.interactions import of_size
-from gpuboost.training.memory import MemoryEstimate, training_memory
-from gpuboost.training.monotone import constrains
+from gpuboost.training.memory.estimate import MemoryEstimate, training_memory
 from gpuboost.types import Cuts
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask

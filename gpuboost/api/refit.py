@@ -21,7 +21,7 @@ from gpuboost.losses.custom import SavedCustom
 from gpuboost.losses.protocol import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters, targets
-from gpuboost.training.by_column import ByColumn
+from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.devices import on_host
 from gpuboost.training.files import Saved
 from gpuboost.training.fit_record import FitRecord

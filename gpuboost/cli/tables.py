@@ -54,7 +54,7 @@ def read(
     **form: Any,
 ) -> InputTable:
     """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind`` and ``one_based``."""
-    from gpuboost.data.files import read_table
+    from gpuboost.data.formats.files import read_table
 
     try:
         columns: dict[str, Any] = {"weight": weight, "group": group, "categorical": categorical}

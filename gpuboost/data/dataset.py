@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from gpuboost.data.batches import joined
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins, choose_cuts
-from gpuboost.data.dataset_file import DatasetParts, read, write
+from gpuboost.data.formats.dataset_file import DatasetParts, read, write
+from gpuboost.data.formats.parquet import ParquetRows, read_parquet
+from gpuboost.data.formats.stored_rows import StoredBins, StoredMatrix
 from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.missing import checked_missing
 from gpuboost.data.offsets import check_offset
-from gpuboost.data.parquet import ParquetRows, read_parquet
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.query_column import without_group
 from gpuboost.data.row_metadata import RowMetadata
-from gpuboost.data.stored_rows import StoredBins, StoredMatrix
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import as_numbers, check_target
 from gpuboost.data.weights import check_weight

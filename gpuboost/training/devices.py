@@ -29,7 +29,7 @@ from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus
-from gpuboost.training.memory import check_room
+from gpuboost.training.memory.estimate import check_room
 from gpuboost.training.sharding import GPUS, shards_choice
 from gpuboost.types import Array, Cuts, DeviceMatrix
 

@@ -24,8 +24,8 @@ from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError,
 from gpuboost.execution import DataParallel
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
-from gpuboost.training.by_column import of_encoded
 from gpuboost.training.callbacks import RawEvalSet
+from gpuboost.training.constraints.by_column import of_encoded
 from gpuboost.training.encoding import check_continued, chosen_policy, encoded, encoded_again
 from gpuboost.training.init_model import Start
 from gpuboost.training.rows import bin_rows, numbers, with_values

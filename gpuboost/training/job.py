@@ -22,10 +22,10 @@ from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import with_numbers
-from gpuboost.training.by_column import ByColumn
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
 from gpuboost.training.checks import check_custom_loss, check_of_metrics, warn_of_light_weights, warn_of_unused_start
+from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.devices import as_device_array, machine, on_host, settled, size_of
 from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding

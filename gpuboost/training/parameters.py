@@ -32,7 +32,7 @@ from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
 from gpuboost.training.automatic import provisional
 from gpuboost.training.base_learners import base_learner
-from gpuboost.training.by_column import NOTHING, ByColumn
+from gpuboost.training.constraints.by_column import NOTHING, ByColumn
 from gpuboost.types import Limits
 from gpuboost.watch.early_stopping import stops_early
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.devices import Choice
 from gpuboost.backends.protocol import GPU_SHARDS, Backend
-from gpuboost.data.parquet import ParquetRows
+from gpuboost.data.formats.parquet import ParquetRows
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError
 from gpuboost.execution import DataParallel

@@ -22,7 +22,7 @@ from gpuboost.reports.report import Verdict, refused, verdict
 from gpuboost.training import parameters
 from gpuboost.training.alternatives import sound_alternative
 from gpuboost.training.base_learners import with_numbers
-from gpuboost.training.by_column import ByColumn
+from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.features import features, training_set
 from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows

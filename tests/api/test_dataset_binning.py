@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import gpuboost as gb
-from gpuboost.data import dataset_file
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.formats import dataset_file
 
 GREEDY = "greedy_log_sum"
 rng = np.random.default_rng(0)

@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpuboost as gb
-from gpuboost.data.dataset_file import DatasetParts
+from gpuboost.data.formats.dataset_file import DatasetParts
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(300, 4))
@@ -165,7 +165,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_newer_file_is_refused_as_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuboost.data.dataset_file.VERSION", 2)
+    monkeypatch.setattr("gpuboost.data.formats.dataset_file.VERSION", 2)
     gb.Dataset(X, Y).save(tmp_path / "data.gbd")
     monkeypatch.undo()
     with pytest.raises(gb.InputError, match="version 2 was made by a newer gpuboost; this one reads up to 1"):

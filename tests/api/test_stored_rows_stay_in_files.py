@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gpuboost as gb
-from gpuboost.data.stored_rows import StoredMatrix
+from gpuboost.data.formats.stored_rows import StoredMatrix
 
 
 def test_trees_read_no_features_of_a_stored_dataset(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuboost as gb
-from gpuboost.data.files import read_table
+from gpuboost.data.formats.files import read_table
 from gpuboost.losses import Poisson, SquaredError
 
 HUGE = 10**400

@@ -10,8 +10,8 @@ from sklearn.datasets import dump_svmlight_file
 
 import gpuboost as gb
 from gpuboost.cli import main
-from gpuboost.data import files
-from gpuboost.data.files import read_table
+from gpuboost.data.formats import files
+from gpuboost.data.formats.files import read_table
 
 pd = pytest.importorskip("pandas")
 QUICK = ["--n-estimators", "4", "--max-depth", "3", "--seed", "1", "--quiet"]

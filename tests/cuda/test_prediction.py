@@ -9,8 +9,8 @@ import pytest
 from emulator import emulated_runtime
 from support.strategies import probing_rows, random_ensemble
 
-from gpuboost.backends.cuda import predict
 from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.prediction import predict
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.types import Ensemble
 

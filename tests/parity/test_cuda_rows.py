@@ -255,7 +255,7 @@ def test_contributions_of_rows_of_the_host_come_in_parts(monkeypatch: pytest.Mon
     ensemble, whole = random_ensemble(8), cuda()
     x = np.nan_to_num(probing_rows(ensemble, 40, 9))
     expected = whole.contributions(ensemble, x), whole.interactions(ensemble, x)
-    monkeypatch.setattr("gpuboost.backends.cuda.contributions.ROOM", 1500)
+    monkeypatch.setattr("gpuboost.backends.cuda.prediction.contributions.ROOM", 1500)
     assert whole.contributions(ensemble, sparse.csr_matrix(x)).tobytes() == expected[0].tobytes()
     assert whole.interactions(ensemble, x).tobytes() == expected[1].tobytes()
     assert whole.interactions(ensemble, x[:0]).shape == (0, *expected[1].shape[1:])

@@ -14,8 +14,8 @@ from support.builders import TEAMS, eager_threads, model_bytes, random_case
 from support.examples import crossed, examples
 from support.training import MACHINES, assert_parity, device
 
-from gpuboost.backends.cpu import ranking as cpu_lists
 from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.rankings import ranking as cpu_lists
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.reference.ranking import Places, by_score, document_gains, gains_of

@@ -14,8 +14,8 @@ from support.examples import examples
 from support.training import MACHINES, assert_parity, device
 
 import gpuboost as gb
-from gpuboost.backends.cpu import smoothed_ranking as cpu_smoothed
 from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.rankings import smoothed_ranking as cpu_smoothed
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise

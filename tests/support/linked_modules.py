@@ -24,8 +24,6 @@ from gpuboost.backends.cuda import (
     leaves,
     line_search,
     random_shape,
-    ranking,
-    smoothed_ranking,
     subsets,
     target,
     user_kernels,
@@ -36,6 +34,7 @@ from gpuboost.backends.cuda.codegen.linking import link
 from gpuboost.backends.cuda.codegen.options import FLUSH, LINK, OPTIONS
 from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.sources import source
+from gpuboost.backends.cuda.rankings import ranking, smoothed_ranking
 from gpuboost.losses import registry
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import is_list_loss, is_smoothed

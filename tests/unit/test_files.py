@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpuboost.data.files import read_table
+from gpuboost.data.formats.files import read_table
 from gpuboost.errors import InputError
 
 CSV = "age,town,w,q,y\n30,Bern,1.5,1,no\n41,,0.5,1,yes\n25,Basel,2,2,no\n"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.data.parquet import ParquetRows
+from gpuboost.data.formats.parquet import ParquetRows
 from gpuboost.errors import InputError
 
 pa = pytest.importorskip("pyarrow")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
-from gpuboost.data import dataset_file
+from gpuboost.data.formats import dataset_file
 from gpuboost.execution import log
 from gpuboost.model import file as model_file
 from gpuboost.model_selection import conformal_file

@@ -13,9 +13,7 @@ import numpy as np
 from gpuboost.backends.cpu import binning as cpu_binning
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import noise as cpu_noise
-from gpuboost.backends.cpu import ranking as cpu_lists
 from gpuboost.backends.cpu import sampling as cpu_sampling
-from gpuboost.backends.cpu import smoothed_ranking as cpu_smoothed
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.grower import TreeGrower
@@ -30,6 +28,8 @@ from gpuboost.backends.cpu.layout import (
 )
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
+from gpuboost.backends.cpu.rankings import ranking as cpu_lists
+from gpuboost.backends.cpu.rankings import smoothed_ranking as cpu_smoothed
 from gpuboost.backends.cpu.sampled_columns import drawn_columns
 from gpuboost.backends.cpu.small_stump import SmallStumps, grow_small_stump
 from gpuboost.backends.cpu.smoothing import CpuSmoothing

@@ -24,7 +24,6 @@ from gpuboost.backends.cuda.array_cache import ArrayCache, Copies
 from gpuboost.backends.cuda.array_gradients import ArrayGradients
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
-from gpuboost.backends.cuda.contributions import CudaExplainer
 from gpuboost.backends.cuda.control_variates import Control
 from gpuboost.backends.cuda.device.inputs import RoundKey, RoundNoise
 from gpuboost.backends.cuda.device.recorder import Recorder
@@ -36,10 +35,11 @@ from gpuboost.backends.cuda.leaf_update import FusedLeafUpdate
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
 from gpuboost.backends.cuda.plan import ArenaPlan
-from gpuboost.backends.cuda.predict import CudaPredictor
+from gpuboost.backends.cuda.prediction.contributions import CudaExplainer
+from gpuboost.backends.cuda.prediction.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
-from gpuboost.backends.cuda.ranking import RankingGradients
-from gpuboost.backends.cuda.smoothed_ranking import SmoothedRankingGradients
+from gpuboost.backends.cuda.rankings.ranking import RankingGradients
+from gpuboost.backends.cuda.rankings.smoothed_ranking import SmoothedRankingGradients
 from gpuboost.backends.cuda.streams import CudaSlot, Side
 from gpuboost.backends.cuda.subsets import Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets

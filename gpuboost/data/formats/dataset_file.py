@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
 from gpuboost.data.cuts import QUANTILE, check_binning, check_max_bins
+from gpuboost.data.formats.parquet import ParquetRows, row_counts
+from gpuboost.data.formats.stored_rows import SPARSE_BINS, StoredBins, StoredMatrix, named_errors
 from gpuboost.data.offsets import check_offset
-from gpuboost.data.parquet import ParquetRows, row_counts
 from gpuboost.data.queries import check_group
-from gpuboost.data.stored_rows import SPARSE_BINS, StoredBins, StoredMatrix, named_errors
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError

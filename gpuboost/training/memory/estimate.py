@@ -20,7 +20,7 @@ from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.execution.synchronous import synchronous
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
-from gpuboost.training.memory_breakdown import OF_ROWS, PURPOSES, TracedBackend
+from gpuboost.training.memory.breakdown import OF_ROWS, PURPOSES, TracedBackend
 from gpuboost.types import (
     Array,
     Cuts,

@@ -15,8 +15,8 @@ from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.ranking import FILES as RANKING_FILES
-from gpuboost.backends.cuda.ranking import RUN, THREADS
+from gpuboost.backends.cuda.rankings.ranking import FILES as RANKING_FILES
+from gpuboost.backends.cuda.rankings.ranking import RUN, THREADS
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
 from gpuboost.backends.reference.ranking import discounts_of, document_gains, gains_of
 from gpuboost.backends.reference.smoothed_ranking import NU, drops_of, shifts_of

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import MOST_FEATURES
+from gpuboost.data.formats.text_table import read_columns, table_of
 from gpuboost.data.tables import Table
-from gpuboost.data.text_table import read_columns, table_of
 from gpuboost.errors import InputError
 
 Read: TypeAlias = tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None, NDArray[Any] | None]

@@ -9,8 +9,8 @@ from gpuboost.data.columns import Columns, categorical_columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoded_columns import EncodedColumn
 from gpuboost.data.tables import as_table
-from gpuboost.training.interactions import interaction_sets
-from gpuboost.training.monotone import monotone_constraints
+from gpuboost.training.constraints.interactions import interaction_sets
+from gpuboost.training.constraints.monotone import monotone_constraints
 from gpuboost.types import Interactions, Limits
 
 NAMES = ("monotonic_cst", "interaction_cst")

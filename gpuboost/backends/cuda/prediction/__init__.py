@@ -1,0 +1,1 @@
+"""Predictions and contributions on a device."""

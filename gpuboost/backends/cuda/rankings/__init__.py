@@ -1,0 +1,1 @@
+"""Ranking losses on a device."""

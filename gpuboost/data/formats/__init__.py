@@ -1,0 +1,1 @@
+"""Files of data: text, Parquet, and the library's own."""

@@ -1,0 +1,1 @@
+"""Parameters of single columns: monotonic and interaction constraints."""
