@@ -71,7 +71,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 #endif
 
 // Blocks that a multiprocessor should hold: with two, the largest variants would spill registers.
-#if CELLS == 256 && SETS && (COUNTS || BOUNDED || DISTURBED || INTERACTIONS)
+#if SETS && (BOUNDED || (CELLS == 256 && (COUNTS || DISTURBED || INTERACTIONS)))
 #define BLOCKS 1
 #else
 #define BLOCKS 2
