@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from gpuboost.errors import GpuBoostError, InputError
+from gpuboost.errors import GpuBoostError, InputError, shown
 from gpuboost.losses.arrays import ArrayLoss
-from gpuboost.losses.base import checked_loss
 from gpuboost.losses.custom import Custom, SavedCustom
 from gpuboost.losses.protocol import Loss
 from gpuboost.public import LOSSES, loaded
@@ -92,13 +91,12 @@ def to_json(loss: Loss) -> dict[str, Any]:
     Raises:
         InputError: if it is not one of this package's losses.
     """
-    checked_loss(loss)
     if isinstance(loss, (Custom, ArrayLoss, SavedCustom)):
         several = {"outputs": loss.n_outputs} if loss.n_outputs > 1 else {}
         lists = {"lists": True} if loss.task == "ranking" else {}
         return {"name": "custom", "function": loss.name, **several, **lists}
-    if type(loss) is not CLASSES.get(loss.name):
-        raise InputError(f"loss: {loss!r} cannot be written to a model file. Use gpuboost.losses.custom(...).")
+    if type(loss) is not CLASSES.get(getattr(loss, "name", "")):
+        raise InputError(f"loss: {shown(loss)} cannot be written to a model file. Use gpuboost.losses.custom(...).")
     return {"name": loss.name, **{field.name: getattr(loss, field.name) for field in fields(CLASSES[loss.name])}}
 
 

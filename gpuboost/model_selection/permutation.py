@@ -64,7 +64,7 @@ def permutation_importance(
     n_repeats: int = 5,
     random_state: int = 0,
 ) -> PermutationImportance:
-    """How much worse a metric of held-out rows is when one column of them is permuted (Breiman 2001).
+    """Loss of a metric of held-out rows when one column of them is permuted (Breiman 2001).
 
     As ``sklearn.inspection.permutation_importance``, with the metrics, weights, queries and offsets of this library
     (CatBoost: ``LossFunctionChange`` is of the same use). A column that no tree asks for costs nothing. All columns are

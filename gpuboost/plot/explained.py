@@ -18,7 +18,7 @@ from gpuboost.plot.axes import check_estimator, names_of
 Floats = NDArray[np.float64]
 
 MOST_BYTES = 1 << 27
-"""Of interactions that are in memory at once."""
+"""Interactions in memory at once, at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from typing import Any
 
@@ -62,7 +63,7 @@ def check_alternative(model: Any, x: Any, y: Any, weight: Any = None) -> Any:
         (R(growth="oblivious", monotonic_cst=[1, 0, 0]), {"monotonic_cst": None}),
         (R(max_depth=3, learners=gb.RandomLearners(4)), {"learners": None}),
     ],
-    ids=str,
+    ids=lambda value: re.sub(r" at 0x[0-9a-f]+", "", str(value)),  # the same in every process
 )
 def test_the_changes_of_a_composition(model: Any, expected: dict[str, Any]) -> None:
     y = LABELS if isinstance(model, C) else np.exp(Y) if model.loss == "poisson" else Y

@@ -183,7 +183,7 @@ def test_contributions_of_a_tree_that_is_far_too_deep(tmp_path: Path) -> None:
     place.write_text(json.dumps(document))
     model = gb.load_model(place)
     assert np.isfinite(model.predict(X)).all()
-    with pytest.raises(gb.InputError, match=r"predict_contributions: a tree of 20,001 leaves is too deep"):
+    with pytest.raises(gb.InputError, match="predict_interactions: a tree of 20,001 leaves is too deep"):
         model.predict_contributions(X)
 
 

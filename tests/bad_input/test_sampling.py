@@ -108,7 +108,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         ),
         "bounded with probability one; .*gives unbounded weights. Set its floor above 0",
     ),
-    "the loss of a list": (gb.GradientBoostingRanker(sampling=gb.ImportanceSampling(0.5, score="loss")), "whole lists"),
+    "the loss of a list, on shards": (
+        gb.GradientBoostingRanker(sampling=gb.ImportanceSampling(0.5, score="loss"), execution=gb.DataParallel(2)),
+        "losses of lists are computed on one CPU",
+    ),
 }
 
 

@@ -28,8 +28,20 @@ WITH_METHODS = (
 
 MADE_BY_THE_LIBRARY = {
     *("ClassifierPredictor", "ConformalClassifier", "ConformalRegressor", "Log", "ModelPredictor", "PosteriorFit"),
-    *("Calibration", "Diagnostics", "Uncertainty", "Angle", "Guarantee"),
-    *("Plan", "Round", "Watcher", "Watchers", "BaseLoss", "Custom", "LossFacts", "SavedCustom", "Metric"),
+    *("Calibration", "Diagnostics", "Uncertainty", "Angle", "Guarantee", "TheoremConstant"),
+    *(
+        "Plan",
+        "Round",
+        "Watcher",
+        "Watchers",
+        "BaseLoss",
+        "Custom",
+        "CustomArrays",
+        "LossFacts",
+        "RankingArrays",
+        "SavedCustom",
+        "Metric",
+    ),
     *("FeatureViews", "GainNoise", "gain_noise", "prepared"),
 }
 """Results and bases, which users read or derive from."""

@@ -200,7 +200,7 @@ def with_recursion(y: float, f: float) -> float:
         (with_global_list, ["list", "TABLE[0] * f"]),
         (with_a_name_of_nothing, ["name 'nowhere' is not defined"]),
         (calls_it, ["name 'nowhere' is not defined"]),
-        (with_recursion, ["with_recursion(float64, float64)"]),
+        (with_recursion, ["compiler re-entrant", "return with_recursion(y, f)"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -167,6 +167,10 @@ def _hessian(y: float, f: float) -> float:
     return 2.0
 
 
+def _derivatives(y: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return f - y, np.ones_like(f)
+
+
 def _losses() -> list[Call]:
     losses = gb.losses
     valid = {"value": _value, "gradient": _gradient, "hessian": _hessian}
@@ -174,8 +178,13 @@ def _losses() -> list[Call]:
         **dict.fromkeys(valid, "callable"), "name": "anything", "inverse_link": "anything", "start": "anything",
         "smoothness": "positive or None", "convex": "flag", "check_derivatives": "flag", "n_outputs": "count",
     }  # fmt: skip
+    arrays = {
+        **dict.fromkeys(("derivatives", "value"), "callable"), "name": "anything", "inverse_link": "anything",
+        "start": "anything", "check_derivatives": "flag", "n_outputs": "count",
+    }  # fmt: skip
     return [
         Call("custom", losses.custom, custom, valid, {"n_outputs": ("gradient",)}, _large),
+        Call("custom_arrays", losses.custom_arrays, arrays, {"derivatives": _derivatives}),
         Call("losses.get", losses.get, {"loss": "word", "n_classes": "anything"}, {"loss": "softmax", "n_classes": 3}),
         Call(
             "losses.from_json",

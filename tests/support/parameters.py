@@ -470,6 +470,9 @@ def _functions() -> list[Call]:
         "early_stopping_rounds": "count or None",
         "train_curve": "flag",
     }
+    only_of_cv = ("data", "folds", "early_stopping_rounds", "train_curve")
+    searched = {name: kind for name, kind in cross.items() if name not in only_of_cv} | {"X": "rows"}
+    searched |= dict.fromkeys(("space", "budget", "cv", "reduction"), "anything")
     memory = {
         "n_rows": "count",
         "n_features": "count",
@@ -532,9 +535,19 @@ def _functions() -> list[Call]:
                 "init_score": "offset",
                 "n_repeats": "count",
                 "metric": "anything",
+                "group": "anything",
+                "random_state": "anything",
             },
             {"model": data["regressor"], "X": data["x"], "y": data["y"], "n_repeats": 1},
             {"metric": ("eval_metric",)},
+            _no_text_of_weights,
+        ),
+        Call(
+            "search",
+            gb.search,
+            searched,
+            {"model": model, "space": {"max_depth": [2]}, "X": data["x"], "y": data["y"], "cv": 2},
+            aliases,
             _no_text_of_weights,
         ),
         Call("estimate_memory", gb.estimate_memory, memory, {"n_rows": 100, "n_features": 4}, aliases, _endless),
@@ -760,6 +773,7 @@ def _presets() -> list[Call]:
     functional = {"base_learner": "policy", "n_estimators": "count or 0"}
     listed: list[tuple[Any, str, dict[str, str]]] = [
         (presets.sglb_paper, "Regressor", {**sglb, "sampling": "policy"}),
+        (presets.best, "Regressor", {"n_rows": "count or None"}),
         (presets.random_forest, "Regressor", forest),
         (presets.rgbm_paper, "Regressor", {**rgbm, "n_estimators": "count or 0"}),
         (presets.smart_paper, "Classifier", smart),
@@ -776,7 +790,7 @@ def _preset(preset: Callable[..., dict[str, Any]], kind: str) -> Callable[..., o
     """A short fit with the parameters of a preset."""
 
     def fit(**given: Any) -> object:
-        made = preset(**{"n_estimators": 2, **given})
+        made = {**preset(**given), **({"n_estimators": 2} if "n_estimators" not in given else {})}
         data = small()
         return getattr(gb, f"GradientBoosting{kind}")(n_jobs=1, **made).fit(
             data["x"], data["labels" if kind == "Classifier" else "y"]

@@ -10,7 +10,7 @@ from gpuboost.kernels.splits.interactions import mark_allowed
 from gpuboost.types import Array, Cuts, Interactions
 
 
-class Paths:
+class InteractionPaths:
     """The parent of every searched node, and the rule for the features of a path."""
 
     def __init__(self, interactions: Interactions, cuts: Cuts, features: Array) -> None:

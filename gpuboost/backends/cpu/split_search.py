@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.histograms import Histograms
-from gpuboost.backends.cpu.interactions import Paths
+from gpuboost.backends.cpu.interactions import InteractionPaths
 from gpuboost.backends.cpu.layout import Layout, SortedColumns, even
 from gpuboost.backends.cpu.monotone import Bounds
 from gpuboost.backends.cpu.nodes import NodeTable
@@ -55,7 +55,9 @@ class Search:
         self.gain_noise = candidates.gain_noise(output)
         self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
         self._bounds = Bounds(cuts, layout.features, limits, units) if limits.bounded else None
-        self._paths = None if limits.interactions is None else Paths(limits.interactions, cuts, layout.features)
+        self._paths = (
+            None if limits.interactions is None else InteractionPaths(limits.interactions, cuts, layout.features)
+        )
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
         held = limits.reg_alpha, limits.largest_value
         rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)

@@ -24,7 +24,7 @@ class ByColumn(NamedTuple):
 
     @staticmethod
     def of(params: Mapping[str, Any], columns: Columns) -> ByColumn:
-        """Of known columns. Raises RecipeError if a parameter does not fit them."""
+        """The constraints on known columns. Raises RecipeError if a parameter does not fit them."""
         n, names = columns.n_features, columns.names
         return ByColumn(
             monotone_constraints(params.get("monotonic_cst"), n, names, columns.is_categorical),
@@ -52,7 +52,7 @@ NOTHING = ByColumn()
 
 
 def of_encoded(limits: Limits, layout: tuple[EncodedColumn, ...], n_columns: int) -> ByColumn:
-    """What limits say of the ``n_columns`` columns of X, of the columns that trees see in their place.
+    """Constraints on the ``n_columns`` columns of X, as those on the columns that trees see in their place.
 
     A column made of several is free of direction, and is in the sets that hold all of them. Where a path may have only
     so many columns, it is in none.
