@@ -226,9 +226,12 @@ def _parts(found: Any) -> tuple[Any, ...]:
 
 
 def _arity(role: str, function: Any) -> int:
-    if not callable(function):
+    if not callable(function) or isinstance(function, type):
         raise RecipeError(f"{role}: must be a function of {ARGUMENTS}; got {function!r}.")
-    parameters = list(inspect.signature(function).parameters.values())
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError as error:  # of some built-in functions
+        raise RecipeError(f"{role}: must be a function of {ARGUMENTS}; {error}.") from error
     required = [one for one in parameters if one.default is one.empty and one.kind in (0, 1)]
     if not 2 <= len(required) <= 4 or any(
         one.default is one.empty for one in parameters if one.kind == one.KEYWORD_ONLY
