@@ -140,6 +140,7 @@ def check_steps(model: Any, case: Composition, losses: Array, first: int) -> Non
     if moved.shape[1] > 1:
         moved = moved - moved.min(axis=1, keepdims=True)
     rates = np.array(model.ensemble_.factors[first * moved.shape[1] :: moved.shape[1]]) * min(moved.shape[1], 2)
+    rates = rates * model.ensemble_.scale  # of a chain that was continued without noise
     u = np.abs(moved).max(axis=(1, 2))
     assert ((np.exp(u) - 1.0 - u) * rates <= u * u * (1.0 + 1e-6) + 1e-12).all(), (
         "the third derivative is below the second"
