@@ -15,6 +15,7 @@ from gpuboost.benchmarks.suites import defaults
 from gpuboost.cli import main
 
 
+@pytest.mark.slow
 def test_a_small_run_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "found.json"
     monkeypatch.setattr(defaults, "FEW", 100)

@@ -60,16 +60,18 @@ def test_the_hosts_time_is_measured_without_a_gpu(monkeypatch):
     assert all(micros == pytest.approx(100.0) for micros in finding.numbers["us"].values()), "without what a fit costs"
 
 
-def test_time_per_tree_is_a_difference():
-    library = gpu_speed._measured(lambda x, y: lambda trees: time.sleep(1e-3 * trees), None, None, 30, 1)
+def test_time_per_tree_is_a_difference(monkeypatch):
+    seconds = {"a tree": lambda trees: 1e-3 * trees, "the first": lambda trees: 1e-2 / trees}  # no clock is read
+    monkeypatch.setattr(gpu_speed, "_seconds", lambda fit, trees: seconds[fit(trees)](trees))
+    library = gpu_speed._measured(lambda x, y: lambda trees: "a tree", None, None, 30, 1)
     assert set(library) == {"ms", "first", "few", "many", "trees"}
-    assert library["ms"] == pytest.approx(1e3 * (library["many"] - library["few"]) / 20)
+    assert library["ms"] == pytest.approx(1.0)
 
     def broken(x, y):
         raise RuntimeError("no CUDA in this build")
 
     assert gpu_speed._measured(broken, None, None, 30, 1) == {"error": "RuntimeError: no CUDA in this build"}
-    busy = gpu_speed._measured(lambda x, y: lambda trees: time.sleep(1e-2 / trees), None, None, 30, 1)
+    busy = gpu_speed._measured(lambda x, y: lambda trees: "the first", None, None, 30, 1)
     assert "the machine was busy" in busy["error"]
 
 
