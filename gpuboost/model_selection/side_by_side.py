@@ -20,6 +20,9 @@ from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import execution, threads
 from gpuboost.watch.record import Round
 
+LEAST_CELLS = 100_000
+"""Values of X below which fits take turns: they are in Python most of the time, where threads wait for each other."""
+
 
 @dataclass(slots=True, eq=False)
 class RunningTrial:
@@ -96,7 +99,7 @@ def fit_side_by_side(trials: Sequence[RunningTrial], rounds: int, cells: int, on
     """Fit all folds of the trials up to so many rounds.
 
     At the same time as many fits run as the models' ``n_jobs`` says, and share the threads evenly; one fit, with all
-    threads, on a GPU and where fits have workers of their own. An error of one fit stops the others.
+    threads, of small data, on a GPU, and where fits have workers of their own. An error of one fit stops the others.
 
     cells, on: number of values of X, and the GPU that holds it, which decide for ``device="auto"``.
     """
@@ -104,7 +107,8 @@ def fit_side_by_side(trials: Sequence[RunningTrial], rounds: int, cells: int, on
     if not tasks:
         return
     total = threads(tasks[0][0].model.n_jobs)
-    workers = min(total, len(tasks)) if all(_alone(trial.model, cells, on) for trial in trials) else 1
+    alone = cells >= LEAST_CELLS and all(_alone(trial.model, cells, on) for trial in trials)
+    workers = min(total, len(tasks)) if alone else 1
     stopped = threading.Event()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="gpuboost-search")
     try:
