@@ -50,8 +50,9 @@ class Cuts:
 
     A numeric feature has ``thresholds[f]``: bin c holds ``thresholds[f][c - 1] < x <= thresholds[f][c]``.
     A categorical one has ``categories[f]``: bin c holds the category code ``categories[f][c]``; a code that is not
-    listed (rare in training, or never seen) counts as missing. A column of more categories than there are bins is
-    spread over several features that share them out, the frequent ones first.
+    listed (rare in training, or never seen) counts as missing. A column of more than 255 bins is spread over several
+    features: they share out its thresholds, increasing, or its categories, the frequent ones first. A split at a
+    threshold is the same split of the rows whichever feature holds it, so no bin needs more than one byte.
     """
 
     thresholds: tuple[NDArray[np.float64], ...]  # d arrays, increasing, at most 254 values; empty if categorical
@@ -82,6 +83,14 @@ class Cuts:
     def n_columns(self) -> int:
         """Columns of X; every one is read by some feature."""
         return self.n_features if self.source is None else int(self.source[-1]) + 1
+
+    @property
+    def first_divided(self) -> int | None:
+        """The first numeric column whose thresholds several features share out; None if there is none."""
+        if self.source is None:
+            return None
+        again = np.flatnonzero((np.diff(self.source) == 0) & ~self.is_categorical[1:])
+        return int(self.source[again[0]]) if len(again) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,10 @@ random_strength : float
     Standard deviation of the Gaussian noise added to each feature's split gain, relative to the mean gain of the
     node's features (CatBoost's parameter of this name is relative to the root mean square gradient, and decreases as
     the model grows). 0: no noise.
-max_bins : int, 2 to 255
-    Maximum number of bins of a feature, without the bin for missing values.
+max_bins : int, 2 to 65,535
+    Maximum number of bins of a column, without the bin for missing values. A column of more than 255 bins is read by
+    several features of the trees, one for each 254 thresholds, on every machine; a round takes as many times the time
+    for it. 1,017 are four such features.
 binning : "quantile" or "greedy_log_sum"
     Choice of the bins of a numeric feature: about the same weight in each, or CatBoost's GreedyLogSum, which halves the
     heaviest stretch of values time and again.

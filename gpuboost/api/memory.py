@@ -12,7 +12,7 @@ from gpuboost import losses
 from gpuboost.api.base import GradientBoosting
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.devices import choose
-from gpuboost.data.cuts import check_max_bins
+from gpuboost.data.cuts import check_max_bins, divided
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -23,7 +23,6 @@ from gpuboost.training.constraints.interactions import of_size
 from gpuboost.training.constraints.monotone import constrains
 from gpuboost.training.devices import check_losses
 from gpuboost.training.memory.estimate import MemoryEstimate, training_memory
-from gpuboost.types import Cuts
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
 MOST_ROWS = 2**31 - 1  # of a table on a GPU, which numbers rows by 32 bits
@@ -87,8 +86,7 @@ def estimate_memory(
     if (learner := not_on_gpus(known_params["base_learner"])) is not None:
         raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
     check_losses(recipe)
-    thresholds = np.arange(known_params["max_bins"] - 1, dtype=np.float64)
-    cuts = Cuts((thresholds,) * d, (None,) * d)
+    cuts = divided([np.arange(known_params["max_bins"] - 1, dtype=np.float64)] * d)
     start = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None
     rows = replace(RowMetadata.of(n, np.linspace(0.5, 1.5, n) if weighted else None), query_start=start)
     return training_memory(recipe, cuts, _sm_count(known_params["device"]), rows, (watched,) if watched else ())

@@ -18,6 +18,7 @@ from gpuboost.backends.smoothing import SmoothingPlan
 from gpuboost.base_learners import line
 from gpuboost.base_learners.protocol import RoundState
 from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
+from gpuboost.errors import InputError
 from gpuboost.growth import CategoricalSplits, DepthWise
 from gpuboost.keys import Key
 from gpuboost.learners.families.basis import Axes
@@ -99,13 +100,19 @@ class BestOfFamilies:
         """The competition with bases, penalties and degrees of freedom for these data.
 
         Raises:
-            InputError: if a family finds no feature of its kind.
+            InputError: if a family finds no feature of its kind, or needs whole columns, and a column has more than
+                255 bins.
         """
+        lines = any(family.ridge is not None for family in self.trees)
+        if (self.smooth or lines) and (column := data.cuts.first_divided) is not None:
+            raise InputError(
+                f"max_bins: functions of a column have at most 255 bins, and column {column} has more. Use "
+                "max_bins=255, or a base learner of plain trees."
+            )
         axes = Axes(data, backend.smoothing())
         spaces = [space for family in self.smooth for space in family.spaces(axes)]
         if not spaces and not self.trees:  # no column varies: single leaves
             return replace(self, families=(Tree(max_depth=1),)).prepared(backend, data)
-        lines = any(family.ridge is not None for family in self.trees)
         return replace(self, plan=SmoothingPlan.of(on_shared_grids(spaces)), centres=_centres(axes) if lines else None)
 
     @property

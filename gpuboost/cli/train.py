@@ -39,6 +39,7 @@ PARAMETERS = (
     "random_strength",
     "max_bins",
     "binning",
+    "missing",
     "categorical_encoding",
     "monotonic_cst",
     "interaction_cst",

@@ -13,10 +13,11 @@ rows agree only in distribution.) Categories are counted on all rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ from gpuboost.errors import InputError, shown
 from gpuboost.keys import Key, Stream
 from gpuboost.types import Cuts, DeviceMatrix
 
-MOST_BINS = 255
+MOST_BINS = 65_535
+DEFAULT_BINS = 255
+FEATURE_BINS = 255  # of one feature: a bin is one byte, and one more bin holds what is missing
 SAMPLE_ROWS = 200_000
 MOST_WHOLE = 1 << 20  # whole weights are counts of rows up to here; fractions become larger numbers
 _TILE = 32  # features whose sample is held at a time
@@ -48,13 +51,13 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 def choose_cuts(
     x: Any,
     weight: NDArray[Any] | None = None,
-    max_bins: int = MOST_BINS,
+    max_bins: int = DEFAULT_BINS,
     is_categorical: NDArray[np.bool_] | None = None,
     *,
     n_threads: int = 1,
     binning: str = QUANTILE,
 ) -> Cuts:
-    """Cuts for every feature, of at most ``max_bins`` value bins each.
+    """Cuts for every column, of at most ``max_bins`` value bins each; beyond 255 it is read by several features.
 
     x: (n, d) float32 or float64, scipy CSR in canonical form, or DeviceMatrix; NaN is missing; categorical columns
     hold codes 0, 1, 2, ... weight: (n,) not negative, or None. is_categorical: (d,), or None for none. binning: one of
@@ -63,7 +66,7 @@ def choose_cuts(
     Raises
     ------
     InputError
-        If ``max_bins`` is not an integer from 2 to 255, or there is no such binning.
+        If ``max_bins`` is not an integer from 2 to 65,535, or there is no such binning.
     """
     check_max_bins(max_bins)
     ends = BINNINGS[check_binning(binning)]
@@ -75,9 +78,7 @@ def choose_cuts(
     if isinstance(x, DeviceMatrix):
         x, rows = x.host_rows(rows), None
     if not isinstance(x, np.ndarray):
-        return Cuts(
-            tuple(_sparse_thresholds(x if rows is None else x[rows], sampled_mass, max_bins, ends)), (None,) * d
-        )
+        return divided(list(_sparse_thresholds(x if rows is None else x[rows], sampled_mass, max_bins, ends)))
 
     thresholds = [np.empty(0)] * d
     listed = np.zeros(d, dtype=np.bool_) if is_categorical is None else np.asarray(is_categorical)
@@ -89,10 +90,9 @@ def choose_cuts(
             for f in numeric:  # here and not by ``each``: memory that other threads free is not reused
                 thresholds[start + f] = _thresholds(tile[f], sampled_mass, max_bins, ends)
         columns = (_column(whole, f) for f in np.flatnonzero(listed).tolist())
-        shared = dict(
-            zip(np.flatnonzero(listed), each(partial(shares, mass=mass, size=max_bins), columns), strict=True)
-        )
-    return _spread(thresholds, shared) if shared else Cuts(tuple(thresholds), (None,) * d)
+        share = partial(shares, mass=mass, size=min(max_bins, FEATURE_BINS))
+        shared = dict(zip(np.flatnonzero(listed), each(share, columns), strict=True))
+    return divided(thresholds, shared)
 
 
 def _column(x: Any, f: int) -> NDArray[Any]:
@@ -102,13 +102,10 @@ def _column(x: Any, f: int) -> NDArray[Any]:
 
 
 def check_max_bins(max_bins: Any) -> None:
-    """Raise InputError unless it is an integer from 2 to 255."""
+    """Raise InputError unless it is an integer from 2 to 65,535."""
     whole = isinstance(max_bins, (int, np.integer)) and not isinstance(max_bins, bool)
     if not whole or not 2 <= max_bins <= MOST_BINS:
-        raise InputError(
-            f"max_bins: must be an integer from 2 to {MOST_BINS} (a bin is one byte, and one more bin holds what is "
-            f"missing); got {max_bins!r}."
-        )
+        raise InputError(f"max_bins: must be an integer from 2 to {MOST_BINS}; got {max_bins!r}.")
 
 
 def check_binning(binning: Any) -> str:
@@ -148,16 +145,31 @@ def shares(codes: NDArray[Any], mass: Integers | None, size: int) -> list[Intege
     return [order[begin : min(begin + size, stop)].astype(np.int64) for begin in range(0, stop, size)]
 
 
-def _spread(thresholds: list[Floats], shared: dict[int, list[Integers]]) -> Cuts:
-    """Cuts in which a categorical column has a feature for each share of its categories."""
+def divided(thresholds: Sequence[Floats], shared: Mapping[int, Sequence[Integers]] = MappingProxyType({})) -> Cuts:
+    """Cuts in which a column has a feature for each 254 of its thresholds, or for each share of its categories.
+
+    thresholds: of each column, any number of them. shared: column -> shares of its categories, if it is categorical.
+    """
     features: list[tuple[Floats, Integers | None, int]] = []
     for column, cuts in enumerate(thresholds):
         if column in shared:
             features += [(np.empty(0), codes, column) for codes in shared[column]]
         else:
-            features.append((cuts, None, column))
+            begins = range(0, max(len(cuts), 1), FEATURE_BINS - 1)
+            features += [(cuts[begin : begin + FEATURE_BINS - 1], None, column) for begin in begins]
     values, categories, source = zip(*features, strict=True)
     return Cuts(values, categories, None if len(source) == len(thresholds) else np.array(source, dtype=np.int32))
+
+
+def by_column(cuts: Cuts) -> tuple[list[Floats], dict[int, list[Integers]]]:
+    """The thresholds of each column, and the shares of categories of those that have them, for ``divided``."""
+    thresholds: list[list[Floats]] = [[] for _ in range(cuts.n_columns)]
+    shared: dict[int, list[Integers]] = {}
+    for column, values, codes in zip(cuts.columns.tolist(), cuts.thresholds, cuts.categories, strict=True):
+        thresholds[column].append(values)
+        if codes is not None:
+            shared.setdefault(column, []).append(codes)
+    return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in thresholds], shared
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.batches import joined
 from gpuboost.data.columns import FROM_DTYPE, Columns
-from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins, choose_cuts
+from gpuboost.data.cuts import DEFAULT_BINS, QUANTILE, check_binning, check_max_bins, choose_cuts, divided
 from gpuboost.data.formats.dataset_file import DatasetParts, read, write
 from gpuboost.data.formats.parquet import ParquetRows, read_parquet
 from gpuboost.data.formats.stored_rows import StoredBins, StoredMatrix
@@ -48,8 +48,9 @@ class Dataset:
         be (queries,).
     init_score : (n,) or (n, K) numbers, or one number, optional
         Offsets that are added to the scores of the rows, in ``fit`` and ``predict``.
-    max_bins : int, 2 to 255
-        Most bins of a feature, not counting the one for missing values.
+    max_bins : int, 2 to 65,535
+        Most bins of a column, not counting the one for missing values. A column of more than 255 is read by several
+        features of the trees, one for each 254 thresholds: a tree takes as many times the time for it.
     categorical_features : "from_dtype", None, mask, indices or names
         "from_dtype" takes the columns of pandas dtype ``category``.
     cuts : mapping, sequence or the ``cuts`` of another Dataset, optional
@@ -91,7 +92,7 @@ class Dataset:
         weight: Any = None,
         group: Any = None,
         init_score: Any = None,
-        max_bins: int = MOST_BINS,
+        max_bins: int = DEFAULT_BINS,
         categorical_features: Any = FROM_DTYPE,
         cuts: Any = None,
         n_jobs: int | None = None,
@@ -113,7 +114,7 @@ class Dataset:
         thresholds = check_cuts(cuts, columns, max_bins)
         x = columns.encode(table)
         if len(thresholds) == columns.n_features:
-            chosen = Cuts(tuple(thresholds[f] for f in range(len(thresholds))), (None,) * len(thresholds))
+            chosen = divided([thresholds[f] for f in range(len(thresholds))])
         else:
             kinds = columns.is_categorical
             chosen = choose_cuts(x, checked_weight, max_bins, kinds, n_threads=n_threads, binning=binning)
@@ -152,7 +153,7 @@ class Dataset:
         group: str | None = None,
         init_score: str | Sequence[str] | None = None,
         features: Sequence[str] | None = None,
-        max_bins: int = MOST_BINS,
+        max_bins: int = DEFAULT_BINS,
         cuts: Any = None,
         binning: str = QUANTILE,
     ) -> Dataset:
@@ -173,7 +174,7 @@ class Dataset:
             The column of the offsets of the scores; a list for a loss of several scores a row, one column for each.
         features : list of str, optional
             Columns to learn from, all numbers; None for all others. Nulls are missing values.
-        max_bins : int, 2 to 255
+        max_bins : int, 2 to 65,535
         cuts, binning : optional
             As for ``Dataset``.
 
@@ -250,7 +251,7 @@ class Dataset:
         cls,
         batches: Iterable[Any],
         *,
-        max_bins: int = MOST_BINS,
+        max_bins: int = DEFAULT_BINS,
         categorical_features: Any = FROM_DTYPE,
         cuts: Any = None,
         n_jobs: int | None = None,

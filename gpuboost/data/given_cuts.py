@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns, column_number
+from gpuboost.data.cuts import by_column, divided
 from gpuboost.errors import InputError
 from gpuboost.types import Cuts
 
@@ -35,7 +36,7 @@ def check_cuts(given: Any, columns: Columns, max_bins: int) -> dict[int, Thresho
                 "cuts: those of a categorical column belong to the categories of their own data; give thresholds of "
                 "the numeric columns as {column: thresholds}."
             )
-        given = given.thresholds
+        given = by_column(given)[0]
     if isinstance(given, Mapping):
         pairs = [(column_number(key, columns.names, d, "cuts"), value) for key, value in given.items()]
         twice = sorted(f for f in {f for f, _ in pairs} if sum(f == other for other, _ in pairs) > 1)
@@ -52,8 +53,8 @@ def replaced(cuts: Cuts, given: Mapping[int, Thresholds]) -> Cuts:
     """``cuts`` with those of some numeric columns exchanged."""
     if not given:
         return cuts
-    pairs = zip(cuts.columns.tolist(), cuts.thresholds, strict=True)
-    return Cuts(tuple(given.get(column, chosen) for column, chosen in pairs), cuts.categories, cuts.source)
+    thresholds, shared = by_column(cuts)
+    return divided([given.get(column, chosen) for column, chosen in enumerate(thresholds)], shared)
 
 
 def _entries(given: Any, d: int) -> list[Any]:

@@ -95,7 +95,7 @@ def from_json(text: str | bytes) -> ModelRecord:
     columns = document["columns"]
     if isinstance(columns, dict) and ("statistics" in columns) != (version == VERSION):
         strict.refuse("columns.statistics", f"files of version {VERSION} have it, and others do not", version)
-    ensemble = _ensemble(document, shared=version == VERSION)
+    ensemble = _ensemble(document)
     return ModelRecord(
         ensemble, *(strict.free(document[name], name) for name in ("loss", "columns", "parameters", "extra"))
     )
@@ -115,13 +115,12 @@ def load(path: str | os.PathLike[str]) -> ModelRecord:
     return from_json(Path(path).read_bytes())
 
 
-def _ensemble(document: dict[str, Any], *, shared: bool) -> Ensemble:
-    """shared: True if several numeric features may read one column, as those of a target statistic do."""
+def _ensemble(document: dict[str, Any]) -> Ensemble:
     bias = strict.numbers(document["bias"], "bias")
     scales = _scales(document["scale"])
     if not len(bias):
         strict.refuse("bias", "there is one number for each output, so at least one")
-    cuts = cuts_from(document["features"], shared=shared)
+    cuts = cuts_from(document["features"])
     kind, columns = "trees" if "trees" in document else "components", TreeFeatures.of(cuts)
     trees = strict.items(document[kind], kind)
     if len(trees) % len(bias):

@@ -40,8 +40,8 @@ def cuts_lines(cuts: Cuts) -> list[dict[str, Any]]:
     ]
 
 
-def cuts_from(value: Any, *, shared: bool = False) -> Cuts:
-    """The inverse of ``cuts_lines``. shared: True if several numeric features may read one column."""
+def cuts_from(value: Any) -> Cuts:
+    """The inverse of ``cuts_lines``."""
     lines = strict.items(value, "features")
     has_columns = any("column" in line for line in lines if isinstance(line, dict))
     thresholds: list[NDArray[np.float64]] = []
@@ -56,7 +56,6 @@ def cuts_from(value: Any, *, shared: bool = False) -> Cuts:
         if has_columns:  # the next column, or, between features of one kind, the same again
             last = source[-1] if source else -1
             again = f > 0 and (categories[-1] is None) == (categories[-2] is None)
-            again = again and (shared or categories[-1] is not None)
             source.append(strict.integer(line["column"], f"{where}.column", last if again else last + 1, last + 1))
     return Cuts(tuple(thresholds), tuple(categories), np.array(source, dtype=np.int32) if has_columns else None)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
-from gpuboost.data.cuts import MOST_BINS, choose_cuts
+from gpuboost.data.cuts import FEATURE_BINS, choose_cuts
 from gpuboost.data.encoded_columns import TargetStatistics, arranged, codes_of, learned, training_columns
 from gpuboost.data.encoding import AUTO, PARTITION, OrderedTargetStatistics, checked_encoding
 from gpuboost.data.target_statistics import joined, joined_columns
@@ -63,7 +63,7 @@ def _automatic(columns: Columns, recipe: Recipe) -> OrderedTargetStatistics | st
     Not if a piece of the recipe contradicts several sequences of trees.
     """
     policy = OrderedTargetStatistics()
-    if max(columns.sizes) <= MOST_BINS:
+    if max(columns.sizes) <= FEATURE_BINS:
         return PARTITION
     try:
         replace(recipe, permutations=policy.permutations)
@@ -114,7 +114,8 @@ def encoded(
     )
     matrix = arranged(x, [part if isinstance(part, int) else _spread(part, kept, x.shape[0]) for part in parts])
     new = [i for i, part in enumerate(parts) if not isinstance(part, int)]
-    cut = choose_cuts(arranged(matrix, new), weight, max_bins, n_threads=threads)
+    # one feature for each statistic: those of several permutations stand for one column
+    cut = choose_cuts(arranged(matrix, new), weight, min(max_bins, FEATURE_BINS), n_threads=threads)
     model_cuts, binning = _joined_cuts(parts, places, cuts, cut)
     return Encoding(matrix, made, model_cuts, binning, policy.permutations, _views(made, model_cuts))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns
-from gpuboost.data.cuts import MOST_BINS, QUANTILE, check_binning, check_max_bins
+from gpuboost.data.cuts import DEFAULT_BINS, QUANTILE, check_binning, check_max_bins
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoding import PARTITION
 from gpuboost.data.missing import checked_missing
@@ -139,7 +139,7 @@ def _agree_on_missing(params: Mapping[str, Any], columns: Columns, made: str, ad
 
 def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
     """Raise RecipeError if a parameter contradicts the Dataset."""
-    if params["max_bins"] not in (MOST_BINS, dataset.max_bins):
+    if params["max_bins"] not in (DEFAULT_BINS, dataset.max_bins):
         raise RecipeError(
             f"max_bins: the Dataset was cut into {dataset.max_bins} bins, the estimator asks for {params['max_bins']}; "
             "give it to the Dataset."

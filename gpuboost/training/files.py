@@ -217,15 +217,15 @@ def _check_parts(saved: Saved, kind: Any) -> None:
 
 
 def _check_statistics(columns: Columns, cuts: Cuts) -> None:
-    """Raise InputError unless each mean has a feature for each permutation, and other numeric columns have one."""
+    """Raise InputError unless each mean has a feature for each permutation."""
     if columns.statistics is None:
         return
-    expected = np.array([columns.statistics.permutations if column.is_mean else 1 for column in columns.layout])
-    wrong = (np.bincount(cuts.columns, minlength=len(expected)) != expected) & ~columns.sees_categories
+    is_mean, expected = np.array([column.is_mean for column in columns.layout]), columns.statistics.permutations
+    wrong = (np.bincount(cuts.columns, minlength=len(is_mean)) != expected) & is_mean
     if wrong.any():
         f = int(np.argmax(wrong))
         raise InputError(
-            f"model file: features: column {f} of those that trees see has {expected[f]} features, one for each "
+            f"model file: features: column {f} of those that trees see has {expected} features, one for each "
             "permutation of a mean; another number was found."
         )
 

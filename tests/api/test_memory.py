@@ -129,7 +129,7 @@ def test_parameters_take_precedence_over_the_estimators():
         ((10, 3), {"n_classes": 1}, gb.RecipeError, "n_classes"),
         ((10, 3), {"eval_rows": -1}, gb.RecipeError, "eval_rows"),
         ((10, 3), {"depth": 3}, gb.RecipeError, "depth: GradientBoostingRegressor has no such parameter"),
-        ((10, 3), {"max_bins": 1_000}, gb.InputError, "max_bins"),
+        ((10, 3), {"max_bins": 65_536}, gb.InputError, "max_bins"),
         ((10, 3), {"max_depth": -1}, gb.RecipeError, "max_depth"),
         ((10, 3, gb.GradientBoostingRanker()), {"n_queries": 0}, gb.RecipeError, "n_queries"),
     ],

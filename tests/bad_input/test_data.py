@@ -150,9 +150,9 @@ def test_categorical_features_that_the_data_cannot_have() -> None:
         Dataset([[inf], [1]], categorical_features=[0])
 
 
-@pytest.mark.parametrize("max_bins", [0, 1, 256, -5, 2.5, "many", None, True])
+@pytest.mark.parametrize("max_bins", [0, 1, 65_536, -5, 2.5, "many", None, True])
 def test_max_bins(max_bins: Any) -> None:
-    with pytest.raises(InputError, match="max_bins: must be an integer from 2 to 255"):
+    with pytest.raises(InputError, match="max_bins: must be an integer from 2 to 65535"):
         Dataset(X, max_bins=max_bins)
 
 

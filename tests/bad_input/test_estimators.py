@@ -177,7 +177,7 @@ BAD_PARAMETERS = [
     {"reg_lambda": -0.1},
     {"min_split_gain": float("inf")},
     {"max_bins": 1},
-    {"max_bins": 256},
+    {"max_bins": 65_536},
     {"sampling": 0.0},
     {"sampling": 1.5},
     {"sampling": "half"},

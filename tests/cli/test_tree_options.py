@@ -1,4 +1,4 @@
-"""``gpuboost train --interactions``, ``--reg-alpha`` and ``--max-delta-step``."""
+"""``gpuboost train --interactions``, ``--reg-alpha``, ``--max-delta-step``, ``--missing`` and ``--max-bins``."""
 
 from __future__ import annotations
 
@@ -26,3 +26,25 @@ def test_the_options_are_the_parameters(tmp_path: Path, capsys: pytest.CaptureFi
     assert gb.load_model(model).interaction_cst == "no_interactions"
     assert main([*command, "--interactions", "a,d"]) == 2
     assert "interaction_cst: X has no column 'd'" in capsys.readouterr().err
+
+
+def test_a_number_may_stand_for_missing_values(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    x = np.round(random.random(900), 4)
+    absent = random.random(900) < 0.3
+    y = np.where(absent, 5.0, np.sin(30.0 * x))
+    models = {}
+    for name, shown in (("number", -999.0), ("empty", np.nan)):
+        rows = np.column_stack([np.where(absent, shown, x), y])
+        lines = ["a,y", *(f"{'' if np.isnan(a) else a},{b}" for a, b in rows.tolist())]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        path = tmp_path / f"{name}.json"
+        command = ["train", str(tmp_path / f"{name}.csv"), "--target", "y", "--model", str(path), "--quiet"]
+        command += ["--n-estimators", "5", "--max-bins", "600"]
+        assert main([*command, *(["--missing", "-999"] if name == "number" else [])]) == 0
+        models[name] = gb.load_model(path)
+    assert models["number"].missing == -999.0
+    assert models["number"].max_bins == 600
+    pd = pytest.importorskip("pandas")
+    found = (m.predict(pd.DataFrame({"a": [0.5, a]})) for m, a in zip(models.values(), (-999.0, np.nan), strict=True))
+    np.testing.assert_array_equal(*found)

@@ -27,7 +27,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "count": (*NO_NUMBER, 0.5, NAN, INF, 0, -1, -(10**30), True),
     "count or 0": (*NO_NUMBER, 0.5, NAN, INF, -1, -(10**30), True),
     "count or None": (*NO_NUMBER, 0.5, NAN, INF, 0, -1, -(10**30), True),
-    "bins": (*NO_NUMBER, 0.5, NAN, 0, 1, 256, -1, 10**30, True),
+    "bins": (*NO_NUMBER, 0.5, NAN, 0, 1, 65_536, -1, 10**30, True),
     "positive": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
     "positive or None": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
     "missing": ("3", "", [3], {}, object(), 1j, b"1", int, len, INF, -INF, HUGE, True, None, np.array([1.0, 2.0])),

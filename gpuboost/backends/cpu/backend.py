@@ -109,7 +109,7 @@ class Cpu:
         HELPER.start(x.shape[0], self._pool.size, categorical=bool(cuts.is_categorical.any()))
         load_numba()
         if hasattr(x, "tocsr"):
-            return cpu_binning.of_sparse(x.tocsr(), cuts, self._pool)
+            return cpu_binning.of_sparse(x, cuts, self._pool)
         return cpu_binning.of_dense(x, cuts, self._pool if x.shape[0] >= SMALL else ThreadPool(1))
 
     # the round

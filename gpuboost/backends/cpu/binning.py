@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.host.sparse_rows import feature_rows
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.kernels.binning import binning, binning_sparse
@@ -22,10 +23,8 @@ def of_dense(x: Any, cuts: Cuts, pool: ThreadPool) -> DenseBins:
 
 
 def of_sparse(x: Any, cuts: Cuts, pool: ThreadPool) -> Bins:
-    """Bins of an (n, d) scipy CSR matrix: dense if the list of its stored entries would be longer."""
-    if not x.has_canonical_format:
-        x = x.copy()
-        x.sum_duplicates()
+    """Bins of a scipy sparse matrix: dense if the list of its stored entries would be longer."""
+    x = feature_rows(x, cuts)
     entries = x.indptr, x.indices, x.data
     sparse = SparseBins(*binning_sparse.sparse_bins(*entries, cuts.thresholds, pool.run, pool.size))
     if len(sparse.feature) * DENSE_ABOVE < x.shape[0] * x.shape[1]:

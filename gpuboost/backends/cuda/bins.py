@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.plan import tile_width
+from gpuboost.backends.host.sparse_rows import feature_rows
 from gpuboost.errors import DeviceError
 from gpuboost.kernels.binning import binning_sparse
 from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins
@@ -156,10 +157,7 @@ class Binner:
     def _from_sparse(self, x: Any, cuts: Cuts) -> DeviceBins:
         """Bin the entries on the host, which reads each once; lay them out densely on the device."""
         self._check_room(x.shape[0], cuts.n_features)
-        csr = x.tocsr()
-        if not csr.has_canonical_format:
-            csr = csr.copy()
-            csr.sum_duplicates()
+        csr = feature_rows(x, cuts)
 
         def alone(work: Any) -> None:
             work(0)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
-from gpuboost.data.cuts import QUANTILE, check_binning, check_max_bins
+from gpuboost.data.cuts import FEATURE_BINS, QUANTILE, by_column, check_binning, check_max_bins
 from gpuboost.data.formats.parquet import ParquetRows, row_counts
 from gpuboost.data.formats.stored_rows import SPARSE_BINS, StoredBins, StoredMatrix, named_errors
 from gpuboost.data.offsets import check_offset
@@ -259,22 +259,27 @@ def _cuts(file: ArrayFile, columns: Columns, max_bins: int) -> Cuts:
     steps = np.diff(column)
     if not d or column[0] != 0 or column[-1] != columns.n_features - 1 or ((steps != 0) & (steps != 1)).any():
         raise InputError("cuts: their columns are not those of the data.")
-    if not np.array_equal(listed, columns.is_categorical[column]) or ((steps == 0) & ~listed[1:]).any():
+    if not np.array_equal(listed, columns.is_categorical[column]) or (listed[1:] != listed[:-1])[steps == 0].any():
         raise InputError("cuts: they are of other columns.")
     thresholds = _pieces(file, "cuts.start", "cuts.thresholds", "f8", d)
     codes = _pieces(file, "cuts.category_start", "cuts.categories", "i8", d)
     for f, (numbers, places) in enumerate(zip(thresholds, codes, strict=True)):
         categories = columns.categories[column[f]]
         if categories is None:
-            right = len(numbers) < max_bins and not len(places) and bool(np.isfinite(numbers).all())
+            right = len(numbers) < FEATURE_BINS and not len(places) and bool(np.isfinite(numbers).all())
             right = right and bool((np.diff(numbers) > 0.0).all())
         else:
-            right = not len(numbers) and 0 < len(places) <= max_bins and len(set(places.tolist())) == len(places)
+            right = not len(numbers) and 0 < len(places) <= min(max_bins, FEATURE_BINS)
+            right = right and len(set(places.tolist())) == len(places)
             right = right and places.min() >= 0 and places.max() < max(1, len(categories))
         if not right:
             raise InputError(f"cuts: those of feature {f} are not such as a Dataset has.")
     chosen = tuple(places if is_set else None for places, is_set in zip(codes, listed.tolist(), strict=True))
-    return Cuts(tuple(thresholds), chosen, source)
+    cuts = Cuts(tuple(thresholds), chosen, source)
+    for c, whole in enumerate(by_column(cuts)[0]):
+        if len(whole) >= max_bins or (np.diff(whole) <= 0.0).any():
+            raise InputError(f"cuts: those of column {c} are not such as a Dataset has.")
+    return cuts
 
 
 def _pieces(file: ArrayFile, starts: str, values: str, kind: str, d: int) -> list[NDArray[Any]]:
