@@ -139,6 +139,7 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
         if (node.state != NEW)
             continue;
         if (key == NO_KEY) {
+            __syncwarp(); // all lanes have read the state
             if (lane == 0)
                 node.state = CLOSED;
             continue;
