@@ -62,19 +62,18 @@ def job(
     choice, threads = machine(params, values, place), min(parameters.threads(params["n_jobs"]), processors())
     run, plain = _run(params, rows, target, start)
     seed = run.seed
-    known = None if start is None else start.columns
-    by_column = ByColumn.of_rows(params, rows.x, known)
+    by_column = ByColumn.of_rows(params, rows.x, None if start is None else start.columns)
     first = 0 if start is None else rounds_before(start)
     recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], by_column, first=first)
     refuse_shrunk_offsets(recipe, target.rows, start)
     check_custom_loss(recipe, target.y, target.rows.group)
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
-    found = features(params, rows.x, target.rows.weight, start, threads)
-    run = _with_values(run, plain, recipe, found, start)
-    recipe = with_numbers(recipe, found.columns.names)
-    parts = _parted(params, found, recipe, target, start, eval_set, seed, threads, choice)
-    found, recipe, target, sets, learn = parts
+    inputs = features(params, rows.x, target.rows.weight, start, threads)
+    run = _with_values(run, plain, recipe, inputs, start)
+    recipe = with_numbers(recipe, inputs.columns.names)
+    parts = _parted(params, inputs, recipe, target, start, eval_set, seed, threads, choice)
+    inputs, recipe, target, sets, learn = parts
     check_of_metrics(target.loss, [metric.name for metric in monitoring.metrics], watched=bool(sets))
     recipe = run.remaining(recipe)
     monitoring = monitoring.in_turn(recipe.sequences)
@@ -84,13 +83,13 @@ def job(
     resume = None if start is None else start.ensemble
     eval_rows = tuple(watched_set.x.shape[0] for watched_set in sets)
     automatic = params["device"] == "auto" and place is None
-    choice = settled(choice, automatic, recipe, found.cuts, target.rows, eval_rows, monitoring.means)
-    empty = resume or Ensemble(np.empty(0), found.cuts)
+    choice = settled(choice, automatic, recipe, inputs.cuts, target.rows, eval_rows, monitoring.means)
+    empty = resume or Ensemble(np.empty(0), inputs.cuts)
     with_offset = target.rows.offset is not None
-    model = Saved(dict(params), empty, target.loss, found.columns, target.classes, offsets=with_offset)
+    model = Saved(dict(params), empty, target.loss, inputs.columns, target.classes, offsets=with_offset)
     made = Job(
         recipe=recipe,
-        training_set=training_set(found, target, with_x=recipe.base_learner is not None),
+        training_set=training_set(inputs, target, with_x=recipe.base_learner is not None),
         eval_sets=sets,
         monitoring=monitoring,
         backend=backends.get(choice.name, threads),
@@ -117,21 +116,21 @@ class _Parts(NamedTuple):
 
 
 def _parted(
-    params: Mapping[str, Any], found: Features, recipe: Recipe, target: TrainingTarget, start: Start | None,
+    params: Mapping[str, Any], inputs: Features, recipe: Recipe, target: TrainingTarget, start: Start | None,
     eval_set: Any, seed: int, threads: int, choice: Choice,
 ) -> _Parts:  # fmt: skip
     """Rows to watch come from the eval set, or from the training rows by ``validation_fraction``."""
     fraction = params["validation_fraction"]
     if fraction is None:
-        found, recipe = with_encoding(params, found, recipe, target, start, seed, threads)
+        inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads)
         on = "cpu" if choice.name == GPUS else choice.name  # eval sets stay with the driver of shards
-        return _Parts(found, recipe, target, watched(eval_set, found.columns, target, on), None)
+        return _Parts(inputs, recipe, target, watched(eval_set, inputs.columns, target, on), None)
     if eval_set is not None:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
-    found, target, sets, learn = split(fraction, seed, found, target)
-    found, recipe = with_encoding(params, found, recipe, target, start, seed, threads)
-    encoded = tuple(replace(part, x=found.columns.with_statistics(part.x)) for part in sets)
-    return _Parts(found, recipe, target, encoded, learn)
+    inputs, target, sets, learn = split(fraction, seed, inputs, target)
+    inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads)
+    encoded = tuple(replace(part, x=inputs.columns.with_statistics(part.x)) for part in sets)
+    return _Parts(inputs, recipe, target, encoded, learn)
 
 
 def _check_start(recipe: Recipe, target: TrainingTarget, start: Start | None) -> None:
@@ -162,12 +161,12 @@ def _run(
 
 
 def _with_values(
-    run: CheckpointState, plain: Fingerprint, recipe: Recipe, found: Features, start: Start | None
+    run: CheckpointState, plain: Fingerprint, recipe: Recipe, inputs: Features, start: Start | None
 ) -> CheckpointState:
     """The state with a checksum of X too, if it is of a chain, whose law depends on the rows."""
     if not isinstance(recipe.langevin, Langevin):
         return run
-    data = fingerprint_with_values(plain, found.x)
+    data = fingerprint_with_values(plain, inputs.x)
     if start is not None and start.run is not None:
         start.run.check_data(data, plain)  # files of earlier versions have no checksum of X
     return replace(run, data=data)
