@@ -1,5 +1,7 @@
 """Data types: frozen records of arrays. Every shape and dtype is written once, here.
 
+The module is long so that there is one place to look them up in, and one module that all layers import.
+
 Letters: n rows, m rows drawn for one tree, d features, t candidate features, k outputs (1, or one per class),
 b value bins of a feature, v nodes of a tree.
 """

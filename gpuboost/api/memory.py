@@ -16,6 +16,7 @@ from gpuboost.data.cuts import check_max_bins, divided
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import not_on_gpus, with_numbers
 from gpuboost.training.constraints.by_column import ByColumn
@@ -80,12 +81,7 @@ def estimate_memory(
     known_params = _parameters(estimator, classes, params)
     check_max_bins(known_params["max_bins"])
     loss = _loss(known_params["loss"], classes)
-    held = (1,) * d if constrains(known_params["monotonic_cst"]) else None  # which way, and how many, changes no size
-    by_column = ByColumn(held, of_size(known_params["interaction_cst"], d))
-    recipe = with_numbers(parameters.recipe(known_params, loss, n, by_column=by_column), None)
-    if (learner := not_on_gpus(known_params["base_learner"])) is not None:
-        raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
-    check_losses(recipe)
+    recipe = _recipe(known_params, loss, n, d)
     cuts = divided([np.arange(known_params["max_bins"] - 1, dtype=np.float64)] * d)
     start = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None
     rows = replace(RowMetadata.of(n, np.linspace(0.5, 1.5, n) if weighted else None), query_start=start)
@@ -106,6 +102,17 @@ def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]
         if name not in known:
             raise RecipeError(f"{name}: {type(estimator).__name__} has no such parameter.")
     return known | dict(params)
+
+
+def _recipe(params: Mapping[str, Any], loss: Loss, n: int, d: int) -> Recipe:
+    """The recipe of n rows and d features. Raises DeviceError if a GPU cannot run it."""
+    held = (1,) * d if constrains(params["monotonic_cst"]) else None  # which way, and how many, changes no size
+    by_column = ByColumn(held, of_size(params["interaction_cst"], d))
+    recipe = with_numbers(parameters.recipe(params, loss, n, by_column=by_column), None)
+    if (learner := not_on_gpus(params["base_learner"])) is not None:
+        raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
+    check_losses(recipe)
+    return recipe
 
 
 def _loss(given: Any, n_classes: int | None) -> Loss:

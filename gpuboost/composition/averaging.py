@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuboost.composition.findings import Finding
 from gpuboost.execution import Execution
+from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.records import declared
 from gpuboost.sampling import Sampling
 from gpuboost.sampling.protocol import SamplingTraits
@@ -26,7 +27,7 @@ def _refused(sampling: SamplingTraits, execution: Any, permutations: int) -> Ite
             "takes every gradient at the start, so those of an earlier round say nothing more. Use "
             "variance_control='leaf_refit' or 'none', and no frozen_from."
         )
-    if getattr(execution, "staleness", None) == "damp":
+    if declared(ExecutionTraits, execution).staleness == "damp":
         yield "makes a mean, in which no tree counts less for coming late. Use staleness='apply'."
     if permutations > 1:
         yield (

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuboost.base_learners import BaseLearner
+from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.composition.findings import Finding
 from gpuboost.execution import DataParallel, Execution
@@ -106,14 +107,13 @@ def _of_linear(learner: AnyEstimator, loss: Loss, learners: Selection) -> Iterat
 def _of_family(learner: Any, sampling: Sampling) -> Iterator[Finding]:
     if isinstance(sampling, (EveryRow, UniformSampling)):
         return
-    for family in getattr(learner, "families", ()):
-        ridge = getattr(family, "ridge", None)
-        if ridge == 0.0:
+    for family in learner.trees if isinstance(learner, BestOfFamilies) else ():
+        if family.ridge == 0.0:
             yield Finding(
                 "refused",
                 f"base_learner: the regressions in the leaves of {family!r} are ill-conditioned on rows of unequal "
                 "weight, so they need a ridge. Use a ridge above 0, or sampling=None.",
             )
-        elif ridge is not None:
+        elif family.ridge is not None:
             why = "regressions in leaves are less well conditioned on rows of unequal weight; the ridge holds them."
             yield Finding("heuristic", f"base_learner: {why}")

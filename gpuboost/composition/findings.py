@@ -14,8 +14,7 @@ from typing import Literal
 
 from gpuboost.execution import Execution, is_sequential
 from gpuboost.langevin import Langevin, TemperatureSchedule
-from gpuboost.losses.base import LossTraits
-from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
+from gpuboost.losses.protocol import Loss, LossTraits, is_list_loss, is_smoothed
 from gpuboost.records import declared
 from gpuboost.sampling import Sampling
 from gpuboost.sampling.protocol import SamplingTraits

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import is_integer
 from gpuboost.errors import InputError, shown
+from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.execution.rules import LEAF_VALUES, SAMPLE_AT
+from gpuboost.records import declared
 from gpuboost.storage import checked_path, write
 from gpuboost.types import Built
 
@@ -195,8 +197,8 @@ class Log:
 
 def log_of(execution: Any, seed: int, lines: tuple[Built, ...]) -> Log:
     """The log of a run: its lines, and the properties of its execution."""
-    head = {name: getattr(execution, name) for name in HEAD if name != "seed" and hasattr(execution, name)}
-    return Log(lines, int(seed), **head)
+    traits = declared(ExecutionTraits, execution)
+    return Log(lines, int(seed), traits.workers, traits.leaf_values or "server", traits.sample_at, traits.simulated)
 
 
 def _line(number: int, values: Any) -> Built:

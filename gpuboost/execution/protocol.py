@@ -43,6 +43,8 @@ class ExecutionTraits:
     workers: int = 1
     leaf_values: str | None = None  # "server" or "worker", as of ``Asynchronous``; None: it has no workers
     sample_at: str = "pull"
+    staleness: str = "apply"  # treatment of late trees
+    simulated: bool = False  # True: its seconds are those of a simulated clock
     allow_unproven: bool = False
 
     @property

@@ -35,6 +35,8 @@ class Dynamics(Protocol):
     def random_from(self) -> int | None: ...  # the first round whose shapes are drawn at random; None: there is none
     @property
     def allow_unproven(self) -> bool: ...  # True: allow compositions that no theorem covers
+    @property
+    def scale_function(self) -> NoiseScale | None: ...  # standard deviation of a row's noise; None: the usual one
 
     def check(self, rate: float, curvature: float | None, rounds: int) -> None: ...  # raises RecipeError
 
@@ -49,6 +51,10 @@ class NoNoise:
 
     random_from: ClassVar[int | None] = None
     allow_unproven: ClassVar[bool] = False
+
+    @property
+    def scale_function(self) -> NoiseScale | None:
+        return None
 
     def check(self, rate: float, curvature: float | None, rounds: int) -> None:
         """Accept every recipe."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +13,6 @@ class Averaging:
     start plus the mean of the trees, also of the first k of them (LightGBM: ``boosting_type="rf"``, XGBoost:
     ``num_parallel_tree``). Trees differ by drawn rows and features only; ``gb.presets.random_forest`` has both.
     """
-
-    averages: ClassVar[bool] = True
 
     def __call__(self, round: int, /) -> float:
         return 1.0 / (round + 1.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -11,7 +10,7 @@ from numpy import float64, zeros
 from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError, shown
-from gpuboost.losses.protocol import Derivatives, Loss, RowDerivatives, RowValue, Value, undefined
+from gpuboost.losses.protocol import Derivatives, Loss, LossTraits, RowDerivatives, RowValue, Value, undefined
 from gpuboost.records import declared
 from gpuboost.types import Array
 
@@ -46,16 +45,6 @@ class LossFacts:
     normal_noise: bool = False  # True: negative log-likelihood of normal noise about the first score
     checks_parameters: bool = False  # True: its parameters need not be numbers, and its constructor checks them
     xgboost_objective: str = ""  # in files for XGBoost; empty for the usual one of the link function
-
-
-@dataclass(frozen=True, slots=True)
-class LossTraits:
-    """Attributes that a loss may have, and the values that stand for those that it does not have."""
-
-    bounded_level_sets: bool = False
-    lipschitz: float | None = None
-    curvature_change: float | None = None
-    of_output: Callable[[int], Loss] | None = None  # the loss of one score, if the loss is a sum of such
 
 
 class BaseLoss(ABC):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
+from gpuboost.records import declared
 from gpuboost.types import Array
 
 Value: TypeAlias = Callable[[float, float, float], float]
@@ -101,6 +103,18 @@ class Loss(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class LossTraits:
+    """Attributes that a loss may have, and the values that stand for those that it does not have."""
+
+    bounded_level_sets: bool = False
+    lipschitz: float | None = None
+    curvature_change: float | None = None
+    of_output: Callable[[int], Loss] | None = None  # the loss of one score, if the loss is a sum of such
+    link: Any = None  # of a custom loss: what makes predictions of its scores; None if nothing was given
+    scale_free: bool | None = None  # see ``SmoothedLoss``; None: the loss is not of that kind
+
+
 class DiscountedGain(Protocol):
     """The members that all losses of lists have: the weight of an exchange, and a list's ideal DCG."""
 
@@ -156,7 +170,7 @@ class SmoothedLoss(Loss, DiscountedGain, Protocol):
 
 def is_smoothed(loss: Loss) -> TypeGuard[SmoothedLoss]:
     """True if the loss is a smoothed metric of lists, whose gradients are drawn."""
-    return loss.task == "ranking" and getattr(loss, "scale_free", None) is not None
+    return loss.task == "ranking" and declared(LossTraits, loss).scale_free is not None
 
 
 def is_list_loss(loss: Loss) -> TypeGuard[ListLoss]:

@@ -19,7 +19,7 @@ from gpuboost.errors import GpuBoostError, InputError
 from gpuboost.losses.base import BaseLoss, checked_loss, facts_of
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.positive import Tweedie
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, LossTraits
 from gpuboost.losses.ranking import gain_table
 from gpuboost.losses.residual import AbsoluteError, Expectile, Huber, Quantile, Quantiles, SquaredError
 from gpuboost.metrics import classification as of_classes
@@ -27,6 +27,7 @@ from gpuboost.metrics import formulas as measures
 from gpuboost.metrics import intervals as of_intervals
 from gpuboost.metrics import ranking as query_measures
 from gpuboost.metrics import scikit_learn
+from gpuboost.records import declared
 from gpuboost.types import Array
 
 Function: TypeAlias = Callable[..., float]
@@ -331,7 +332,7 @@ def _must_fit(name: str, loss: Loss) -> None:
             why = "a custom loss has one output"
         elif name in RANKINGS:
             why = "it judges rankings; use GradientBoostingRanker"
-        elif name in _NEED_LINK and getattr(loss, "link", None) is None:
+        elif name in _NEED_LINK and declared(LossTraits, loss).link is None:
             why = "it needs probabilities; give custom(..., inverse_link=) a function that makes them"
     elif loss.task not in tasks:
         other = "; use 'mlogloss'" if name == "logloss" else ""

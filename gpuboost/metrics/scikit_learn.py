@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import GpuBoostError, InputError
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, LossTraits
 from gpuboost.metrics.formulas import predicted_class
+from gpuboost.records import declared
 from gpuboost.types import Array
 
 OF_LABELS = frozenset(
@@ -103,7 +104,7 @@ def _value(metric: Any, labels: bool, y: Array, scores: Array, weight: Array | N
 
 def _scored(scorer: Any, y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Value of a scorer, which asks an estimator for labels, probabilities or decisions by its needs."""
-    classify = loss.task != "regression" and getattr(loss, "link", None) != "identity"
+    classify = loss.task != "regression" and declared(LossTraits, loss).link != "identity"
     estimator = (_Classes if classify else _Values)(scores, loss)
     weights = {"sample_weight": weight} if _takes_weights(scorer._score_func) else {}
     rows = np.empty((len(y), 0))

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, LossTraits
+from gpuboost.records import declared
 from gpuboost.types import Array
 
 
 def probabilities(loss: Loss, scores: Array) -> NDArray[np.float64]:
     """(n, K) float64 from (k, n) scores. Raises InputError if a custom loss has no link."""
-    if loss.task == "any" and getattr(loss, "link", None) is None:
+    if loss.task == "any" and declared(LossTraits, loss).link is None:
         raise InputError(
             f"predict_proba: the loss {loss.name!r} does not say how scores become probabilities; make it "
             "with gb.losses.custom(..., inverse_link=), or ask for decision_function."

@@ -91,27 +91,11 @@ def cv(
     InputError
         If the data cannot be learned from.
     """
-    if not isinstance(model, GradientBoosting):
-        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
-    if model.validation_fraction is not None:
-        raise RecipeError("validation_fraction: cross-validation watches the held-out rows; set it to None.")
-    if not is_auto(model.n_estimators):
-        integer("n_estimators", model.n_estimators, 1)
-    seed: Any = random_state
-    if seed is not None and not isinstance(seed, np.random.RandomState):
-        integer("random_state", seed, 0, 2**32 - 1)
+    _check(model, random_state)
     rows = dataset_of(model, data, y, sample_weight, group, init_score)
     classify = bool(is_classifier(model))
     splits = splits_of(folds, len(rows), rows.y, rows.group, random_state, classify=classify)
-
-    def watched(learn: Rows, judge: Rows) -> dict[str, Dataset]:
-        return {TRAIN: rows.take(learn), SET: rows.take(judge)} if train_curve else {SET: rows.take(judge)}
-
-    if early_stopping_rounds is None:
-        fitted = [clone(model).fit(rows.take(learn), eval_set=watched(learn, judge)) for learn, judge in splits]
-    else:
-        training, judged = [rows.take(learn) for learn, _ in splits], [watched(*split) for split in splits]
-        fitted = fit_in_step(model, training, judged, early_stopping_rounds)
+    fitted = _fitted(model, rows, splits, early_stopping_rounds, train_curve=train_curve)
     answers = [
         (judge, fold_model.predict_proba(rows.take(judge)) if classify else fold_model.predict(rows.take(judge)))
         for (_, judge), fold_model in zip(splits, fitted, strict=True)
@@ -121,6 +105,32 @@ def cv(
     final = _refitted(model, rows, best + 1) if refit else None
     on_training = curves(fitted, TRAIN) if train_curve else ({}, {})
     return CvResult(*_out_of_fold(len(rows), answers), mean, std, best, tuple(fitted), final, *on_training)
+
+
+def _check(model: GradientBoosting, seed: Any) -> None:
+    if not isinstance(model, GradientBoosting):
+        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
+    if model.validation_fraction is not None:
+        raise RecipeError("validation_fraction: cross-validation watches the held-out rows; set it to None.")
+    if not is_auto(model.n_estimators):
+        integer("n_estimators", model.n_estimators, 1)
+    if seed is not None and not isinstance(seed, np.random.RandomState):
+        integer("random_state", seed, 0, 2**32 - 1)
+
+
+def _fitted(
+    model: GradientBoosting, rows: Dataset, splits: list[tuple[Rows, Rows]], early_stopping_rounds: int | None, *,
+    train_curve: bool,
+) -> list[GradientBoosting]:  # fmt: skip
+    """The models of the folds. They stop together after that many rounds without a new best; None: each by itself."""
+
+    def watched(learn: Rows, judge: Rows) -> dict[str, Dataset]:
+        return {TRAIN: rows.take(learn), SET: rows.take(judge)} if train_curve else {SET: rows.take(judge)}
+
+    if early_stopping_rounds is None:
+        return [clone(model).fit(rows.take(learn), eval_set=watched(learn, judge)) for learn, judge in splits]
+    training, judged = [rows.take(learn) for learn, _ in splits], [watched(*split) for split in splits]
+    return fit_in_step(model, training, judged, early_stopping_rounds)
 
 
 def dataset_of(

@@ -91,32 +91,45 @@ def fit_posterior(
     data = dataset_of(model, X, y, sample_weight)
     learn, judge = _split(data, held_out, seed_of(model.random_state), kind == "classes")
     variance = 1.0 if kind == "classes" else _variance(data, learn)
-    usual = (1.0,) if kind == "nll" else [t / (variance if kind == "numbers" else 1.0) for t in TEMPERATURES]
-    t_grid = _grid("temperatures", temperatures, usual)
-    v_grid = _grid(
-        "prior_variances", prior_variances, OF_CLASSES if kind == "classes" else [v * variance for v in OF_NUMBERS]
-    )
-    rows, asked = data.take(learn), data.take(judge)
-    losses: dict[tuple[float, float], float] = {}
-
-    def best(pairs: list[tuple[float, float]]) -> tuple[float, float]:
-        for pair in pairs:
-            if pair not in losses:
-                losses[pair] = _loss(_at(model, policy, *pair).fit(rows), asked)
-        return min(pairs, key=lambda pair: losses[pair])
-
+    t_grid, v_grid = _grids(kind, variance, temperatures, prior_variances)
+    choice = _Choice(model, policy, data.take(learn), data.take(judge), {})
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "n_estimators: the chain", OutsideTheoryWarning)  # said below, once
         middle = v_grid[len(v_grid) // 2]
-        t, _ = best([(t, middle) for t in t_grid])
-        t, v = best([(t, v) for v in v_grid])
+        t, _ = choice.best([(t, middle) for t in t_grid])
+        t, v = choice.best([(t, v) for v in v_grid])
         if temperatures is None and kind != "nll":
-            t, v = best([(0.5 * t, v), (t, v), (2.0 * t, v)])
+            t, v = choice.best([(0.5 * t, v), (t, v), (2.0 * t, v)])
         chosen = _at(model, policy, t, v).fit(data)
     why = chosen._chain_too_short(0.5)
     if why:
         warnings.warn(why, OutsideTheoryWarning, stacklevel=2)
-    return PosteriorFit(chosen, t, v, losses)
+    return PosteriorFit(chosen, t, v, choice.losses)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The choice of a temperature and a prior variance by the loss of held-out rows."""
+
+    model: GradientBoosting
+    policy: Langevin
+    learned: Dataset
+    judged: Dataset
+    losses: dict[tuple[float, float], float]  # of the pairs that were tried
+
+    def best(self, pairs: list[tuple[float, float]]) -> tuple[float, float]:
+        """The pair of the least loss; each is fitted once."""
+        for pair in pairs:
+            if pair not in self.losses:
+                self.losses[pair] = _loss(_at(self.model, self.policy, *pair).fit(self.learned), self.judged)
+        return min(pairs, key=lambda pair: self.losses[pair])
+
+
+def _grids(kind: str, variance: float, temperatures: Any, prior_variances: Any) -> tuple[list[float], list[float]]:
+    """Temperatures and prior variances to try: those given, or the usual ones of that kind of model."""
+    usual = [1.0] if kind == "nll" else [t / (variance if kind == "numbers" else 1.0) for t in TEMPERATURES]
+    priors = OF_CLASSES if kind == "classes" else [v * variance for v in OF_NUMBERS]
+    return _grid("temperatures", temperatures, usual), _grid("prior_variances", prior_variances, priors)
 
 
 def _checked(model: Any, held_out: Any) -> tuple[Langevin, str]:

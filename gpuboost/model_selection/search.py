@@ -132,14 +132,8 @@ def search(
     K. Jamieson and A. Talwalkar, AISTATS 2016. A setting that learns slowly can be dropped in an early stage: give
     learning rates of like size, or ``budget=None`` and a grid.
     """
-    if not isinstance(model, GradientBoosting):
-        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
-    if model.validation_fraction is not None:
-        raise RecipeError("validation_fraction: the folds hold rows out; set it to None.")
-    seed = integer("random_state", random_state, 0, 2**32 - 1)
-    stages, settings = _plan(
-        check_space(space), budget, integer("n_estimators", model.n_estimators, 1), reduction, seed
-    )
+    rounds, seed = _rounds_of(model), integer("random_state", random_state, 0, 2**32 - 1)
+    stages, settings = _plan(check_space(space), budget, rounds, reduction, seed)
     _check_metric(model, settings)
     data = SearchData.of(model, X, y, sample_weight, group, init_score)
     settings = [_with_rate(setting, model, data.n_rows) for setting in settings]
@@ -147,17 +141,19 @@ def search(
     splits = splits_of(cv, data.n_rows, data.y, data.group, seed, classify=is_classifier(model), name="cv")
     data.check(settings)
     trials = _trials(models, data, splits)
-    place = data.n_rows * data.x.shape[1], data.device
-    bin_for(trials, *place)
-    for stage in stages:
-        going = sorted(trials, key=lambda trial: trial.rank)[: stage.settings]
-        fit_side_by_side([trial for trial in going if not _has_stopped(trial, model)], stage.rounds, *place)
-    best_first = sorted(trials, key=lambda trial: trial.rank)
-    if best_first[0].rank[0] == np.inf:
-        raise InputError(f"eval_metric: the mean of {trials[0].metric} is nan for every setting; choose another one.")
+    best_first = _halved(trials, stages, model, data)
     found = tuple(_trial(trial, settings[trial.number]) for trial in best_first)
     final = data.fit(models[found[0].number].set_params(n_estimators=found[0].n_estimators)) if refit else None
     return SearchResult(found, trials[0].metric, trials[0].higher_is_better, stages, final)
+
+
+def _rounds_of(model: GradientBoosting) -> int:
+    """The most rounds. Raises RecipeError if the model is none of gpuboost, or holds rows out itself."""
+    if not isinstance(model, GradientBoosting):
+        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
+    if model.validation_fraction is not None:
+        raise RecipeError("validation_fraction: the folds hold rows out; set it to None.")
+    return integer("n_estimators", model.n_estimators, 1)
 
 
 def _plan(
@@ -208,6 +204,21 @@ def _trials(
             made[same] = data.folds(splits, binning, threads(model.n_jobs))
         trials.append(RunningTrial(number, model, made[same]))
     return trials
+
+
+def _halved(
+    trials: Sequence[RunningTrial], stages: Sequence[Rung], model: GradientBoosting, data: SearchData
+) -> list[RunningTrial]:
+    """The trials after all stages, the best first."""
+    place = data.n_rows * data.x.shape[1], data.device
+    bin_for(trials, *place)
+    for stage in stages:
+        going = sorted(trials, key=lambda trial: trial.rank)[: stage.settings]
+        fit_side_by_side([trial for trial in going if not _has_stopped(trial, model)], stage.rounds, *place)
+    best_first = sorted(trials, key=lambda trial: trial.rank)
+    if best_first[0].rank[0] == np.inf:
+        raise InputError(f"eval_metric: the mean of {trials[0].metric} is nan for every setting; choose another one.")
+    return best_first
 
 
 def _has_stopped(trial: RunningTrial, model: GradientBoosting) -> bool:

@@ -8,8 +8,9 @@ from math import exp, sqrt
 from gpuboost.composition.learners import is_stump
 from gpuboost.langevin import Langevin, total_weight
 from gpuboost.losses import SmoothedZeroOne
-from gpuboost.losses.protocol import Loss, is_smoothed
+from gpuboost.losses.protocol import Loss, LossTraits, is_smoothed
 from gpuboost.recipe import Recipe
+from gpuboost.records import declared
 from gpuboost.theory.guarantee import WEIGHTED, TheoremConstant
 from gpuboost.types import TrainingSet
 
@@ -46,7 +47,7 @@ def _of_law(recipe: Recipe, data: TrainingSet, policy: Langevin) -> Iterator[The
     yield TheoremConstant("beta", beta, "computed", "inverse temperature of the mean loss")
     yield TheoremConstant("gamma", gamma, "computed", "shrinkage")
     yield _given("sigma", loss.smoothness, "sup l'' of a row of weight 1")
-    slope = getattr(loss, "lipschitz", None)
+    slope = declared(LossTraits, loss).lipschitz
     yield _given("Lipschitz", slope, "sup |l'| of a row of weight 1")
     yield _of_estimates(loss, slope)
     if slope is None:

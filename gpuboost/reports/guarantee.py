@@ -10,8 +10,7 @@ from gpuboost.composition.learners import is_stump
 from gpuboost.execution import is_sequential
 from gpuboost.langevin import Langevin
 from gpuboost.learners import AllLearners, RandomGroup, RandomGroups, RandomLearners
-from gpuboost.losses.base import LossTraits
-from gpuboost.losses.protocol import is_list_loss
+from gpuboost.losses.protocol import LossTraits, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.reports.constants import of_rate

@@ -17,7 +17,8 @@ import numpy as np
 
 from gpuboost.elementary import exp
 from gpuboost.langevin import Langevin
-from gpuboost.losses.base import LossTraits, facts_of
+from gpuboost.losses.base import facts_of
+from gpuboost.losses.protocol import LossTraits
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling.protocol import SamplingTraits

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any
 
 from gpuboost.errors import RecipeError
+from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.langevin import Langevin
 from gpuboost.records import declared
 from gpuboost.sampling import ImportanceSampling, UniformSampling
@@ -119,7 +120,7 @@ def _near(name: str, value: Any) -> Iterator[Any]:
             yield exact
         if isinstance(exact, ImportanceSampling) and exact.rate is not None:
             yield UniformSampling(exact.rate)
-    if name == "execution" and getattr(value, "leaf_values", None) == "worker" and is_dataclass(value):
+    if name == "execution" and declared(ExecutionTraits, value).leaf_values == "worker" and is_dataclass(value):
         yield replace(value, leaf_values="server")  # type: ignore[type-var]
 
 

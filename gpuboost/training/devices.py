@@ -186,7 +186,7 @@ def settled(
         check_losses(recipe)
         check_room(choice.name, recipe, cuts, rows, eval_rows)
         gpu = open_gpu(choice.name)
-        gpu.check(functions_of_the_user((recipe.loss, *means), getattr(recipe.langevin, "scale_function", None)))
+        gpu.check(functions_of_the_user((recipe.loss, *means), recipe.langevin.scale_function))
         of_the_library = type(recipe.loss) is CLASSES.get(recipe.loss.name)
         gpu.check(functions_of(recipe.loss), beside=of_the_library)
     except DeviceError as error:

@@ -39,9 +39,9 @@ def rounds_before(start: Start) -> int:
     return steps // start.columns.sequences
 
 
-def check_averaged(recipe: Recipe, start: Start | None) -> None:
+def check_averaged(recipe: Recipe, start: Start) -> None:
     """Raise RecipeError if a mean of trees is to continue a model that is none."""
-    if not recipe.averages or start is None or not start.ensemble.n_rounds:
+    if not recipe.averages or not start.ensemble.n_rounds:
         return
     if not isinstance(start.params.get("learning_rate"), Averaging):
         raise RecipeError(

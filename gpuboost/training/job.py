@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from gpuboost import backends
-from gpuboost.backends.devices import processors
+from gpuboost.backends.devices import Choice, processors
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.query_column import without_group
@@ -61,51 +62,34 @@ def job(
     choice, threads = machine(params, values, place), min(parameters.threads(params["n_jobs"]), processors())
     run, plain = _run(params, rows, target, start)
     seed = run.seed
-    known = None if start is None else start.columns
-    by_column = ByColumn.of_rows(params, rows.x, known)
+    by_column = ByColumn.of_rows(params, rows.x, None if start is None else start.columns)
     first = 0 if start is None else rounds_before(start)
     recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], by_column, first=first)
     refuse_shrunk_offsets(recipe, target.rows, start)
     check_custom_loss(recipe, target.y, target.rows.group)
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
-    found = features(params, rows.x, target.rows.weight, start, threads)
-    run = _with_values(run, plain, recipe, found, start)
-    recipe = with_numbers(recipe, found.columns.names)
-    learn, watches = None, params["validation_fraction"] is None
-    if watches:
-        found, recipe = with_encoding(params, found, recipe, target, start, seed, threads)
-        on = "cpu" if choice.name == GPUS else choice.name  # eval sets stay with the driver of shards
-        sets = watched(eval_set, found.columns, target, on)
-    elif eval_set is None:
-        found, target, sets, learn = split(params["validation_fraction"], seed, found, target)
-        found, recipe = with_encoding(params, found, recipe, target, start, seed, threads)
-        sets = tuple(replace(part, x=found.columns.with_statistics(part.x)) for part in sets)
-    else:
-        raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
+    inputs = features(params, rows.x, target.rows.weight, start, threads)
+    run = _with_values(run, plain, recipe, inputs, start)
+    recipe = with_numbers(recipe, inputs.columns.names)
+    parts = _parted(params, inputs, recipe, target, start, eval_set, seed, threads, choice)
+    inputs, recipe, target, sets, learn = parts
     check_of_metrics(target.loss, [metric.name for metric in monitoring.metrics], watched=bool(sets))
     recipe = run.remaining(recipe)
     monitoring = monitoring.in_turn(recipe.sequences)
     warn_of_light_weights(recipe, target.rows.weight, len(target.y))
     recipe = replace(recipe, sampling=for_training_rows(recipe.sampling, learn, target.rows.kept))
-    if start is not None:
-        warn_of_unused_start(recipe, start.params)
-    else:
-        warn_of_steep_loss(recipe, target.y, target.rows.weight)
+    _check_start(recipe, target, start)
     resume = None if start is None else start.ensemble
-    check_averaged(recipe, start)
-    if resume is not None and resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
-        kind = "other base learners" if resume.components else "trees"
-        raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
     eval_rows = tuple(watched_set.x.shape[0] for watched_set in sets)
     automatic = params["device"] == "auto" and place is None
-    choice = settled(choice, automatic, recipe, found.cuts, target.rows, eval_rows, monitoring.means)
-    empty = resume or Ensemble(np.empty(0), found.cuts)
+    choice = settled(choice, automatic, recipe, inputs.cuts, target.rows, eval_rows, monitoring.means)
+    empty = resume or Ensemble(np.empty(0), inputs.cuts)
     with_offset = target.rows.offset is not None
-    model = Saved(dict(params), empty, target.loss, found.columns, target.classes, offsets=with_offset)
+    model = Saved(dict(params), empty, target.loss, inputs.columns, target.classes, offsets=with_offset)
     made = Job(
         recipe=recipe,
-        training_set=training_set(found, target, with_x=recipe.base_learner is not None),
+        training_set=training_set(inputs, target, with_x=recipe.base_learner is not None),
         eval_sets=sets,
         monitoring=monitoring,
         backend=backends.get(choice.name, threads),
@@ -119,6 +103,47 @@ def job(
         draws=params.get("posterior_samples") is not None,
     )
     return made, model
+
+
+class _Parts(NamedTuple):
+    """The rows to learn from and the rows to watch, with categories encoded as the recipe asks."""
+
+    features: Features
+    recipe: Recipe
+    target: TrainingTarget
+    eval_sets: tuple[RawEvalSet, ...]
+    learn: NDArray[np.int64] | None  # numbers of the rows to learn from; None: all
+
+
+def _parted(
+    params: Mapping[str, Any], inputs: Features, recipe: Recipe, target: TrainingTarget, start: Start | None,
+    eval_set: Any, seed: int, threads: int, choice: Choice,
+) -> _Parts:  # fmt: skip
+    """Rows to watch come from the eval set, or from the training rows by ``validation_fraction``."""
+    fraction = params["validation_fraction"]
+    if fraction is None:
+        inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads)
+        on = "cpu" if choice.name == GPUS else choice.name  # eval sets stay with the driver of shards
+        return _Parts(inputs, recipe, target, watched(eval_set, inputs.columns, target, on), None)
+    if eval_set is not None:
+        raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
+    inputs, target, sets, learn = split(fraction, seed, inputs, target)
+    inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads)
+    encoded = tuple(replace(part, x=inputs.columns.with_statistics(part.x)) for part in sets)
+    return _Parts(inputs, recipe, target, encoded, learn)
+
+
+def _check_start(recipe: Recipe, target: TrainingTarget, start: Start | None) -> None:
+    """Check what a fit begins with: the model that it continues, or a constant. Raises RecipeError."""
+    if start is None:
+        warn_of_steep_loss(recipe, target.y, target.rows.weight)
+        return
+    warn_of_unused_start(recipe, start.params)
+    check_averaged(recipe, start)
+    resume = start.ensemble
+    if resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):
+        kind = "other base learners" if resume.components else "trees"
+        raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
 
 
 def _run(
@@ -136,12 +161,12 @@ def _run(
 
 
 def _with_values(
-    run: CheckpointState, plain: Fingerprint, recipe: Recipe, found: Features, start: Start | None
+    run: CheckpointState, plain: Fingerprint, recipe: Recipe, inputs: Features, start: Start | None
 ) -> CheckpointState:
     """The state with a checksum of X too, if it is of a chain, whose law depends on the rows."""
     if not isinstance(recipe.langevin, Langevin):
         return run
-    data = fingerprint_with_values(plain, found.x)
+    data = fingerprint_with_values(plain, inputs.x)
     if start is not None and start.run is not None:
         start.run.check_data(data, plain)  # files of earlier versions have no checksum of X
     return replace(run, data=data)

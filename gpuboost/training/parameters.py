@@ -22,7 +22,7 @@ from gpuboost.langevin import Dynamics, Langevin, NoNoise, TemperatureSchedule
 from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection, WeightedGroups
 from gpuboost.learners.partition import partition
 from gpuboost.learners.selection import SelectionTraits
-from gpuboost.learning_rates import Rates, rates_of
+from gpuboost.learning_rates import Averaging, Rates, rates_of
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.losses.start_values import OPTIMUM, start_rule
 from gpuboost.recipe import Recipe
@@ -312,7 +312,7 @@ def recipe(
         inert=inert_findings(params, learner, dynamics, rounds),
         permutations=_permutations(params),
         rates=rates,
-        averages=getattr(params["learning_rate"], "averages", False),
+        averages=isinstance(params["learning_rate"], Averaging),
     )
     _check_posterior_samples(params)
     return made

@@ -68,11 +68,11 @@ class Trained:
 def train(job: Job) -> Trained:
     """Bin the rows, run the recipe, keep the rounds up to the best one."""
     monitoring, run = job.monitoring, job.run
-    recorder = CheckpointRecorder(run, job.recipe.execution, monitoring.history)
+    checkpoints = CheckpointRecorder(run, job.recipe.execution, monitoring.history)
 
     def write_checkpoint(ensemble: Ensemble, path: str) -> None:
-        state = recorder.state_after(ensemble.n_rounds).to_json()
-        job.write_model(ensemble, path, state, records.record(ensemble))
+        state = checkpoints.state_after(ensemble.n_rounds).to_json()
+        job.write_model(ensemble, path, state, records.fit.record(ensemble))
 
     plan = Plan(
         rounds=run.done + job.recipe.rounds,
@@ -84,20 +84,12 @@ def train(job: Job) -> Trained:
     run.check_watched(plan)
     with Watchers(plan, monitoring.watchers) as watchers:
         data = job.training_set(job.backend)
-        stops = monitoring.stopping is not None
-        records = FitRecorder.of(job.recipe, job.past, run, data, stops=stops)
         watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
-        record, edges = SamplingRecord(job.recipe.sampling, job.backend), EdgeRecord(job.recipe)
-        edges.start(data)
-        rise = _rise_check(job, data)
+        records = _Records.of(job, data, checkpoints)
         _warn(job, data)
 
         def follow(progress: Progress) -> bool:
-            recorder.lines.extend(progress.log)
-            record.see(progress)
-            edges.see(progress)
-            if rise is not None:
-                rise.see(progress)
+            records.see(progress)
             return watch(progress)
 
         over = watchers.catch_up(run.evals, run.first)
@@ -105,32 +97,64 @@ def train(job: Job) -> Trained:
         begin, log = job.resume, run.log.lines
         prepared = time.perf_counter()
         ensemble = boost(recipe, data, job.backend, seed=run.seed, watch=follow, resume=begin, log=log)
-        done = time.perf_counter()
-        if rise is not None:
-            rise.warn(job.recipe)
+        seconds = {"prepare": prepared - job.started, "train": time.perf_counter() - prepared}
+        if records.rise is not None:
+            records.rise.warn(job.recipe)
     best = None if monitoring.stopping is None else monitoring.stopping.best_rounds
     kept = ensemble if best is None else ensemble.first(best)
-    steps = records.steps(kept)
-    fit_record = records.record_with(kept, steps)
-    report = FitReport(
-        **_facts(job, data, ensemble),
-        rounds_kept=kept.n_rounds,
-        seconds={"prepare": prepared - job.started, "train": done - prepared},
-        verdict=verdict(job.recipe, stops_early=stops, foreign_start=records.facts.foreign_start),
-        sampling=record.report(),
-        edges=edges.report(),
-        log=recorder.state_after(ensemble.n_rounds).log,
-        steps=steps,
-        guarantee=fit_record.guarantee,
-    )
+    steps = records.fit.steps(kept)
+    record = records.fit.record_with(kept, steps)
     return Trained(
         ensemble=kept,
-        report=report,
+        report=FitReport(
+            **_facts(job, data, ensemble),
+            **records.reports(ensemble),
+            rounds_kept=kept.n_rounds,
+            seconds=seconds,
+            verdict=verdict(
+                job.recipe, stops_early=monitoring.stopping is not None, foreign_start=records.fit.facts.foreign_start
+            ),
+            steps=steps,
+            guarantee=record.guarantee,
+        ),
         evals_result=monitoring.history.evals_result,
         best_iteration=None if best is None else best - 1,
         best_score=None if monitoring.stopping is None else monitoring.stopping.best_score,
-        record=fit_record,
+        record=record,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """Everything that a fit records round by round."""
+
+    checkpoints: CheckpointRecorder
+    fit: FitRecorder
+    sampling: SamplingRecord
+    edges: EdgeRecord
+    rise: RiseCheck | None
+
+    @classmethod
+    def of(cls, job: Job, data: TrainingSet, checkpoints: CheckpointRecorder) -> _Records:
+        """Records of a fit that begins."""
+        fit = FitRecorder.of(job.recipe, job.past, job.run, data, stops=job.monitoring.stopping is not None)
+        edges = EdgeRecord(job.recipe)
+        edges.start(data)
+        sampling = SamplingRecord(job.recipe.sampling, job.backend)
+        return cls(checkpoints, fit, sampling, edges, _rise_check(job, data))
+
+    def see(self, progress: Progress) -> None:
+        """Record a round."""
+        self.checkpoints.lines.extend(progress.log)
+        self.sampling.see(progress)
+        self.edges.see(progress)
+        if self.rise is not None:
+            self.rise.see(progress)
+
+    def reports(self, ensemble: Ensemble) -> dict[str, Any]:
+        """Fields of the report that come from here."""
+        log = self.checkpoints.state_after(ensemble.n_rounds).log
+        return {"sampling": self.sampling.report(), "edges": self.edges.report(), "log": log}
 
 
 def _facts(job: Job, data: TrainingSet, ensemble: Ensemble) -> dict[str, Any]:

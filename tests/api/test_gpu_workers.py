@@ -128,7 +128,7 @@ def test_data_are_there_once(gpu: FakeCupy) -> None:
     told = {n: gb.estimate_memory(*wide.shape, regressor(execution=gb.Asynchronous(n))) for n in (1, 4)}
     for purpose in ("rows", "columns", "labels", "scores", "gradients"):
         assert told[1].breakdown[purpose] == told[4].breakdown[purpose]
-    assert told[4].breakdown["lent"] == 4 * told[1].breakdown["lent"]
+    assert told[4].breakdown["workers"] == 4 * told[1].breakdown["workers"]
 
 
 # what is refused

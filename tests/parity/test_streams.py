@@ -283,7 +283,7 @@ def test_a_worker_that_is_silent_is_left_to_itself() -> None:
     logged(by(Asynchronous(1), learners=BreaksOnce([])), data, device())  # kernels are compiled after this
     waits = Asynchronous(2, staleness="block", max_staleness=1, timeout=3.0, max_failures=9)
     recipe = by(waits, learners=BreaksOnce([go_on]))
-    threading.Timer(4.0, go_on.set).start()  # what it builds then, on the loan it has, is not heard
+    threading.Timer(4.0, go_on.set).start()  # what it builds then, from its copy of the target, is not used
     with pytest.warns(RuntimeWarning, match="gave no answer for 3 s"):
         found, log = logged(recipe, data, device())
     assert logged(by(Replay(log), learners=BreaksOnce([])), data, Cpu(1))[0] == found

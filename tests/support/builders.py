@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuboost.backends.cpu import backend as cpu
 from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu import partition as cpu_partition
 from gpuboost.backends.cpu import small_trees as cpu_small_trees
 from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.host import threads as host_threads
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
@@ -93,7 +93,7 @@ def eager_threads(rows: int = 16, cells: int = 16, narrow: int | None = 40) -> I
     None: the nodes that have them in everyday use.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu, "SMALL", rows)
+        patch.setattr(host_threads, "SMALL", rows)
         patch.setattr(cpu_histograms, "ROWS_PER_THREAD", rows)
         patch.setattr(cpu_partition, "SORTED_PER_THREAD", rows)
         patch.setattr(cpu_search, "CELLS_PER_THREAD", cells)

@@ -9,9 +9,8 @@ import pytest
 from scipy.sparse import random_array
 
 import gpuboost as gb
-from gpuboost.backends.cpu import backend as cpu
-from gpuboost.backends.cpu.layout import SortedColumns
-from gpuboost.backends.cpu.sampled_columns import drawn_columns
+from gpuboost.backends.cpu import growth
+from gpuboost.backends.cpu.layout import SortedColumns, drawn_columns
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 
@@ -47,10 +46,10 @@ def test_the_same_model_as_from_every_entry(rule: object, monkeypatch: pytest.Mo
         taken.append(len(rows))
         return drawn_columns(columns, rows, *rest)
 
-    monkeypatch.setattr(cpu, "drawn_columns", counted)
+    monkeypatch.setattr(growth, "drawn_columns", counted)
     quick = model.fit(x, y).predict(x)
     assert len(taken) == 6
     assert max(taken) < 200
-    monkeypatch.setattr(cpu, "drawn_columns", lambda columns, *_: columns)
+    monkeypatch.setattr(growth, "drawn_columns", lambda columns, *_: columns)
     assert np.array_equal(model.fit(x, y).predict(x), quick)
     assert np.array_equal(model.fit(x.toarray(), y).predict(x), quick)

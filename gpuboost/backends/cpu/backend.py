@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -14,30 +14,16 @@ from gpuboost.backends.cpu import binning as cpu_binning
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import noise as cpu_noise
 from gpuboost.backends.cpu import sampling as cpu_sampling
-from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.grower import TreeGrower
-from gpuboost.backends.cpu.layout import (
-    IndicatorBitmaps,
-    Layout,
-    SortedColumns,
-    columns_of,
-    indicator_bitmaps,
-    laid_out,
-    layout_of,
-)
+from gpuboost.backends.cpu.growth import CpuGrowth
 from gpuboost.backends.cpu.leaves import with_values
-from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu.rankings import ranking as cpu_lists
 from gpuboost.backends.cpu.rankings import smoothed_ranking as cpu_smoothed
-from gpuboost.backends.cpu.sampled_columns import drawn_columns
-from gpuboost.backends.cpu.small_stump import SmallStumps, grow_small_stump
 from gpuboost.backends.cpu.smoothing import CpuSmoothing
-from gpuboost.backends.cpu.stump import StumpGrower
 from gpuboost.backends.cpu.warm_up import HELPER, load_numba
-from gpuboost.backends.cpu.warm_up_tree import is_usual
-from gpuboost.backends.host.threads import ThreadPool, share
-from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.host import threads as host_threads
+from gpuboost.backends.host.threads import RowShares, ThreadPool, share
+from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.leaf_values import leaf_quantiles, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
@@ -61,7 +47,6 @@ from gpuboost.types import (
     Bins,
     Candidates,
     Cuts,
-    DenseBins,
     Ensemble,
     FittedTree,
     Gradients,
@@ -76,8 +61,7 @@ from gpuboost.types import (
 )
 
 NO_WEIGHT = np.empty(0, np.float64)
-SMALL = 16_384  # rows below which waking another thread costs more than it saves,
-FORMULA, ROUNDING, ADDITION = 2, 4, 8  # times as many where a row takes no more than that
+FORMULA, ADDITION = 2, 8  # times as many rows before several threads share them, where a row takes little time
 
 
 class Cpu:
@@ -89,13 +73,11 @@ class Cpu:
     def __init__(self, threads: int = 1) -> None:
         self._pool = ThreadPool(threads)
         self._smoothing: CpuSmoothing | None = None
-        self._workspaces: list[Workspace] = []  # of trees that are done; one for each that grows at the same time
-        self._last_layout: tuple[Bins, bool, Layout] | None = None
-        self._columns = Memo(partial(columns_of, pool=self._pool))
-        self._full_columns, self._bitmaps = Memo(laid_out), Memo(indicator_bitmaps)
+        shares, self._workspaces = RowShares(self._pool), Workspaces()
+        self._by_rows, self._in_parts = shares.by_rows, shares.in_parts
+        self._growth = CpuGrowth(self._pool, self._workspaces)
         self._last_lists: cpu_lists.QueryConstants | None = None
         self._last_smoothed: cpu_smoothed.SmoothedQueries | None = None
-        self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._forests, self._explainers, self._additives = (
             Memo(predictor.ForestPredictor.of),
@@ -110,7 +92,7 @@ class Cpu:
         load_numba()
         if hasattr(x, "tocsr"):
             return cpu_binning.of_sparse(x, cuts, self._pool)
-        return cpu_binning.of_dense(x, cuts, self._pool if x.shape[0] >= SMALL else ThreadPool(1))
+        return cpu_binning.of_dense(x, cuts, self._pool if x.shape[0] >= host_threads.SMALL else ThreadPool(1))
 
     # the round
 
@@ -152,18 +134,18 @@ class Cpu:
         return cpu_smoothed.smoothed_gradients(queries, scores, data, curvature, key, first, self._pool)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
-        room = self._free_workspace()
+        room = self._workspaces.take()
         sample = cpu_sampling.uniform(probability, n_rows, key, self._pool, room)
-        self._workspaces.append(room)
+        self._workspaces.give_back(room)
         return sample
 
     def draw(
         self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key,
         losses: Array | RowScore | None = None,
     ) -> Sample:  # fmt: skip
-        room = self._free_workspace()
+        room = self._workspaces.take()
         sample = cpu_sampling.draw(gradients, kappa, rule, key, losses, self._pool, room)
-        self._workspaces.append(room)
+        self._workspaces.give_back(room)
         return sample
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
@@ -213,10 +195,7 @@ class Cpu:
     ) -> Structure:  # fmt: skip
         if key is not None:
             return random_structure(data, target, output, candidates, limits, key)
-        workspace = self._free_workspace()
-        structure = self._grown(data, target, output, candidates, limits, workspace)
-        self._workspaces.append(workspace)
-        return structure
+        return self._growth.grow(data, target, output, candidates, limits)
 
     def leaf_values(
         self,
@@ -328,80 +307,6 @@ class Cpu:
 
     # parts of the above
 
-    def _grown(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
-        workspace: Workspace,
-    ) -> Structure:  # fmt: skip
-        """Grow the tree by the fastest method for it: as a stump, by sorted columns or by histograms."""
-        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
-        some_cuts = some_cuts or candidates.noise is not None or limits.bounded
-        free = not limits.bounded and limits.interactions is None
-        if target.rows is None and free and cpu_stump.suits(limits):
-            stump = self._stump(data, target, output, candidates, limits, workspace, some_cuts=some_cuts)
-            if stump is not None:
-                return stump
-        by_column = None if some_cuts else self._columns_of(data)
-        return self._tree(data, target, output, candidates, limits, by_column, workspace)
-
-    def _stump(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
-        workspace: Workspace, *, some_cuts: bool,
-    ) -> Structure | None:  # fmt: skip
-        """None if sorted columns are searched instead, which need all cuts to compete."""
-        bitmaps = self._bitmaps_of(data.bins)
-        few = cpu_stump.by_columns(data.bins, bitmaps, candidates)
-        if few and self._small_stumps.suit(data, candidates, bitmaps, self._pool):
-            known = bitmaps, self._laid_out(data.bins), self._scales, workspace
-            return grow_small_stump(data, target, output, candidates, limits, *known)
-        if not (few or some_cuts or self._columns_of(data) is None):
-            return None
-        some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
-        by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
-        bins = by_row, bitmaps, self._laid_out(data.bins), self._scales.of(target.gradients, output, self._pool)
-        return StumpGrower(data, target, output, candidates, limits, *bins, self._pool, workspace).grow()
-
-    def _tree(
-        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
-        by_column: SortedColumns | None, workspace: Workspace,
-    ) -> Structure:  # fmt: skip
-        """by_column: the columns to search without histograms, or None."""
-        HELPER.join(usual=is_usual(limits, candidates, by_column, data.n_rows))
-        in_parts = partial(self._in_parts, times=ROUNDING)
-        packed, totals, units = cpu_sums.pack(target.gradients, output, self._pool, in_parts, workspace)
-        m = target.gradients.multiplicity
-        weight = len(packed) if m is None else int(m.sum())
-        bins, rows, drawn = rows_of_target(data, target, workspace, self._by_rows)
-        if len(packed) < data.n_rows and not isinstance(bins, DenseBins):
-            packed_by_row = np.zeros(data.n_rows, np.int64)
-            packed_by_row[rows] = packed
-            packed = packed_by_row
-        if by_column is not None and target.rows is not None:
-            by_column = drawn_columns(by_column, target.rows, data.n_rows, self._pool, workspace)
-        layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
-        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._pool, workspace)
-        grower = TreeGrower(
-            by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
-        )
-        return grower.grow(target)
-
-    def _free_workspace(self) -> Workspace:
-        """A workspace that no other tree, grown by another thread, is using."""
-        try:
-            return self._workspaces.pop()
-        except IndexError:
-            return Workspace()
-
-    def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
-        """The histogram layout: that of the last tree if its candidates are the same."""
-        last = self._last_layout
-        if last is not None and last[0] is bins and last[1] == by_column:
-            before, now = last[2].features, candidates.features
-            if before is now or np.array_equal(before, now):
-                return last[2]
-        made = layout_of(bins, cuts, candidates, by_column=by_column)
-        self._last_layout = bins, by_column, made
-        return made
-
     def _constant(self, data: TrainingSet, shape: tuple[int, ...], curvature: float) -> Array:
         """(k, n) float32: the constant that replaces h, times the weights. One read-only array for all rounds."""
         last = self._last_constant
@@ -423,32 +328,6 @@ class Cpu:
         if last is None or not last.serves(loss, data):
             last = self._last_smoothed = cpu_smoothed.SmoothedQueries.made_of(loss, data)
         return last
-
-    def _columns_of(self, data: TrainingSet) -> SortedColumns | None:
-        """Columns sorted by bin, if these bins are searched without histograms; sorted once."""
-        return self._columns.of(data.bins, data.cuts)
-
-    def _laid_out(self, bins: Bins) -> Array | None:
-        """Columns of sparse bins laid out in full, unless they take too much memory; laid out once."""
-        return None if isinstance(bins, DenseBins) else self._full_columns.of(bins)
-
-    def _bitmaps_of(self, bins: Bins) -> IndicatorBitmaps | None:
-        """Bitmaps of the columns of sparse bins that are summed by them; made once."""
-        return None if isinstance(bins, DenseBins) else self._bitmaps.of(bins)
-
-    def _by_rows(self, n_rows: int, work: Callable[[int, int], object], times: int = 1) -> None:
-        """Call work(begin, end) on stretches of the rows, in parallel from ``times`` SMALL rows on."""
-        if n_rows < times * SMALL or self._pool.size == 1:
-            work(0, n_rows)
-        else:
-            self._pool.run(lambda part: work(*share(n_rows, part, self._pool.size)))
-
-    def _in_parts(self, n_rows: int, work: Callable[[int, int, int], object], times: int = 1) -> None:
-        """``_by_rows`` for work(part, begin, end), part below the number of threads."""
-        if n_rows < times * SMALL or self._pool.size == 1:
-            work(0, 0, n_rows)
-        else:
-            self._pool.run(lambda part: work(part, *share(n_rows, part, self._pool.size)))
 
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
         flat_forest, out = FlatForest.of([nodes], cuts), np.empty(bins.shape[0], np.int32)

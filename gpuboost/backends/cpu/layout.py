@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.host.threads import ThreadPool, share
+from gpuboost.backends.host.workspace import Workspace
 from gpuboost.kernels.common.records import HistogramLayout
 from gpuboost.kernels.histograms import histogram
+from gpuboost.kernels.sampling import sampled_columns
 from gpuboost.kernels.splits import columns
 from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, SparseBins
 
@@ -160,3 +162,26 @@ def layout_of(bins: Bins, cuts: Cuts, candidates: Candidates, *, by_column: bool
     cells = np.empty(int((bins.column_start[features + 1] - bins.column_start[features]).sum()), np.uint32)
     histogram.select_columns(bins.column_start, bins.row, bins.column_bin, features, starts, row_start, cells)
     return Layout(*shape, defaults, NO_ROWS, row_start, cells)
+
+
+def drawn_columns(columns: SortedColumns, rows: Array, n_rows: int, pool: ThreadPool, room: Workspace) -> SortedColumns:
+    """The columns with the entries of the drawn rows only, which keep their row numbers.
+
+    Otherwise every level would pass over all entries, at any sampling rate, and mispredict which rows were drawn.
+    """
+    drawn = np.zeros(n_rows, np.uint8)
+    drawn[rows] = 1
+    d = len(columns.default)
+    counts, bounds = np.empty(d, np.int64), even(columns.start, pool.size)
+    stored = columns.start, columns.row
+    pool.run(lambda part: sampled_columns.count_drawn(*stored, drawn, bounds[part], bounds[part + 1], counts))
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    row = room.array("drawn entries", (int(start[-1]),), columns.row.dtype)
+    by_bin = room.array("their bins", (int(start[-1]),), columns.bin.dtype)
+    taken = columns.bin, drawn
+
+    def take(part: int) -> None:
+        sampled_columns.take_drawn(*stored, *taken, bounds[part], bounds[part + 1], start, row, by_bin)
+
+    pool.run(take)
+    return SortedColumns(start, row, by_bin, columns.default)

@@ -16,6 +16,7 @@ from weakref import finalize
 from gpuboost.backends.host.affinity import UNKNOWN, allowed, inherit, keep_off, let_run_on, processor
 
 Task: TypeAlias = Callable[[int], object]
+SMALL = 16_384  # rows below which waking another thread costs more than it saves
 LATE_AFTER = 0.0005  # seconds after its caller's end until a worker counts as late
 
 
@@ -68,6 +69,27 @@ class ThreadPool:
         workers = _WorkerGroup(self.size)
         finalize(self, _stop_workers, list(workers))
         return workers
+
+
+class RowShares:
+    """Work on stretches of rows, on all threads of the pool if there are many rows."""
+
+    def __init__(self, pool: ThreadPool) -> None:
+        self._pool = pool
+
+    def by_rows(self, n_rows: int, work: Callable[[int, int], object], times: int = 1) -> None:
+        """Call work(begin, end) on stretches of the rows, in parallel from ``times`` SMALL rows on."""
+        if n_rows < times * SMALL or self._pool.size == 1:
+            work(0, n_rows)
+        else:
+            self._pool.run(lambda part: work(*share(n_rows, part, self._pool.size)))
+
+    def in_parts(self, n_rows: int, work: Callable[[int, int, int], object], times: int = 1) -> None:
+        """``by_rows`` for work(part, begin, end), part below the number of threads."""
+        if n_rows < times * SMALL or self._pool.size == 1:
+            work(0, 0, n_rows)
+        else:
+            self._pool.run(lambda part: work(part, *share(n_rows, part, self._pool.size)))
 
 
 class _WorkerGroup(list["_Worker"]):

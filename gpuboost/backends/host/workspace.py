@@ -37,6 +37,24 @@ class Workspace:
         self._kept[name] = array.reshape(-1)
 
 
+class Workspaces:
+    """The workspaces of a backend: one for each tree that grows at the same time, by one thread or several."""
+
+    def __init__(self) -> None:
+        self._free: list[Workspace] = []
+
+    def take(self) -> Workspace:
+        """A workspace that nothing else is using."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Workspace()
+
+    def give_back(self, workspace: Workspace) -> None:
+        """Keep it for the next tree."""
+        self._free.append(workspace)
+
+
 def count_up(out: NDArray[Any]) -> NDArray[Any]:
     """out = 0, 1, 2, ..."""
     first = _first_numbers(out.dtype)

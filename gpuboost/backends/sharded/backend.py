@@ -14,7 +14,7 @@ import numpy as np
 from gpuboost.backends.cpu.layout import layout_of
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.host.threads import ThreadPool
-from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
@@ -73,7 +73,7 @@ class Sharded(Machine):
         super().__init__(driver, driver, threads)
         self._pool = ThreadPool(threads)
         self._last_extents: tuple[Any, list[Extent]] | None = None
-        self._workspaces: list[Workspace] = []
+        self._workspaces = Workspaces()
         self._empty: Bins = DenseBins(NO_BINS, NO_BINS)
         self._multiplicity: Distributed | None = None
 
@@ -186,7 +186,7 @@ class Sharded(Machine):
         sums = self._driver.ask(Shard.init_root, tree, target, output, candidates, limits, scales)
         totals = sum(g for g, _ in sums), sum(h for _, h in sums)
         layout = layout_of(self._empty, data.cuts, candidates, by_column=False)
-        workspace = self._workspaces.pop() if self._workspaces else Workspace()
+        workspace = self._workspaces.take()
         grower = ShardedGrower(
             tree, self._driver, self._empty, data.cuts, layout, sum(sizes), weight, totals,
             (1.0 / scales[0], 1.0 / scales[1]), limits, output, self._pool, workspace, candidates,
@@ -195,7 +195,7 @@ class Sharded(Machine):
         (number,), counts = self._driver.ask_and_keep(1, Shard.settle, tree)
         leaf_of_row = self._driver.array(number, (data.n_rows,), sizes)
         nodes = grower.finished(reduce(add, counts))
-        self._workspaces.append(workspace)
+        self._workspaces.give_back(workspace)
         leaf_sums = grower.sums() if target.gives_leaf_sums else None
         return Structure(nodes, output, target.version, leaf_of_row if target.rows is None else None, leaf_sums)
 

@@ -17,7 +17,7 @@ from gpuboost.backends.cpu.layout import laid_out, layout_of
 from gpuboost.backends.cpu.noise import EVERY_ROW
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
 from gpuboost.backends.host.threads import ThreadPool, share
-from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics.probabilities import Parameters, ProbabilityRule
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
@@ -59,7 +59,7 @@ class Shard:
     def __init__(self, threads: int = 1) -> None:
         self._objects, self._cpu, self._pool = ObjectStore(), Cpu(threads), ThreadPool(threads)
         self._trees: dict[int, ShardRows] = {}
-        self._workspaces: list[Workspace] = []  # of trees that are done
+        self._workspaces = Workspaces()
         self._full_columns = Memo(laid_out)
         self._first = 0
 
@@ -210,7 +210,7 @@ class Shard:
     ) -> tuple[int, int]:  # fmt: skip
         """Put all rows of the target into the root; return the sums of their integers."""
         data, gradients = self._data, target.gradients
-        workspace = self._workspaces.pop() if self._workspaces else Workspace()
+        workspace = self._workspaces.take()
         g, h, m = gradients.g[output], gradients.h[output], cpu_sums.multiplicity_of(gradients)
         packed, totals = workspace.array("packed", g.shape, np.int64), np.zeros((self._pool.size, 8), np.int64)
         self._in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *scales, a, b, packed, totals[part]))
@@ -238,7 +238,7 @@ class Shard:
         """Find the leaf of each row of the target; return the number of rows of each node."""
         rows = self._trees.pop(tree)
         leaf_of_row = rows.settle()
-        self._workspaces.append(rows.workspace)
+        self._workspaces.give_back(rows.workspace)
         return (leaf_of_row,), rows.count()
 
     def route(self, nodes: Nodes) -> tuple[tuple[Array], None]:

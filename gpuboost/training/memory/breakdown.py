@@ -23,7 +23,7 @@ PURPOSES = {
     "gradients": "gradients",
     "node ids": "the node of each row",
     "lists": "rows to be counted, and their gradients",
-    "lent": "what workers are lent, and the trees they bring",
+    "workers": "copies of targets and of trees, of asynchronous workers",
     "sample": "the draw, and the drawn rows",
     "histograms": "histograms of nodes",
     "partials": "sums of stretches of rows",
@@ -100,21 +100,21 @@ class TracedBackend:
         held = sum(0 if array is None else array.nbytes for array in (data.weight, data.multiplicity))
         if peak["gradients"]:  # weights are copied to the device when gradients are first computed
             sizes["labels"], sizes["gradients"] = sizes["labels"] + held, sizes["gradients"] - held
-        told = sum(sizes.values())
+        outside = sum(sizes.values())
         if peak["arena"]:
             for traced in (self, *self._workers):
-                traced._tell(sizes)
-        sizes["trees"] += peak["arena"] - sum(sizes.values()) + told
+                traced._add_to(sizes)
+        sizes["trees"] += peak["arena"] - sum(sizes.values()) + outside
         return sizes
 
-    def _tell(self, found: dict[str, int]) -> None:
-        """Add the arrays in which this backend grows trees to ``found``."""
+    def _add_to(self, sizes: dict[str, int]) -> None:
+        """Add the arrays in which this backend grows trees to ``sizes``."""
         if self._plan is None:
             return
         for name, (length, dtype) in self._plan.sizes().items():
-            found[_IN_THE_ARENA.get(name, "trees")] += max(1, length) * dtype.itemsize
-        found["sample"] += _bytes_of_bins(self._drawn, self._plan.d)
-        found["node ids"] += 4 * self._plan.n
+            sizes[_IN_THE_ARENA.get(name, "trees")] += max(1, length) * dtype.itemsize
+        sizes["sample"] += _bytes_of_bins(self._drawn, self._plan.d)
+        sizes["node ids"] += 4 * self._plan.n
 
 
 class _TracedSlot:
@@ -124,11 +124,11 @@ class _TracedSlot:
         self._slot, self._machine, self._runtime = slot, machine, runtime
 
     def copy_target(self, target: Target, sample: Sample) -> tuple[Target, Sample]:
-        with self._runtime.purpose("lent"):
+        with self._runtime.purpose("workers"):
             return self._slot.copy_target(target, sample)
 
     def build(self, work: BuildFunction) -> tuple[Structure, ...]:
-        with self._runtime.purpose("lent"):
+        with self._runtime.purpose("workers"):
             return self._slot.build(lambda _: work(cast(Backend, self._machine)))
 
     def sibling(self) -> _TracedSlot:

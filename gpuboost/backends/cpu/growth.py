@@ -1,0 +1,128 @@
+"""Growth of a tree on the CPU by the fastest method for it: as a stump, by sorted columns or by histograms."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from gpuboost.backends.cpu import stump as cpu_stump
+from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.cpu.grower import TreeGrower
+from gpuboost.backends.cpu.layout import (
+    IndicatorBitmaps,
+    Layout,
+    SortedColumns,
+    columns_of,
+    drawn_columns,
+    indicator_bitmaps,
+    laid_out,
+    layout_of,
+)
+from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
+from gpuboost.backends.cpu.small_stump import SmallStumps, grow_small_stump
+from gpuboost.backends.cpu.stump import StumpGrower
+from gpuboost.backends.cpu.warm_up import HELPER
+from gpuboost.backends.cpu.warm_up_tree import is_usual
+from gpuboost.backends.host.threads import RowShares, ThreadPool
+from gpuboost.backends.host.workspace import Workspace, Workspaces
+from gpuboost.backends.prediction.memo import Memo
+from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, Limits, Structure, Target, TrainingSet
+
+ROUNDING = 4  # times as many rows before gradients are rounded by several threads, as a row takes little time
+
+
+class CpuGrowth:
+    """Grows trees, and keeps what does not change from tree to tree: layouts, sorted columns, bitmaps, scales."""
+
+    def __init__(self, pool: ThreadPool, workspaces: Workspaces) -> None:
+        self._pool, self._workspaces, self._shares = pool, workspaces, RowShares(pool)
+        self._last_layout: tuple[Bins, bool, Layout] | None = None
+        self._columns = Memo(partial(columns_of, pool=pool))
+        self._full_columns, self._bitmaps = Memo(laid_out), Memo(indicator_bitmaps)
+        self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
+
+    def grow(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Structure:
+        """See the verb."""
+        workspace = self._workspaces.take()
+        structure = self._grown(data, target, output, candidates, limits, workspace)
+        self._workspaces.give_back(workspace)
+        return structure
+
+    def _grown(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        workspace: Workspace,
+    ) -> Structure:  # fmt: skip
+        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
+        some_cuts = some_cuts or candidates.noise is not None or limits.bounded
+        free = not limits.bounded and limits.interactions is None
+        if target.rows is None and free and cpu_stump.suits(limits):
+            stump = self._stump(data, target, output, candidates, limits, workspace, some_cuts=some_cuts)
+            if stump is not None:
+                return stump
+        by_column = None if some_cuts else self._columns_of(data)
+        return self._tree(data, target, output, candidates, limits, by_column, workspace)
+
+    def _stump(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        workspace: Workspace, *, some_cuts: bool,
+    ) -> Structure | None:  # fmt: skip
+        """None if sorted columns are searched instead, which need all cuts to compete."""
+        bitmaps = self._bitmaps_of(data.bins)
+        few = cpu_stump.by_columns(data.bins, bitmaps, candidates)
+        if few and self._small_stumps.suit(data, candidates, bitmaps, self._pool):
+            known = bitmaps, self._laid_out(data.bins), self._scales, workspace
+            return grow_small_stump(data, target, output, candidates, limits, *known)
+        if not (few or some_cuts or self._columns_of(data) is None):
+            return None
+        some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
+        by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
+        bins = by_row, bitmaps, self._laid_out(data.bins), self._scales.of(target.gradients, output, self._pool)
+        return StumpGrower(data, target, output, candidates, limits, *bins, self._pool, workspace).grow()
+
+    def _tree(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        by_column: SortedColumns | None, workspace: Workspace,
+    ) -> Structure:  # fmt: skip
+        """by_column: the columns to search without histograms, or None."""
+        HELPER.join(usual=is_usual(limits, candidates, by_column, data.n_rows))
+        in_parts = partial(self._shares.in_parts, times=ROUNDING)
+        packed, totals, units = cpu_sums.pack(target.gradients, output, self._pool, in_parts, workspace)
+        m = target.gradients.multiplicity
+        weight = len(packed) if m is None else int(m.sum())
+        bins, rows, drawn = rows_of_target(data, target, workspace, self._shares.by_rows)
+        if len(packed) < data.n_rows and not isinstance(bins, DenseBins):
+            packed_by_row = np.zeros(data.n_rows, np.int64)
+            packed_by_row[rows] = packed
+            packed = packed_by_row
+        if by_column is not None and target.rows is not None:
+            by_column = drawn_columns(by_column, target.rows, data.n_rows, self._pool, workspace)
+        layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
+        by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._pool, workspace)
+        grower = TreeGrower(
+            by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
+        )
+        return grower.grow(target)
+
+    def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
+        """The histogram layout: that of the last tree if its candidates are the same."""
+        last = self._last_layout
+        if last is not None and last[0] is bins and last[1] == by_column:
+            before, now = last[2].features, candidates.features
+            if before is now or np.array_equal(before, now):
+                return last[2]
+        made = layout_of(bins, cuts, candidates, by_column=by_column)
+        self._last_layout = bins, by_column, made
+        return made
+
+    def _columns_of(self, data: TrainingSet) -> SortedColumns | None:
+        """Columns sorted by bin, if these bins are searched without histograms; sorted once."""
+        return self._columns.of(data.bins, data.cuts)
+
+    def _laid_out(self, bins: Bins) -> Array | None:
+        """Columns of sparse bins laid out in full, unless they take too much memory; laid out once."""
+        return None if isinstance(bins, DenseBins) else self._full_columns.of(bins)
+
+    def _bitmaps_of(self, bins: Bins) -> IndicatorBitmaps | None:
+        """Bitmaps of the columns of sparse bins that are summed by them; made once."""
+        return None if isinstance(bins, DenseBins) else self._bitmaps.of(bins)
