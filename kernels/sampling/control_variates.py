@@ -30,9 +30,11 @@ def node_control_variate(g, h, old_g, share, eta, start, stop, made_g, made_h):
 
     g, h, old_g, made_g, made_h (k, n) float32; share (n,) float64.
     """
+    share = share[start:stop]
     for c in range(g.shape[0]):
-        now, curvature, old, out_g, out_h = g[c], h[c], old_g[c], made_g[c], made_h[c]
-        for i in range(start, stop):
+        now, curvature, old = g[c, start:stop], h[c, start:stop], old_g[c, start:stop]
+        out_g, out_h = made_g[c, start:stop], made_h[c, start:stop]
+        for i in range(share.size):
             out_g[i] = np.float32(node_gradient(np.float64(now[i]), np.float64(old[i]), share[i], eta))
             out_h[i] = np.float32(weighted(np.float64(curvature[i]), share[i]))
 
@@ -40,9 +42,10 @@ def node_control_variate(g, h, old_g, share, eta, start, stop, made_g, made_h):
 @kernel
 def horvitz_thompson(g, share, start, stop, made_g):
     """made_g = q / p g of rows [start, stop). g, made_g (k, n) float32; share (n,) float64."""
+    share = share[start:stop]
     for c in range(g.shape[0]):
-        now, out = g[c], made_g[c]
-        for i in range(start, stop):
+        now, out = g[c, start:stop], made_g[c, start:stop]
+        for i in range(share.size):
             out[i] = np.float32(weighted(np.float64(now[i]), share[i]))
 
 
