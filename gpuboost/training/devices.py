@@ -29,7 +29,7 @@ from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.training.base_learners import ON_GPUS, not_on_gpus
-from gpuboost.training.memory.estimate import check_room
+from gpuboost.training.memory.estimate import check_room, training_needs
 from gpuboost.training.sharding import GPUS, shards_choice
 from gpuboost.types import Array, Cuts, DeviceMatrix
 
@@ -179,16 +179,17 @@ def settled(
     """
     if choice.name in ("cpu", GPUS):
         return choice
-    from gpuboost.backends.cuda.codegen.formulas import functions_of
-    from gpuboost.backends.cuda.user_kernels import functions_of_the_user
+    from gpuboost.backends.cuda.user_kernels import functions_of_metrics
 
+    known = ("", "loss") if type(recipe.loss) is CLASSES.get(recipe.loss.name) else ("",)
     try:
         check_losses(recipe)
-        check_room(choice.name, recipe, cuts, rows, eval_rows)
         gpu = open_gpu(choice.name)
-        gpu.check(functions_of_the_user((recipe.loss, *means), recipe.langevin.scale_function))
-        of_the_library = type(recipe.loss) is CLASSES.get(recipe.loss.name)
-        gpu.check(functions_of(recipe.loss), beside=of_the_library)
+        needs = training_needs(recipe, cuts, gpu.sm_count, rows, eval_rows)
+        check_room(choice.name, recipe, needs.memory)
+        of_the_user = tuple(function for function in needs.functions if function.argument not in known)
+        gpu.check((*of_the_user, *functions_of_metrics(means)))
+        gpu.check(tuple(function for function in needs.functions if function.argument in known), beside=True)
     except DeviceError as error:
         if not automatic:
             raise

@@ -6,7 +6,7 @@ Counter = (i // 4 low, i // 4 high, iteration, stream), key = (seed low, seed hi
 import numpy as np
 
 from gpuboost.kernels.common.jit import inlined, kernel
-from gpuboost.kernels.common.vector import EIGHT, SIXTEEN, below, random_words, trailing_zeros
+from gpuboost.kernels.common.vector import EIGHT, random_words
 
 NUMBERS = 256  # made in one go
 
@@ -46,36 +46,3 @@ def numbers(first, seed_low, seed_high, iteration, stream, out):
     whose = np.uint64(iteration), np.uint64(stream), np.uint64(seed_low), np.uint64(seed_high)
     for j in range(0, NUMBERS // 4, EIGHT):
         random_words(at + np.uint64(j), *whose, base + 16 * j)
-
-
-@kernel
-def keep(words, p, begin, size, rows, count):
-    """Adds begin + j to the ``count`` rows there are, if word j is below p[j] * 2**32. Returns how many there are now.
-
-    words (256,) uint32 and p (256,) float64, of which the first ``size`` count; rows int32 with room enough.
-    """
-    first_word, first_p = words.ctypes.data, p.ctypes.data
-    for stretch in range(0, size, 64):
-        drawn = np.uint64(0)
-        for j in range(0, 64, SIXTEEN):
-            drawn |= below(first_word + 4 * (stretch + j), first_p + 8 * (stretch + j)) << np.uint64(j)
-        if size - stretch < 64:
-            drawn &= (_ONE << np.uint64(size - stretch)) - _ONE
-        while drawn:
-            rows[count] = begin + stretch + np.int64(trailing_zeros(drawn))
-            drawn &= drawn - _ONE
-            count += 1
-    return count
-
-
-@kernel
-def drawn_rows(start, stop, p, seed_low, seed_high, iteration, stream, out):
-    """Row i is drawn iff its number is below p * 2**32. Writes the rows, returns how many.
-
-    Rows [start, stop), start a multiple of NUMBERS; out: (stop - start,) int32.
-    """
-    words, of_each, count = np.empty(NUMBERS, np.uint32), np.full(NUMBERS, p), 0
-    for begin in range(start, stop, NUMBERS):
-        numbers(begin // 4, seed_low, seed_high, iteration, stream, words)
-        count = keep(words, of_each, begin, min(NUMBERS, stop - begin), out, count)
-    return count

@@ -9,7 +9,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 LANES = 64  # rows that one `choose` decides
-SIXTEEN = 16  # numbers that `below` compares and `add_sizes` adds
+SIXTEEN = 16  # numbers that `add_sizes` adds
 EIGHT = 8  # counters that `random_words` takes on
 
 _BYTE, _WORD, _LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -91,19 +91,6 @@ def trailing_zeros(typing_context, x):
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
     return _U64(_U64), codegen
-
-
-@intrinsic
-def below(typing_context, words, p):
-    """Bit mask of 16 uint32: set where a number is less than 2**32 times its own of 16 float64; the first is bit 0."""
-
-    def codegen(context, builder, signature, args):
-        sixteen = ir.VectorType(_DOUBLE, SIXTEEN)
-        words = builder.uitofp(_load(builder, args[0], ir.VectorType(_WORD, SIXTEEN), align=4), sixteen)
-        limits = builder.fmul(_load(builder, args[1], sixteen, align=8), ir.Constant(sixteen, [2.0**32] * SIXTEEN))
-        return builder.zext(builder.bitcast(builder.fcmp_ordered("<", words, limits), ir.IntType(SIXTEEN)), _LONG)
-
-    return _U64(_ADDRESS, _ADDRESS), codegen
 
 
 @intrinsic

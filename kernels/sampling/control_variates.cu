@@ -15,7 +15,7 @@ struct Chances {
             return 1.0;
         if (!(masks[row / 16] >> (row % 16) & 1))
             return 0.0;
-        return widened(has_scores ? narrowed(1.0 / probability(*threshold, scores[row])) : __float_as_uint(by));
+        return widened(has_scores ? narrowed(inverse(probability(*threshold, scores[row]))) : __float_as_uint(by));
     }
 };
 
@@ -40,8 +40,8 @@ node_control_variate(const f32 *g, const f32 *h, const f32 *old_g, const i32 *ti
             const i64 row = begin + place, at = from + row;
             const f64 share = chances(row), old = plain ? 0.0 : widened(((const u32 *)old_g)[at]);
             const f64 now = widened(((const u32 *)g)[at]);
-            const u32 g_bits = narrowed(plain ? share * now : share * (now - old) + eta * old);
-            const u32 h_bits = narrowed((plain ? 1.0 : share) * widened(((const u32 *)h)[at]));
+            const u32 g_bits = narrowed(plain ? weighted(now, share) : node_gradient(now, old, share, eta));
+            const u32 h_bits = narrowed(weighted(widened(((const u32 *)h)[at]), plain ? 1.0 : share));
             ((u32 *)made_g)[at] = g_bits;
             ((u32 *)made_h)[at] = h_bits;
             sizes.put(place, g_bits, h_bits);
@@ -125,9 +125,9 @@ leaf_control_variate(const f32 *g, const f32 *h, const f32 *old_g, const i32 *ti
             const f64 share = !drawn ? 1.0 : widened(has_each ? ((const u32 *)each)[i] : __float_as_uint(by));
             const u64 stands_for = means[2 * leaf + 1];
             const f64 mean = (f64)(i64)means[2 * leaf] * unit / (f64)(stands_for > 0 ? stands_for : 1);
-            const f64 change = widened(((const u32 *)g)[row]) - widened(((const u32 *)old_g)[row]);
-            const u32 g_bits = narrowed(share * (change + eta * mean));
-            const u32 h_bits = narrowed(share * widened(((const u32 *)h)[row]));
+            const f64 now = widened(((const u32 *)g)[row]), old_of_row = widened(((const u32 *)old_g)[row]);
+            const u32 g_bits = narrowed(leaf_gradient(now, old_of_row, mean, share, eta));
+            const u32 h_bits = narrowed(weighted(widened(((const u32 *)h)[row]), share));
             ((u32 *)made_g)[i] = g_bits;
             ((u32 *)made_h)[i] = h_bits;
             sizes.put(place, g_bits, h_bits);

@@ -13,10 +13,10 @@ draw(const Stream *stream, u64 limit, f32 by, i32 n, i32 room, u16 *masks, i32 *
             if (row >= n)
                 break;
             const uint4 words = philox(*stream, (u64)row / 4);
-            mask |= ((u64)words.x < limit && row < n ? 1u : 0u) << (part * 4);
-            mask |= ((u64)words.y < limit && row + 1 < n ? 2u : 0u) << (part * 4);
-            mask |= ((u64)words.z < limit && row + 2 < n ? 4u : 0u) << (part * 4);
-            mask |= ((u64)words.w < limit && row + 3 < n ? 8u : 0u) << (part * 4);
+            mask |= (is_below(words.x, limit) && row < n ? 1u : 0u) << (part * 4);
+            mask |= (is_below(words.y, limit) && row + 1 < n ? 2u : 0u) << (part * 4);
+            mask |= (is_below(words.z, limit) && row + 2 < n ? 4u : 0u) << (part * 4);
+            mask |= (is_below(words.w, limit) && row + 3 < n ? 8u : 0u) << (part * 4);
         }
         keep_mask(chunk, mask, masks, starts);
     }

@@ -171,7 +171,7 @@ static __device__ __forceinline__ void finish_draw(f64 least, i32 excluded, i32 
     if (threadIdx.x != 0)
         return;
     const f64 smallest = __longlong_as_double((i64)~seen->least);
-    note_draw(log, places, draws, starts[chunks_of(n)], seen->excluded, seen->least ? narrowed(1.0 / smallest) : 0u);
+    note_draw(log, places, draws, starts[chunks_of(n)], seen->excluded, seen->least ? narrowed(inverse(smallest)) : 0u);
     seen->least = 0;
     seen->excluded = 0;
     if (*bad) {
@@ -236,10 +236,10 @@ count_draws(const Threshold *threshold, const u32 *scores, i32 n, i32 room, u16 
     finish_draw(least, excluded, n, room, starts, bad, seen, arrived, m, lost, log, places, draws);
 }
 
-// rows[0 .. m - 1] = the drawn rows, increasing; inverse: 1 / p of each.
+// rows[0 .. m - 1] = the drawn rows, increasing; inverses: 1 / p of each.
 extern "C" __global__ void __launch_bounds__(DRAW_THREADS)
 compact_scored(const Threshold *threshold, const u32 *scores, const u16 *masks, const i32 *starts, const i32 *m, i32 n,
-               i32 *rows, f32 *inverse)
+               i32 *rows, f32 *inverses)
 {
     const Threshold found = *threshold;
     const i32 chunks = *m > 0 ? chunks_of(n) : 0;
@@ -250,7 +250,7 @@ compact_scored(const Threshold *threshold, const u32 *scores, const u16 *masks, 
         for (; mask != 0; mask &= mask - 1) {
             const i32 row = place * ROWS_OF_THREAD + __ffs((i32)mask) - 1;
             rows[at] = row;
-            ((u32 *)inverse)[at++] = narrowed(1.0 / probability(found, scores[row]));
+            ((u32 *)inverses)[at++] = narrowed(inverse(probability(found, scores[row])));
         }
     }
 }

@@ -8,9 +8,18 @@ have one exponent, and the integer sum of their significands is the sum of the s
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
-from gpuboost.kernels.common.philox import NUMBERS, keep, numbers
+from gpuboost.kernels.common.philox import NUMBERS, numbers
 from gpuboost.kernels.common.vector import LANES, in_either, trailing_zeros, wide_vectors
-from gpuboost.kernels.sampling.probability import by_border, by_threshold, magnitude, normal_score
+from gpuboost.kernels.sampling.draw import AT_ONCE, keep
+from gpuboost.kernels.sampling.probability import (
+    by_border,
+    by_threshold,
+    inverse,
+    is_drawn,
+    magnitude,
+    normal_score,
+    weighted,
+)
 
 BUCKETS = 2048
 TOP_SHIFT = 20  # of the 32 bits, these are below a bucket's
@@ -205,11 +214,17 @@ def three_sums(scores, start, stop, mu, low, scale, out):
 
 
 @kernel
-def _keep(words, p, begin, size, rows, inverse, count):
-    """``philox.keep``, and 1 / p of the rows that are new."""
-    last = keep(words, p, begin, size, rows, count)
+def _keep(words, p, begin, stop, rows, inverses, count):
+    """Rows [begin, stop) that words (256,) uint32 draw with p (256,) float64, and 1 / p, behind ``count`` others."""
+    last = count
+    for first in range(begin, stop, AT_ONCE):
+        at = first - begin
+        some, of_each, drawn = words[at : at + AT_ONCE], p[at : at + AT_ONCE], np.uint64(0)
+        for j in range(np.uint64(AT_ONCE)):
+            drawn |= np.uint64(is_drawn(some[j], of_each[j])) << j
+        last = keep(drawn, first, stop, rows, last)
     for at in range(count, last):
-        inverse[at] = np.float32(1.0 / p[np.uint64(rows[at] - begin)])
+        inverses[at] = np.float32(inverse(p[np.uint64(rows[at] - begin)]))
     return last
 
 
@@ -232,11 +247,11 @@ def _probabilities(kind, parameters, scores, p):
 
 
 @kernel
-def draw(scores, start, stop, kind, parameters, seed_low, seed_high, iteration, stream, rows, inverse):
+def draw(scores, start, stop, kind, parameters, seed_low, seed_high, iteration, stream, rows, inverses):
     """Rows [start, stop), each drawn with its p, and 1 / p. Returns how many were drawn, and how many have p = 0.
 
     kind, parameters (float64): see ``backends/numerics/probabilities.py``. start must be a multiple of NUMBERS. rows
-    int32 and inverse float32 have room for all rows of the stretch.
+    int32 and inverses float32 have room for all rows of the stretch.
     """
     wide_vectors()
     words, p, count, excluded = np.zeros(NUMBERS, np.uint32), np.empty(NUMBERS), 0, 0
@@ -245,7 +260,7 @@ def draw(scores, start, stop, kind, parameters, seed_low, seed_high, iteration, 
         if kind != TRIMMING:  # whose p are 0 and 1: any number will do
             numbers(begin // 4, seed_low, seed_high, iteration, stream, words)
         excluded += _probabilities(kind, parameters, scores[begin : begin + size], p)
-        count = _keep(words, p, begin, size, rows, inverse, count)
+        count = _keep(words, p, begin, begin + size, rows, inverses, count)
     return count, excluded
 
 
@@ -253,6 +268,6 @@ def draw(scores, start, stop, kind, parameters, seed_low, seed_high, iteration, 
 def weigh(values, rows, by, start, stop, out):
     """out[c, k] = values[c, rows[k]] * by[k] for k in [start, stop). values (c, n), out (c, m) and by (m,) float32."""
     for c in range(values.shape[0]):
-        line, weighted = values[c], out[c]
+        line, drawn = values[c], out[c]
         for k in range(start, stop):
-            weighted[k] = line[np.uint64(rows[k])] * by[k]
+            drawn[k] = weighted(line[np.uint64(rows[k])], by[k])

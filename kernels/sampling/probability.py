@@ -1,6 +1,6 @@
-"""Arithmetic of importance sampling on one row: its score, its probability and its draw.
+"""Arithmetic of row sampling on one row: its score, its probability, its draw and its weight.
 
-numba compiles these for CPUs, and numba.cuda links them into ``importance.cu`` and ``control_variates.cu``.
+numba compiles these for CPUs, and numba.cuda links them into the ``.cu`` files of this folder.
 """
 
 import numpy as np
@@ -44,3 +44,24 @@ def by_border(score, border, at_border, below):
 def is_drawn(word, p):
     """True where a row is drawn: its number word / 2**32, of 32 random bits, is below p."""
     return np.float64(word) < p * 4294967296.0
+
+
+@kernel
+@inlined
+def is_below(word, limit):
+    """``is_drawn`` where all rows have one p: limit is the integer part of p 2**32."""
+    return word < limit
+
+
+@kernel
+@inlined
+def inverse(p):
+    """1 / p of a drawn row."""
+    return 1.0 / p
+
+
+@kernel
+@inlined
+def weighted(x, by):
+    """A derivative times 1 / p. Two float32, or both as float64, whose product is exact: rounded, they are equal."""
+    return x * by

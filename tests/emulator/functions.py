@@ -17,7 +17,8 @@ from gpuboost.backends.python_functions import registered
 
 _TYPES = {
     "double": types.float64, "float": types.float32, "int": types.int32, "unsigned int": types.uint32,
-    "long long": types.int64, "void": types.void, "double *": types.CPointer(types.float64),
+    "long long": types.int64, "unsigned long long": types.uint64, "void": types.void,
+    "double *": types.CPointer(types.float64),
     "const double *": types.CPointer(types.float64), "unsigned int *": types.CPointer(types.uint32),
     "const unsigned int *": types.CPointer(types.uint32),
     "const int *": types.CPointer(types.int32), "unsigned short *": types.CPointer(types.uint16),

@@ -24,7 +24,6 @@ KERNELS = TESTS.parent / "kernels"
 
 TILED = "part of the kernels that ``tiling`` makes when a ranking is fitted, which every ranking of the cases calls"
 MADE_LATER = dict.fromkeys((f"gradients/ranking.{name}" for name in ("_close_tile", "_of_leaders", "of_list")), TILED)
-MADE_LATER["sampling/probability.is_drawn"] = "part of kernels of the GPU only, whose emulated cases run it"
 """CPU kernels that no kernel of a module names -> why."""
 
 

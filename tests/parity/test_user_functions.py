@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from support.cuda_compiler import ptx
 from support.linked_modules import FUSED, of_the_user
 
 import gpuboost as gb
+from gpuboost.backends.cuda.codegen import linking
 from gpuboost.sampling import ThresholdRule
 
 KNOTS = np.array([0.5, 1.0, 2.0])
@@ -202,21 +204,64 @@ def test_numba_cuda_says_the_same() -> None:
             ltoir(function, 90)
 
 
-def test_an_automatic_choice_takes_the_cpu_if_a_gpu_cannot_run_a_metric(
-    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({"loss": gb.losses.custom(value, gradient, None, check_derivatives=False)}, "loss"),
+        ({"eval_metric": gb.metrics.mean(term)}, "eval_metric"),
+        ({"sampling": ByScore(score)}, "score"),
+        ({"sampling": ByScore(score, 0.5)}, "score"),
+        ({"langevin": gb.Langevin(noise_scale=scale, allow_unproven=True)}, "noise_scale"),
+    ],
+    ids=["loss", "term", "score", "searched", "noise"],
+)
+def test_an_automatic_choice_takes_the_cpu_if_a_gpu_cannot_run_a_function(
+    given: dict[str, Any], argument: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
     monkeypatch.setenv("GPUBOOST_AUTO_CELLS", "1")
+
+    def fit(device: str) -> Any:
+        model = gb.GradientBoostingRegressor(n_estimators=1, step="gradient", device=device, **given)
+        return model.fit(x, y, eval_set=[(x, y)]).fit_report_
+
     with emulated_gpu() as cp:
         check = cp.linker.check
 
         def refuse(functions: Any, *, beside: bool = False) -> None:
-            if any(function.argument == "eval_metric" for function in functions):
-                raise gb.DeviceError("eval_metric: a GPU cannot run it")
+            if not beside and any(function.argument == argument for function in functions):
+                raise gb.DeviceError(f"{argument}: a GPU cannot run it")
             check(functions, beside=beside)
 
         monkeypatch.setattr(cp.linker, "check", refuse)
-        model = gb.GradientBoostingRegressor(n_estimators=1, eval_metric=gb.metrics.mean(term))
-        report = model.fit(x, y, eval_set=[(x, y)]).fit_report_
-    assert report.device == "cpu"
-    assert "on cuda:0: eval_metric: a GPU cannot run it" in report.device_reason
+        report = fit("auto")
+        assert report.device == "cpu"
+        assert f"on cuda:0: {argument}: a GPU cannot run it" in report.device_reason
+        with pytest.raises(gb.DeviceError, match=f"^{argument}: a GPU cannot run it"):
+            fit("cuda")
+    assert not cp.launches, "refused before the first round"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"loss": gb.losses.custom_arrays(lambda y, f: (f - y, np.ones(len(y)))), "sampling": ByScore(score)}],
+    ids=["loss", "score"],
+)
+def test_an_automatic_choice_takes_the_cpu_without_numba_cuda(
+    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    monkeypatch.setenv("GPUBOOST_AUTO_CELLS", "1")
+    monkeypatch.setenv("GPUBOOST_CUBIN_CACHE", str(tmp_path))
+    monkeypatch.setattr(linking, "find_spec", lambda name: None)
+
+    def fit(device: str) -> Any:
+        return gb.GradientBoostingRegressor(n_estimators=1, device=device, **given).fit(x, y).fit_report_
+
+    with emulated_gpu() as cp:
+        cp.linker = linking.Linker(cp)
+        report = fit("auto")
+        assert report.device == "cpu"
+        assert "on cuda:0: device: a GPU needs numba-cuda to compile formulas" in report.device_reason
+        with pytest.raises(gb.DeviceError, match=r"^device: a GPU needs numba-cuda"):
+            fit("cuda")

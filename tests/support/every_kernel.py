@@ -143,6 +143,7 @@ def _sampling() -> Iterator[tuple[str, Callable[[], object]]]:
         gb.ImportanceSampling(0.4, frozen_from=0),
         gb.ImportanceSampling(0.4, variance_control="previous_leaf"),
         gb.ImportanceSampling(0.4, variance_control="node"),
+        gb.ImportanceSampling(0.4, variance_control="horvitz_thompson"),
         gb.smart_first_order(0.5),
         gb.smart_second_order(0.5),
     )

@@ -98,6 +98,7 @@ def of_the_library() -> Iterator[Linked]:
     search = arena.searching(disturbed=True)
     for files, before in (
         (target._DRAW, ""),
+        (target._SAMPLE, ""),
         (target._NOISE, ""),
         (importance.FILES, ""),
         (control_variates.FILES, ""),

@@ -89,9 +89,12 @@ def _bits(answer: Any, returned: str) -> bytes:
 def _argument(kind: str, rng: np.random.Generator) -> Any:
     """A number of this kind, or an array."""
     if kind == "f64":
-        return float(rng.choice(SPECIAL)) if rng.random() < 0.1 else float(rng.normal() * 10.0 ** rng.integers(-3, 4))
+        special = rng.random() < 0.1  # np.float64: division by zero is no error
+        return np.float64(rng.choice(SPECIAL) if special else rng.normal() * 10.0 ** rng.integers(-3, 4))
     if kind == "u32":
         return np.uint32(rng.integers(0, 2**32))
+    if kind == "u64":
+        return int(rng.integers(0, 2**32 + 1))
     if kind == "i32":
         return int(rng.integers(0, 2))
     return _TABLE if kind == "const f64*" else rng.normal(size=OUTPUTS) * 3.0

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cpu import binning as cpu_binning
+from gpuboost.backends.cpu import control_variates as cpu_controls
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import noise as cpu_noise
 from gpuboost.backends.cpu import sampling as cpu_sampling
@@ -35,7 +36,6 @@ from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.protocol import Capabilities
-from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.reference.ranking import list_losses
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
@@ -165,10 +165,10 @@ class Cpu:
         return gradients
 
     def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return reference_sampling.node_control_variate(gradients, sample, before, eta)
+        return cpu_controls.node(gradients, sample, before, eta, self._by_rows)
 
     def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
-        return reference_sampling.horvitz_thompson(gradients, sample)
+        return cpu_controls.horvitz_thompson(gradients, sample, self._by_rows)
 
     def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
@@ -179,7 +179,7 @@ class Cpu:
             sums, _ = cpu_sums.leaf_sums(before, output, leaf_of_row, size, self._pool, self._in_parts)
             rows = np.bincount(leaf_of_row, before.multiplicity, size)
             means[output] = (sums / np.maximum(rows, 1.0))[leaf_of_row]
-        return reference_sampling.leaf_control_variate(gradients, sample, before, eta, means)
+        return cpu_controls.leaf(gradients, sample, before, eta, means, self._by_rows)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
         return cpu_sampling.weigh(gradients, sample, self._pool)

@@ -10,6 +10,7 @@ import numpy as np
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.kernels.common import normal
+from gpuboost.kernels.sampling.row_noise import Derivatives, Drawn, Streams
 from gpuboost.types import Array, Gradients, Noise
 
 EVERY_ROW = np.empty(0, np.int32)
@@ -42,11 +43,11 @@ def _scaled(gradients: Gradients, rows: Array | None, noise: Noise, by_rows: ByR
         np.ascontiguousarray(values, np.float32).view(np.uint32).reshape(-1) for values in (gradients.g, gradients.h)
     )
     times, out = cpu_sums.multiplicity_of(gradients), np.empty((k, n), np.float32)
-    has_times, drawn = int(times.size > 0), int(rows is not None)
-    chosen, m = EVERY_ROW if rows is None else rows, np.array([n], np.int32)
+    of = Derivatives(g, h, times, int(times.size > 0))
+    chosen = Drawn(EVERY_ROW if rows is None else rows, int(rows is not None), np.array([n], np.int32))
     seed_low, seed_high, iteration, _ = noise.key.words
     names = np.array([(noise.key / output).words[3] for output in range(k)], np.uint32)
-    of_rows = (g, h, times, has_times, chosen, drawn, m, n, k, noise.deviation, np.uint32(seed_low))
-    stream = (np.uint32(seed_high), np.array([iteration], np.uint32), names, normal.TABLE.reshape(-1))
-    by_rows(n, lambda a, b: run(a, b, 1, *of_rows, *stream, out.view(np.uint32).reshape(-1)))
+    streams = Streams(np.uint32(seed_low), np.uint32(seed_high), np.array([iteration], np.uint32), names)
+    given = of, chosen, n, k, noise.deviation, streams, normal.TABLE.reshape(-1), out.view(np.uint32).reshape(-1)
+    by_rows(n, lambda a, b: run(a, b, 1, *given))
     return replace(gradients, g=out)

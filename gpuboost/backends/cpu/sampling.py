@@ -16,6 +16,7 @@ from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.threshold import Counts
 from gpuboost.kernels.common import philox
+from gpuboost.kernels.sampling import draw as uniform_draw
 from gpuboost.kernels.sampling import importance, row_factors
 from gpuboost.keys import Key
 from gpuboost.types import Array, Gradients, RowScore, Sample
@@ -29,10 +30,10 @@ Draw: TypeAlias = Callable[[int, int, Array, Array], tuple[int, int]]
 
 def uniform(probability: float, n_rows: int, key: Key, pool: ThreadPool, workspace: Workspace) -> Sample:
     """Sample of rows with equal probability. See ``Backend.sample``."""
-    p = int(probability * 2.0**32) / 2.0**32  # the whole numbers below it are as many as the definition says
+    limit = np.uint64(int(probability * 2.0**32))
 
     def draw_stretch(start: int, stop: int, rows: Array, inverse: Array) -> tuple[int, int]:
-        return philox.drawn_rows(start, stop, p, *key.words, rows), 0
+        return uniform_draw.drawn_rows(start, stop, limit, *key.words, rows), 0
 
     rows, _, _ = _drawn(n_rows, draw_stretch, pool, workspace)
     return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))

@@ -157,7 +157,7 @@ class Importance:
         else:
             self._kernel("draw_scored")(grid, (DRAW_THREADS,), stream=key.words, **counted, **log.arguments)
         self._kernel("compact_scored")(
-            grid, (DRAW_THREADS,), **rows, **drawn, rows=made["rows"], inverse=made["inverse"]
+            grid, (DRAW_THREADS,), **rows, **drawn, rows=made["rows"], inverses=made["inverse"]
         )
         return DeviceSample(
             made["rows"], made["inverse"], room=room, m=made["m"], lost=made["lost"], masks=made["masks"],

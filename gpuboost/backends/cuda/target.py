@@ -29,6 +29,7 @@ ROOM_BYTES = 64 << 20  # to work in for losses of several outputs
 KEY_WORDS = 4
 _POINTWISE = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gradients/pointwise.cu")
 _MEASURED = ("common/common.cuh", "common/blocks.cuh", "common/tree.cuh", "common/fixed_point.cuh")
+_EXTENTS = (*_MEASURED, "gradients/extents.cu")
 _SAMPLE = (*_MEASURED, "sampling/sample.cu")
 _NOISE = (*_MEASURED, "common/philox.cuh", "common/normal.cuh", "sampling/noise.cu")
 _DRAW = ("common/common.cuh", "common/blocks.cuh", "sampling/drawn.cuh", "common/philox.cuh", "sampling/draw.cu")
@@ -103,7 +104,9 @@ class Targets:
     ) -> None:
         self._runtime, self._arrays, self._rounds, self._all_reduce = runtime, arrays, rounds, all_reduce
         before = "" if all_reduce is None else SHARDED
-        self._kernel, self._perturb = (Kernels(runtime, *files, before=before) for files in (_SAMPLE, _NOISE))
+        self._kernel, self._measure, self._perturb = (
+            Kernels(runtime, *files, before=before) for files in (_SAMPLE, _EXTENTS, _NOISE)
+        )
         self._drawing = Kernels(runtime, *_DRAW)
         self._pointwise = Kernels(runtime, *_POINTWISE, before=before)
         self._no_each = arrays.nothing.view(np.float32)
@@ -207,7 +210,7 @@ class Targets:
             launch = Launcher(self._runtime, *noise_kernel(noise.scale))
             launch(self._blocks(-(-room // 256)), (256,), g=g, h=h, n=room, k=k, out=noisy, **asked)
             counted = {name: asked[name] for name in ("times", "has_times", "drawn", "m")}
-            self._kernel("measure_noisy")(
+            self._measure("measure_noisy")(
                 grid, (EXTENT_THREADS,), g=made["g"], h=gradients.h, room=room, **counted, **measures
             )
         lost = gradients.lost
@@ -281,7 +284,7 @@ class Targets:
     def measure(self, g: Array, h: Array, rows: DeviceRows, states: Array, scratch: dict[str, Array]) -> None:
         """Write the states of the (k, n) gradients; ``scratch``: see ``room``."""
         k, n = g.shape
-        self._kernel("extents_of")(
+        self._measure("extents_of")(
             (*self._grid(n, STRETCH), k), (EXTENT_THREADS,),
             g=g, h=h, **self._arrays.times(rows.times), n=n, **rows.sizes, **scratch, state=states,
         )  # fmt: skip

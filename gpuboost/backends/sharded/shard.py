@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cpu import formulas
+from gpuboost.backends.cpu import control_variates, formulas
 from gpuboost.backends.cpu import sampling as cpu_sampling
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.backend import Cpu
@@ -22,7 +22,6 @@ from gpuboost.backends.numerics.probabilities import Parameters, ProbabilityRule
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.routing import dense_rows
-from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.sharded.extents import Extent, extent_of
 from gpuboost.backends.sharded.object_store import ObjectStore
 from gpuboost.backends.sharded.ordered import Part, part_of_numbers
@@ -32,6 +31,7 @@ from gpuboost.backends.sharded.shard_data import ShardSource
 from gpuboost.backends.sharded.worker_group import Kept, Message
 from gpuboost.kernels.common import fixed_point, philox
 from gpuboost.kernels.sampling import importance as sampling
+from gpuboost.kernels.sampling.probability import inverse, is_below, is_drawn
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss, SmoothedLoss
 from gpuboost.types import (
@@ -137,7 +137,7 @@ class Shard:
     # which rows
 
     def draw_evenly(self, probability: float, key: Key) -> tuple[tuple[Array, Array], int]:
-        drawn = np.flatnonzero(self._numbers(key) < int(probability * 2.0**32)).astype(np.int32)
+        drawn = np.flatnonzero(is_below.py_func(self._numbers(key), int(probability * 2.0**32))).astype(np.int32)
         return (drawn, np.full(len(drawn), 1.0 / probability, dtype=np.float32)), len(drawn)
 
     def importance(
@@ -173,8 +173,8 @@ class Shard:
     ) -> tuple[tuple[Array, Array], tuple[int, int]]:
         """Draw rows, with 1 / p; return their number, and the number of rows of probability 0."""
         p = rule.probability(scores.astype(np.float64), parameters)
-        rows = np.flatnonzero(self._numbers(key).astype(np.float64) < p * 2.0**32)
-        return (rows.astype(np.int32), (1.0 / p[rows]).astype(np.float32)), (len(rows), int((p == 0.0).sum()))
+        rows = np.flatnonzero(is_drawn.py_func(self._numbers(key), p))
+        return (rows.astype(np.int32), inverse.py_func(p[rows]).astype(np.float32)), (len(rows), int((p == 0.0).sum()))
 
     def _numbers(self, key: Key) -> Array:
         """(n,) uint32: this shard's numbers of the stream."""
@@ -189,10 +189,10 @@ class Shard:
     def node_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float
     ) -> tuple[tuple[Array, Array, Array | None], None]:
-        return _arrays(reference_sampling.node_control_variate(gradients, sample, before, eta)), None
+        return _arrays(self._cpu.node_control_variate(gradients, sample, before, eta)), None
 
     def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> tuple[tuple[Array, Array, Array | None], None]:
-        return _arrays(reference_sampling.horvitz_thompson(gradients, sample)), None
+        return _arrays(self._cpu.horvitz_thompson(gradients, sample)), None
 
     def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
@@ -200,7 +200,7 @@ class Shard:
     ) -> tuple[tuple[Array, Array, Array | None], None]:  # fmt: skip
         """means: (v,) means of the earlier gradient over the leaves of each output's tree."""
         of_row = np.stack([mean[leaf] for mean, leaf in zip(means, leaves, strict=True)])
-        return _arrays(reference_sampling.leaf_control_variate(gradients, sample, before, eta, of_row)), None
+        return _arrays(control_variates.leaf(gradients, sample, before, eta, of_row, self._by_rows)), None
 
     # the tree
 

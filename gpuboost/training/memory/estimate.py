@@ -1,4 +1,4 @@
-"""GPU memory that a training allocates, measured by running its driver with nothing computed."""
+"""What a training asks of a GPU, found by running its driver with nothing computed: memory, and functions to link."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from gpuboost.types import (
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.cuda.backend import Cuda
+    from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 
 ROUNDS = 3  # after two rounds, all arrays of a training are allocated
 
@@ -61,11 +62,18 @@ class MemoryEstimate:
         return "\n".join([*lines, f"  {self.bytes_per_row:.1f} bytes a row"])
 
 
-def check_room(device: str, recipe: Recipe, cuts: Cuts, rows: RowMetadata, eval_rows: tuple[int, ...]) -> None:
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the first rounds of a training ask of a GPU."""
+
+    memory: MemoryEstimate
+    functions: tuple[DeviceFunction, ...]  # Python functions that kernels call
+
+
+def check_room(device: str, recipe: Recipe, needed: MemoryEstimate) -> None:
     """Raise DeviceError, with the sizes, if the GPU has not enough free memory for the training."""
-    runtime = open_gpu(device)
     fewer = "with fewer workers, " if declared(ExecutionTraits, recipe.execution).has_workers else ""
-    needed, free = training_memory(recipe, cuts, runtime.sm_count, rows, eval_rows), runtime.free_memory
+    free = open_gpu(device).free_memory
     if needed.total > free:
         n = needed.n_rows
         raise DeviceError(
@@ -79,6 +87,13 @@ def training_memory(
     recipe: Recipe, cuts: Cuts, sm_count: int, rows: RowMetadata, eval_rows: tuple[int, ...] = ()
 ) -> MemoryEstimate:
     """The memory that the driver allocates to train this recipe on the kept rows."""
+    return training_needs(recipe, cuts, sm_count, rows, eval_rows).memory
+
+
+def training_needs(
+    recipe: Recipe, cuts: Cuts, sm_count: int, rows: RowMetadata, eval_rows: tuple[int, ...] = ()
+) -> Needs:
+    """Memory and functions of the first ROUNDS rounds, by a dry run."""
     from gpuboost.backends.cuda.backend import Cuda
 
     n, runtime = rows.n_kept, DryRun(sm_count)
@@ -105,7 +120,7 @@ def training_memory(
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
     few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=synchronous(recipe.execution))
     boost(few, data, cast(Backend, backend), watch=watch, resume=begin)
-    return MemoryEstimate(n, cuts.n_features, backend.breakdown(data))
+    return Needs(MemoryEstimate(n, cuts.n_features, backend.breakdown(data)), tuple(runtime.functions))
 
 
 def _watched(machine: Cuda, runtime: DryRun, n: int, k: int, cuts: Cuts) -> tuple[TrainingSet, Array]:

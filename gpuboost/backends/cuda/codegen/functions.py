@@ -9,15 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["f64", "row", "i32", "u32", "const u32*", "const i32*", "const f64*", "u16*", "u32*", "f64*"]
+Kind: TypeAlias = Literal[
+    "f64", "row", "i32", "u32", "u64", "const u32*", "const i32*", "const f64*", "u16*", "u32*", "f64*"
+]
 """Type of an argument. "row": float64 numbers of all outputs; in C three arguments: address, stride and count"""
 
 Returned: TypeAlias = Literal["f64", "f32", "i32", "pair", "words", "none"]
 """C type of the result. "pair": two float64, "words": four uint32, which C receives by one more argument, their
 address"""
 
+Record: TypeAlias = Any
+"""A class of named tuples"""
+
 C_TYPES: dict[str, tuple[str, ...]] = {
     "f64": ("double",), "row": ("double *", "long long", "long long"), "i32": ("int",), "u32": ("unsigned int",),
+    "u64": ("unsigned long long",),
     "const u32*": ("const unsigned int *",), "const i32*": ("const int *",), "const f64*": ("const double *",),
     "u16*": ("unsigned short *",), "u32*": ("unsigned int *",), "f64*": ("double *",),
 }  # fmt: skip
@@ -35,8 +41,10 @@ class DeviceFunction:
     function: Callable[..., Any]
     kinds: tuple[Kind, ...]
     returned: Returned = "f64"
-    argument: str = field(default="loss", compare=False)
-    """The user's argument that it comes from, for messages"""
+    argument: str = field(default="", compare=False)
+    """The argument of an estimator that it comes from, for messages; "" if it is the library's"""
+    records: tuple[tuple[int, Record], ...] = ()
+    """Arguments that the function takes as one named tuple: the number of the first, and the tuple's class"""
 
     @property
     def c_arguments(self) -> tuple[str, ...]:
@@ -51,7 +59,8 @@ class DeviceFunction:
     @property
     def declaration(self) -> str:
         """The line of CUDA C that makes the function known to its callers."""
-        return f'extern "C" __device__ {self.c_result} {self.name}({", ".join(self.c_arguments)});\n'
+        records = "".join(f" // {first}: {record._fields}" for first, record in self.records)
+        return f'extern "C" __device__ {self.c_result} {self.name}({", ".join(self.c_arguments)});{records}\n'
 
     def shell(self, row: Callable[..., Any]) -> Callable[..., Any]:
         """A Python function of the C arguments. ``row``: makes an array of an address, a stride and a count."""
@@ -60,6 +69,9 @@ class DeviceFunction:
             parts = [f"x{number}_{part}" for part in range(len(C_TYPES[kind]))]
             parameters += parts
             arguments.append(f"{kind}({', '.join(parts)})" if kind == "row" else parts[0])
+        for first, record in reversed(self.records):
+            fields = slice(first, first + len(record._fields))
+            arguments[fields] = [f"{record.__name__}({', '.join(arguments[fields])})"]
         body = f"function({', '.join(arguments)})"
         if self.returned in _BY_ADDRESS:
             parameters.append("out")
@@ -67,7 +79,8 @@ class DeviceFunction:
             body = f"{', '.join(f'out[{i}]' for i in range(count))} = {body}"
         elif self.returned != "none":
             body = f"return {body}"
-        names = {"function": self.function, "row": row}
+        names: dict[str, Any] = {record.__name__: record for _, record in self.records}
+        names |= {"function": self.function, "row": row}
         exec(f"def {self.name}({', '.join(parameters)}):\n    {body}\n", names)
         made: Callable[..., Any] = names[self.name]
         return made

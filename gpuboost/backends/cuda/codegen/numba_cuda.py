@@ -71,8 +71,9 @@ def ltoir(function: DeviceFunction, architecture: int) -> bytes:
 
 def refusal(function: DeviceFunction, error: Exception) -> DeviceError:
     """The error of a function that a compiler has refused."""
+    reason = why_not_compiled(function.function, error)
     return DeviceError(
-        f"{function.argument}: a GPU cannot run it; numba says: {why_not_compiled(function.function, error)}. Use "
+        f"{function.argument or function.name}: a GPU cannot run it; numba says: {reason}. Use "
         "numbers, arithmetic, branches, loops, math, and functions made of the same, or pass device='cpu'."
     )
 
@@ -102,7 +103,8 @@ def _signature(function: DeviceFunction) -> Any:
 
     numbers = {
         "double": types.float64, "float": types.float32, "int": types.int32, "unsigned int": types.uint32,
-        "long long": types.int64, "void": types.void, "double *": types.CPointer(types.float64),
+        "long long": types.int64, "unsigned long long": types.uint64, "void": types.void,
+        "double *": types.CPointer(types.float64),
         "const double *": types.CPointer(types.float64), "unsigned int *": types.CPointer(types.uint32),
         "const unsigned int *": types.CPointer(types.uint32),
         "const int *": types.CPointer(types.int32), "unsigned short *": types.CPointer(types.uint16),

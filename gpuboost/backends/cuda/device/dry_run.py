@@ -1,4 +1,4 @@
-"""A runtime that computes nothing and counts what would be allocated.
+"""A runtime that computes nothing: it counts what would be allocated, and notes the functions that would be linked.
 
 The driver itself runs on it, verb by verb, so the reported memory of a training is exactly what the driver allocates.
 It takes milliseconds, and no GPU.
@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.runtime import Functions, Kernel, Shape
 
 ENDLESS = 1 << 62  # bytes
@@ -65,12 +66,16 @@ class CountedArray:
 
 @final
 class DryRun:
-    """See ``Runtime``. ``held`` and ``most`` are bytes by purpose, now and at the peak."""
+    """See ``Runtime``. ``held`` and ``most`` are bytes by purpose, now and at the peak.
+
+    ``functions``: the Python functions of all kernels that were asked for, in that order.
+    """
 
     def __init__(self, sm_count: int, block_memory: int = 227 << 10) -> None:
         self.name, self.sm_count, self.block_memory = "the CUDA backend", sm_count, block_memory
         self.held: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
+        self.functions: dict[DeviceFunction, None] = {}
         self._purpose = "other"
 
     @property
@@ -122,6 +127,8 @@ class DryRun:
     def wait(self) -> None: ...
 
     def kernel(self, source: str, name: str, *, functions: Functions = (), shared_limit: int | None = None) -> Kernel:
+        self.functions.update(dict.fromkeys(functions))
+
         def launch(grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None: ...
 
         return launch
