@@ -21,8 +21,8 @@ from support.rules import KAPPAS, KEY, PROBABILITY_RULES
 from support.training import MACHINES, assert_parity
 
 from gpuboost import losses
-from gpuboost.backends.cpu import sampling as cpu_sampling
-from gpuboost.backends.cpu import threshold_search
+from gpuboost.backends.cpu.sampling import draws as cpu_sampling
+from gpuboost.backends.cpu.sampling import threshold_search
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
 from gpuboost.backends.reference.backend import Reference

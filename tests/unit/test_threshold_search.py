@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 
-from gpuboost.backends.cpu.threshold_search import ThreadedRowSums
+from gpuboost.backends.cpu.sampling.threshold_search import ThreadedRowSums
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.reference.sampling import counts_of

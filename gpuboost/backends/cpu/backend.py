@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cpu import binning as cpu_binning
-from gpuboost.backends.cpu import control_variates as cpu_controls
 from gpuboost.backends.cpu import formulas
-from gpuboost.backends.cpu import noise as cpu_noise
-from gpuboost.backends.cpu import sampling as cpu_sampling
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.growth import CpuGrowth
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.cpu.rankings import ranking as cpu_lists
 from gpuboost.backends.cpu.rankings import smoothed_ranking as cpu_smoothed
+from gpuboost.backends.cpu.sampling import control_variates as cpu_controls
+from gpuboost.backends.cpu.sampling import draws as cpu_sampling
+from gpuboost.backends.cpu.sampling import noise as cpu_noise
 from gpuboost.backends.cpu.smoothing import CpuSmoothing
 from gpuboost.backends.cpu.warm_up import HELPER, load_numba
 from gpuboost.backends.host import threads as host_threads

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cpu import control_variates, formulas
-from gpuboost.backends.cpu import sampling as cpu_sampling
+from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.layout import laid_out, layout_of
-from gpuboost.backends.cpu.noise import EVERY_ROW
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
+from gpuboost.backends.cpu.sampling import control_variates
+from gpuboost.backends.cpu.sampling import draws as cpu_sampling
+from gpuboost.backends.cpu.sampling.noise import EVERY_ROW
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics.probabilities import Parameters, ProbabilityRule

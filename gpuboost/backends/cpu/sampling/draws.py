@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
-from gpuboost.backends.cpu.threshold_search import ThreadedRowSums
+from gpuboost.backends.cpu.sampling.threshold_search import ThreadedRowSums
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics import threshold
