@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from math import inf
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,3 +83,36 @@ def floats(name: str, value: Any) -> NDArray[np.float64]:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name}: must be an array of numbers; got {shown(value)[:80]}.") from None
+
+
+C = TypeVar("C", bound=type)
+
+
+def explaining(answers: Mapping[str, str]) -> Callable[[C], C]:
+    """Decorator of a class: the TypeError of its constructor for an unknown parameter names the one that is meant.
+
+    answers: other names, and what each is called here.
+    """
+
+    def decorated(described: C) -> C:
+        construct = described.__init__  # type: ignore[misc]  # of the class itself: a subclass has its own
+        known = [name for name in inspect.signature(construct).parameters if name != "self"]
+
+        @functools.wraps(construct)
+        def checked(self: Any, *args: Any, **params: Any) -> None:
+            if unknown := [name for name in params if name not in known]:
+                raise TypeError(f"{described.__name__}: {unknown_parameter(unknown[0], known, answers)}")
+            construct(self, *args, **params)
+
+        described.__init__ = checked  # type: ignore[misc]
+        return described
+
+    return decorated
+
+
+def unknown_parameter(name: str, known: Iterable[str], answers: Mapping[str, str]) -> str:
+    """The sentences that say that there is no such parameter, and which one may be meant."""
+    if name in answers:
+        return f"unknown parameter {name!r}; here it is {answers[name]}."
+    close = get_close_matches(name, list(known), 1)
+    return f"unknown parameter {name!r}" + (f"; close to it: {close[0]!r}." if close else ".")

@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from gpuboost.benchmarks.harness import machine
+from gpuboost.benchmarks.harness import machine, pictures
 from gpuboost.benchmarks.harness.peers import installed
 from gpuboost.benchmarks.harness.store import Data
 from gpuboost.errors import InputError
@@ -71,7 +71,7 @@ class Experiment:
     name: str
     title: str
     parts: Mapping[str, Part]
-    draw: Callable[[dict[str, Finding], str], None] | None = None  # a picture of what was found
+    draw: Callable[[dict[str, Finding], str], None] = pictures.tables  # a picture of what was found
 
     def chosen(self, names: Sequence[str]) -> dict[str, Part]:
         """The named parts, all of them if none is named. An unknown name is an InputError."""
@@ -125,13 +125,6 @@ def stored(path: str, experiment: Experiment, names: Sequence[str]) -> dict[str,
 def _tuples(value: Any) -> Any:
     """Lists of cells as the tuples that they were; mappings as they are."""
     return tuple(tuple(row) if isinstance(row, list) else row for row in value) if isinstance(value, list) else value
-
-
-def picture(where: str, experiment: Experiment) -> str:
-    """A file as it is named; in a folder, <device>/<experiment>.svg, beside the numbers."""
-    if Path(where).is_dir() or where.endswith("/"):
-        return str(destination(where, experiment).with_suffix(".svg"))
-    return where
 
 
 def destination(where: str, experiment: Experiment) -> Path:

@@ -87,3 +87,64 @@ def points(panel: Any, values: Mapping[str, float], errors: Mapping[str, float],
     known = [name for name in names if name in paper]
     if known:
         panel.plot([paper[name] for name in known], known, "x", color=COLOURS[1], label="paper")
+
+
+_NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d*)?(e[+-]?\d+)?")
+_LONGEST = 40  # characters of a label
+
+
+def tables(findings: Mapping[str, Any], path: str, *, by_column: bool = False) -> None:
+    """A panel for each table: its first column of numbers, a point for each row.
+
+    by_column: the numbers of the last row, a point for each column.
+    """
+    read = _of_last_row if by_column else _of_first_column
+    shown = {name: read(finding) for name, finding in findings.items()}
+    shown = {name: found for name, found in shown.items() if found[1]}
+    figure, axes = sheet(len(shown), width=6.0)
+    for axis, (name, (column, points)) in zip(axes, shown.items(), strict=True):
+        labels = list(points)[::-1]
+        values = [points[label] for label in labels]
+        axis.plot(values, labels, "o", color=COLOURS[0])
+        if min(values) > 0.0 and max(values) > 30.0 * min(values):
+            axis.set_xscale("log")
+            axis.xaxis.set_minor_formatter("")
+        axis.tick_params(labelsize="x-small")
+        title(axis, name, column, legend=False)
+    save(figure, path)
+
+
+def _of_last_row(finding: Any) -> tuple[str, dict[str, float]]:
+    last = finding.rows[-1]
+    found = {name: _number(cell) for name, cell in zip(finding.columns[1:], last[1:], strict=True)}
+    return last[0], {name: value for name, value in found.items() if value is not None}
+
+
+def _of_first_column(finding: Any) -> tuple[str, dict[str, float]]:
+    """Name of the column, and its number for each row; rows without a number are left out."""
+    rows, columns = finding.rows, finding.columns
+    for k in range(1, len(columns)):
+        values = [_number(row[k]) for row in rows]
+        if any(value is not None for value in values) and all(
+            value is not None or not row[k] for value, row in zip(values, rows, strict=True)
+        ):
+            labels = _labels([row[:k] for row in rows])
+            found = dict(zip(labels, values, strict=True))
+            return columns[k], {label: value for label, value in found.items() if value is not None}
+    return "", {}
+
+
+def _labels(cells: Sequence[Sequence[str]]) -> list[str]:
+    """A different text for each row, of the cells before its number."""
+    names = [_plain(", ".join(cell for cell in row if cell))[:_LONGEST] for row in cells]
+    return [name if names.count(name) == 1 else f"{name} ({names[:i].count(name) + 1})" for i, name in enumerate(names)]
+
+
+def _number(cell: str) -> float | None:
+    found = _NUMBER.match(_plain(cell))
+    return float(found[0].replace(",", "")) if found else None
+
+
+def _plain(cell: str) -> str:
+    """The text without marks of colour, which cells have before they are stored."""
+    return re.sub(r"\[/?[a-z ]*\]", "", cell)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from gpuboost.benchmarks.harness import results
+from gpuboost.benchmarks.harness import pictures, results
 from gpuboost.benchmarks.harness.cases import OURS, Case, Suite
 from gpuboost.benchmarks.harness.results import Line, Row
-from gpuboost.errors import InputError
 
 
 def table(suite: Suite, rows: Sequence[Row]) -> Any:
@@ -92,23 +90,17 @@ def _times(case: Case, found: Sequence[Line], named: Sequence[str]) -> list[str]
     ]
 
 
-def plot(suite: Suite, rows: Sequence[Row], path: Path) -> None:
-    """One panel per case: bars of binning and training seconds, or of the deciding score."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("--plot: needs matplotlib, which is not installed. pip install 'gpuboosting[plot]'") from None
+def plot(suite: Suite, rows: Sequence[Row], path: str) -> None:
+    """One panel per case: bars of binning and training seconds, or of the deciding score.
 
+    Raises:
+        InputError: if matplotlib is missing, or no run succeeded.
+    """
     blocks = [(case, found) for case in suite.cases if (found := results.lines(rows, case))]
-    across = min(3, len(blocks))
-    down = -(-len(blocks) // across)
-    figure = Figure(figsize=(4.6 * across, 0.6 + 2.4 * down), layout="constrained")
-    panels = figure.subplots(down, across, squeeze=False).ravel()
-    for panel in panels[len(blocks) :]:
-        panel.set_axis_off()
-    for panel, (case, found) in zip(panels, blocks, strict=False):
+    figure, panels = pictures.sheet(len(blocks), height=2.6)
+    for panel, (case, found) in zip(panels, blocks, strict=True):
         _draw(panel, suite, case, found[::-1])
-    figure.savefig(path)
+    pictures.save(figure, path)
 
 
 def _draw(panel: Any, suite: Suite, case: Case, found: Sequence[Line]) -> None:

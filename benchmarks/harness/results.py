@@ -15,6 +15,7 @@ import numpy as np
 from gpuboost.benchmarks.harness import machine
 from gpuboost.benchmarks.harness.cases import OURS, Case, Size, Suite
 from gpuboost.benchmarks.harness.scores import HIGHER_IS_BETTER
+from gpuboost.errors import InputError
 from gpuboost.storage import write as write_file
 
 Row = dict[str, Any]
@@ -177,6 +178,26 @@ def destination(where: str, suite: Suite) -> Path:
     if path.is_dir() or where.endswith("/"):
         return path / machine.slug(machine.describe()) / f"{suite.name.replace('-', '_')}.json"
     return path
+
+
+def stored(path: str, suite: Suite, names: Sequence[str]) -> list[Row]:
+    """The runs that a file of ``write`` holds, of the named cases or of all.
+
+    Raises:
+        InputError: if it cannot be read, or is of another suite, or has none of the cases.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        name, runs = document["suite"], document["runs"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"--stored: {path} is no file of runs; {error}.") from None
+    if name != suite.name:
+        raise InputError(f"--stored: {path} has results of {name!r}; the suite is {suite.name!r}.")
+    chosen = {case.name for case in suite.chosen(tuple(names))}
+    found = [row for row in runs if row["case"] in chosen]
+    if not found:
+        raise InputError(f"--stored: {path} has none of the cases; it has {', '.join({row['case'] for row in runs})}.")
+    return found
 
 
 def write(path: Path, suite: Suite, size: Size, threads: int, command: str, rows: Sequence[Row]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 import gpuboost as gb
 from gpuboost.benchmarks.data import twenty
+from gpuboost.benchmarks.harness import pictures
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.scores import by_row, score
 from gpuboost.benchmarks.harness.store import Array, Data
@@ -221,4 +222,5 @@ EXPERIMENT = Experiment(
         "chosen": _part("the ten sets by which settings were chosen, and mean ranks", twenty.CHOSEN),
         "shown": _part("the ten sets by which they are judged, and mean ranks", twenty.SHOWN),
     },
+    draw=partial(pictures.tables, by_column=True),
 )

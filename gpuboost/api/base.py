@@ -26,13 +26,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpuboost import losses
 from gpuboost.api.html import summary
 from gpuboost.api.inspection import InspectionMixin
-from gpuboost.api.peer_names import PEER_NAMES, unknown_parameter
+from gpuboost.api.peer_names import PEER_NAMES
 from gpuboost.api.policies import fields_of, replaced
 from gpuboost.api.posterior import PosteriorMixin
 from gpuboost.api.prediction import PredictionMixin
 from gpuboost.api.refit import RefitMixin
 from gpuboost.api.rounds import RoundsMixin
 from gpuboost.api.warm_start import check_resumed, check_warm_start, joined_history, own_model, rounds_left
+from gpuboost.arguments import unknown_parameter
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
@@ -121,7 +122,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         nested = {name: value for name, value in params.items() if "__" in name}
         for name in params:
             if name in PEER_NAMES:
-                raise ValueError(f"{type(self).__name__}: {unknown_parameter(name, ())}")
+                raise ValueError(f"{type(self).__name__}: {unknown_parameter(name, (), PEER_NAMES)}")
         super().set_params(**{name: value for name, value in params.items() if name not in nested})
         if nested:
             super().set_params(**replaced(self.get_params(deep=False), nested))

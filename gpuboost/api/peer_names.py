@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Iterable
-from difflib import get_close_matches
-from typing import Any, TypeVar
+from gpuboost.arguments import explaining
 
 PEER_NAMES = {
     "alpha": "reg_alpha",
@@ -41,6 +37,8 @@ PEER_NAMES = {
     "lambda": "reg_lambda",
     "lambda_l1": "reg_alpha",
     "lambda_l2": "reg_lambda",
+    "leaf_values": "sampling=gb.UniformSampling(0.5, variance_control='none'), or for those of workers "
+    "execution=gb.Asynchronous(4, leaf_values='worker')",
     "loss_function": "loss",
     "max_bin": "max_bins",
     "max_features": "learners=0.8",
@@ -79,27 +77,5 @@ PEER_NAMES = {
 }
 """Parameters of XGBoost, LightGBM, CatBoost and scikit-learn that are called otherwise here."""
 
-C = TypeVar("C", bound=type)
-
-
-def explaining_unknown_parameters(estimator: C) -> C:
-    """The class with a constructor whose TypeError for an unknown parameter names the one that is meant."""
-    construct = estimator.__init__  # type: ignore[misc]  # of the class itself: a subclass has its own
-    known = [name for name in inspect.signature(construct).parameters if name != "self"]
-
-    @functools.wraps(construct)
-    def checked(self: Any, *args: Any, **params: Any) -> None:
-        if unknown := [name for name in params if name not in known]:
-            raise TypeError(f"{estimator.__name__}: {unknown_parameter(unknown[0], known)}")
-        construct(self, *args, **params)
-
-    estimator.__init__ = checked  # type: ignore[misc]
-    return estimator
-
-
-def unknown_parameter(name: str, known: Iterable[str]) -> str:
-    """The sentences that say that there is no such parameter, and which one may be meant."""
-    if name in PEER_NAMES:
-        return f"unknown parameter {name!r}; here it is {PEER_NAMES[name]}."
-    close = get_close_matches(name, list(known), 1)
-    return f"unknown parameter {name!r}" + (f"; close to it: {close[0]!r}." if close else ".")
+explaining_unknown_parameters = explaining(PEER_NAMES)
+"""Decorator of an estimator: the TypeError for an unknown parameter names the one that is meant."""

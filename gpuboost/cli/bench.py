@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from gpuboost.cli.console import new_console
@@ -38,8 +39,6 @@ def _show(options: argparse.Namespace) -> int:
     if options.list:
         _list(runners)
         return 0
-    if options.stored and options.suite not in experiments():
-        raise InputError(f"--stored: is for {', '.join(experiments())}; leave it out.")
     if options.suite in experiments():
         return _experiment(runners[options.suite], options)
     if options.suite not in runners:
@@ -65,13 +64,9 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
 
     from gpuboost.benchmarks.harness import experiments, machine
 
-    if options.plot and experiment.draw is None:
-        raise InputError(f"--plot: {experiment.name} has tables and no picture; leave it out.")
     if options.stored:
         return _redraw(experiment, options)
-    console = new_console()
-    if not console.is_terminal:
-        console = new_console(width=160)
+    console = _wide_console()
     peers, threads = _peers(options), options.threads or machine.cores()
     findings: dict[str, Any] = {}
     with console.status(experiment.title) as status:
@@ -85,27 +80,48 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
                 experiments.write(path, experiment, _command(options), asked, findings)
     if options.json:
         console.print(f"numbers written to {path}", soft_wrap=True, highlight=False)
-    if options.plot and experiment.draw is not None:
-        experiment.draw(findings, experiments.picture(options.plot, experiment))
+    if options.plot:
+        experiment.draw(findings, _picture(options.plot, experiments.destination(options.plot, experiment)))
     return 0
 
 
 def _redraw(experiment: Any, options: argparse.Namespace) -> int:
     """Show what a file of results holds, draw it (beside the file, if ``--plot`` is a folder), and run nothing."""
-    from pathlib import Path
-
     from gpuboost.benchmarks.harness import experiments
 
-    console = new_console()
-    if not console.is_terminal:
-        console = new_console(width=160)
+    console = _wide_console()
     findings = experiments.stored(options.stored, experiment, options.case)
     for finding in findings.values():
         console.print(experiments.drawn(finding))
     if options.plot:
-        folder = options.plot.endswith("/") or Path(options.plot).is_dir()
-        path = str(Path(options.stored).with_suffix(".svg")) if folder else options.plot
+        path = _picture(options.plot, Path(options.stored))
         experiment.draw(findings, path)
+        console.print(f"drawn to {path}", soft_wrap=True, highlight=False)
+    return 0
+
+
+def _wide_console() -> Any:
+    """The terminal; a log, where there is none, has room for every column."""
+    console = new_console()
+    return console if console.is_terminal else new_console(width=160)
+
+
+def _picture(where: str, numbers: Path) -> str:
+    """A file as it is named; a folder stands for the picture beside the file of numbers."""
+    folder = where.endswith("/") or Path(where).is_dir()
+    return str(numbers.with_suffix(".svg")) if folder else where
+
+
+def _shown_again(suite: Any, options: argparse.Namespace) -> int:
+    """Show the runs that a file holds, draw them, and run nothing."""
+    from gpuboost.benchmarks.harness import report, results
+
+    console = _wide_console()
+    rows = results.stored(options.stored, suite, options.case)
+    console.print(report.table(suite, rows))
+    if options.plot:
+        path = _picture(options.plot, Path(options.stored))
+        report.plot(suite, rows, path)
         console.print(f"drawn to {path}", soft_wrap=True, highlight=False)
     return 0
 
@@ -114,6 +130,8 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
 
     from gpuboost.benchmarks.harness import report, results, runner
 
+    if options.stored:
+        return _shown_again(suite, options)
     plan = runner.Plan(
         suite,
         size=options.size,
@@ -124,9 +142,7 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
         wait=options.wait,
         retries=1 if options.wait > 0 else 0,  # --wait 0: other processes may be running
     )
-    console = new_console()
-    if not console.is_terminal:
-        console = new_console(width=160)  # a log has room for every column
+    console = _wide_console()
     rows: list[Any] = []
     with console.status(suite.title) as status:
         for row in runner.run(plan, status.update):
@@ -140,7 +156,7 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
     if options.json:
         console.print(f"runs written to {results.destination(options.json, suite)}", soft_wrap=True, highlight=False)
     if options.plot:
-        report.plot(suite, rows, options.plot)
+        report.plot(suite, rows, _picture(options.plot, results.destination(options.plot, suite)))
     return 1 if any("error" in row for row in rows) else 0
 
 

@@ -12,10 +12,11 @@ from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.numerics.random_numbers import uniform_bits
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
-from gpuboost.sampling.protocol import leaves_from, share
+from gpuboost.sampling.protocol import explaining_leaf_values, leaves_from, share
 from gpuboost.types import Gradients, Sample, TrainingSet
 
 
+@explaining_leaf_values
 @dataclass(frozen=True, slots=True)
 class QuerySampling:
     """Whole queries, each drawn with one probability, anew for each tree (LightGBM: ``bagging_by_query``).

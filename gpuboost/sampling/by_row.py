@@ -12,10 +12,11 @@ from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError, shown
 from gpuboost.keys import Key
-from gpuboost.sampling.protocol import leaves_from
+from gpuboost.sampling.protocol import explaining_leaf_values, leaves_from
 from gpuboost.types import Array, Gradients, Sample, TrainingSet
 
 
+@explaining_leaf_values
 @dataclass(frozen=True, slots=True, repr=False)
 class RowProbabilities:
     """Row i is drawn with probability p_i, in every round, and weighted by 1 / p_i: importance sampling by hand.

@@ -9,10 +9,11 @@ from gpuboost.backends.numerics.probabilities import GossRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
-from gpuboost.sampling.protocol import leaves_from, share
+from gpuboost.sampling.protocol import explaining_leaf_values, leaves_from, share
 from gpuboost.types import Gradients, Sample
 
 
+@explaining_leaf_values
 @dataclass(frozen=True, slots=True)
 class GOSS:
     """The rows with the largest gradients, a share ``top`` of all, and a share ``other`` of all from the rest.

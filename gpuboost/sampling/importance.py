@@ -16,7 +16,7 @@ from gpuboost.errors import RecipeError, shown
 from gpuboost.keys import Key
 from gpuboost.records import restored
 from gpuboost.sampling.by_row import checked, numbers_of_rows
-from gpuboost.sampling.protocol import LEAVES_FROM, Losses, is_number, leaves_from, share
+from gpuboost.sampling.protocol import LEAVES_FROM, Losses, explaining_leaf_values, is_number, leaves_from, share
 from gpuboost.types import Array, Gradients, Sample, TrainingSet
 
 KAPPAS = {"gradient": 0.0, "mvs": 0.1, "hessian": inf, "loss": 0.0}
@@ -25,6 +25,7 @@ LEAST = 0.1  # default floor, as a share of the rate
 LAST_ROUND = 2**62
 
 
+@explaining_leaf_values
 @dataclass(frozen=True, slots=True)
 class ImportanceSampling:
     """p_i = min(1, max(floor, rho s_i)),  s_i = sqrt(g_i^2 + kappa h_i^2): Poisson sampling, weights 1 / p_i.

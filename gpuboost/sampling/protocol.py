@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from gpuboost.arguments import is_one_of, is_real
+from gpuboost.arguments import explaining, is_one_of, is_real
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
@@ -48,6 +48,10 @@ def leaves_from(value: Any, options: tuple[str, ...] = LEAVES_FROM) -> None:
     if not is_one_of(value, options):
         names = ", ".join(map(repr, options))
         raise RecipeError(f"sampling: variance_control must be one of {names}; got {value!r}.")
+
+
+explaining_leaf_values = explaining({"leaf_values": "variance_control"})
+"""Decorator of a rule: its leaf values and its control variates are one choice, ``variance_control``."""
 
 
 SMALLEST = 2.0**-1022

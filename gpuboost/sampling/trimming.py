@@ -11,10 +11,11 @@ from gpuboost.backends.numerics.probabilities import TrimmingRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
-from gpuboost.sampling.protocol import leaves_from, share
+from gpuboost.sampling.protocol import explaining_leaf_values, leaves_from, share
 from gpuboost.types import Gradients, Sample
 
 
+@explaining_leaf_values
 @dataclass(frozen=True, slots=True)
 class WeightTrimming:
     """The rows with the largest weights, as many as it takes to hold ``mass`` of the sum of all; chosen in each round.

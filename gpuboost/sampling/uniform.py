@@ -8,7 +8,7 @@ from typing import ClassVar
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.records import restored
-from gpuboost.sampling.protocol import leaves_from, share
+from gpuboost.sampling.protocol import explaining_leaf_values, leaves_from, share
 from gpuboost.types import Gradients, Sample
 
 _EVERY = Sample()
@@ -26,6 +26,7 @@ class EveryRow:
         return _EVERY
 
 
+@explaining_leaf_values
 @dataclass(frozen=True, slots=True)
 class UniformSampling:
     """p_i = rate: stochastic gradient boosting (Friedman 2002), with a new draw for each tree.
@@ -38,7 +39,8 @@ class UniformSampling:
         in numerator and denominator, -sum q/p g / sum q/p h (Hajek; Friedman's). "horvitz_thompson": the drawn rows in
         the numerator and all rows in the denominator, -sum q/p g / sum h, which is V (V'V)^-1 V' L'_random of
         Asynch-SGBDT (equation 14) for gradient steps. The tree is then fitted to all rows, the gradient of a row that
-        was not drawn being 0, so it costs as much as one without sampling.
+        was not drawn being 0, so it costs as much as one without sampling. Control variates, two more sources, are in
+        ``gb.ImportanceSampling``: a leaf has one value, so they are one choice with these.
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -123,7 +124,8 @@ def test_learners_1_is_refused_as_it_may_mean_one_or_all(rows: tuple[Any, Any]) 
 @pytest.mark.parametrize(
     ("name", "here"),
     [("subsample", "sampling=0.5"), ("colsample_bytree", "learners=0.8"), ("num_leaves", "max_leaves"),
-     ("lambda_l2", "reg_lambda"), ("max_bin", "max_bins"), ("iterations", "n_estimators")],
+     ("lambda_l2", "reg_lambda"), ("max_bin", "max_bins"), ("iterations", "n_estimators"),
+     ("leaf_values", "sampling=gb.UniformSampling")],
 )  # fmt: skip
 def test_parameters_of_other_libraries_are_answered_with_ours(name: str, here: str) -> None:
     with pytest.raises(TypeError, match=f"unknown parameter '{name}'; here it is {here}"):
@@ -141,6 +143,19 @@ def test_every_answer_names_a_parameter_that_exists() -> None:
         assert answer.partition("=")[0].partition(",")[0].partition(";")[0] in known
     with pytest.raises(TypeError, match="unknown parameter 'n_estimator'; close to it: 'n_estimators'"):
         gb.GradientBoostingRegressor(n_estimator=1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "amount"),
+    [(gb.UniformSampling, {"rate": 0.5}), (gb.ImportanceSampling, {"rate": 0.5}), (gb.GOSS, {}),
+     (gb.WeightTrimming, {}), (gb.RowProbabilities, {"p": [0.5]}), (gb.QuerySampling, {"rate": 0.5})],
+)  # fmt: skip
+def test_leaf_values_of_a_sampling_rule_are_its_variance_control(rule: type, amount: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match=f"{rule.__name__}: unknown parameter 'leaf_values'; here it is variance_contr"):
+        rule(**amount, leaf_values="none")
+    with pytest.raises(TypeError, match="unknown parameter 'varianc_control'; close to it: 'variance_control'"):
+        rule(**amount, varianc_control="none")
+    assert pickle.loads(pickle.dumps(rule(**amount, variance_control="none"))).variance_control == "none"
 
 
 def test_gaussian_nll_gives_its_spread_without_langevin() -> None:
