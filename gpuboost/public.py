@@ -123,6 +123,7 @@ LOSSES = {
     "lambdamart": "gpuboost.losses.ranking:LambdaMART",
     "pairwise_logistic": "gpuboost.losses.ranking:PairwiseLogistic",
     "stochastic_rank": "gpuboost.losses.stochastic_rank:StochasticRank",
+    "xendcg": "gpuboost.losses.xendcg:XENDCG",
 }
 """Name of a loss -> its class, in the order in which messages list them; exported by ``gpuboost.losses``."""
 

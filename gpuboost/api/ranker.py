@@ -40,8 +40,8 @@ class GradientBoostingRanker(GradientBoosting):
     Parameters
     ----------
     loss : str or loss object
-        "lambdamart" (NDCG), "pairwise_logistic" (RankNet), "stochastic_rank" (smoothed NDCG, for ``langevin``), or an
-        object such as ``gb.losses.LambdaMART(truncation=10)``.
+        "lambdamart" (NDCG), "pairwise_logistic" (RankNet), "xendcg" (LightGBM: ``rank_xendcg``), "stochastic_rank"
+        (smoothed NDCG, for ``langevin``), or an object such as ``gb.losses.LambdaMART(truncation=10)``.
     n_estimators : int or "auto"
         Number of boosting rounds, at most. "auto": chosen on whole queries that are set aside, then all are fitted for
         so many, as of ``GradientBoostingRegressor``.

@@ -138,7 +138,7 @@ class SmoothedLoss(Loss, DiscountedGain, Protocol):
     """Loss of lists whose gradient is a random estimate: that of 1 - NDCG, smoothed by noise on the scores.
 
     ``backends.reference.smoothed_ranking`` has the estimate, ``losses.stochastic_rank`` an example. Every round draws
-    its own noise, so the gradient is the verb ``smoothed_gradients``, which takes a key.
+    its own noise, so the gradient is the verb ``drawn_gradients``, which takes a key.
     """
 
     @property
@@ -154,9 +154,30 @@ class SmoothedLoss(Loss, DiscountedGain, Protocol):
     def scale_free(self) -> bool: ...  # True if the estimate is made orthogonal to the list's scores
 
 
+class LabelPerturbingLoss(Loss, DiscountedGain, Protocol):
+    """Loss of lists whose labels are perturbed at random in every round: ``backends.reference.cross_entropy``."""
+
+    @property
+    def perturbs_labels(self) -> bool: ...  # True
+
+
+DrawnLoss: TypeAlias = SmoothedLoss | LabelPerturbingLoss
+"""Loss of lists whose gradients are random estimates of those of a fixed objective."""
+
+
 def is_smoothed(loss: Loss) -> TypeGuard[SmoothedLoss]:
     """True if the loss is a smoothed metric of lists, whose gradients are drawn."""
     return loss.task == "ranking" and getattr(loss, "scale_free", None) is not None
+
+
+def perturbs_labels(loss: Loss) -> TypeGuard[LabelPerturbingLoss]:
+    """True if the loss is of lists whose labels are perturbed, so that its gradients are drawn."""
+    return loss.task == "ranking" and getattr(loss, "perturbs_labels", False)
+
+
+def is_drawn(loss: Loss) -> TypeGuard[DrawnLoss]:
+    """True if gradients are random estimates of those of a fixed objective: the verb ``drawn_gradients`` has them."""
+    return is_smoothed(loss) or perturbs_labels(loss)
 
 
 def is_list_loss(loss: Loss) -> TypeGuard[ListLoss]:

@@ -41,6 +41,7 @@ _ELSEWHERE = {
     "pinball": "quantile",
     "rank:ndcg": "lambdamart",
     "rank:pairwise": "pairwise_logistic",
+    "rank_xendcg": "xendcg",
     "ranknet": "pairwise_logistic",
     "regression": "squared_error",
     "rmse": "squared_error",

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from gpuboost import losses
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.losses import (
+    XENDCG,
     AbsoluteError,
     Expectile,
     Exponential,
@@ -29,6 +31,7 @@ from gpuboost.losses import (
     Tweedie,
 )
 from gpuboost.testing.losses import ListLossContract, LossContract
+from gpuboost.types import TrainingSet
 
 Array = np.ndarray
 
@@ -210,6 +213,19 @@ class TestStochasticRank(ListLossContract):
 class TestStochasticRankOfSeveralDraws(ListLossContract):
     loss = StochasticRank(sigma=5.0, truncation=None, gain=(0.0, 1.0, 1.0, 7.0, 20.0), mu=0.5, samples=2)
     outside = ([0.0, 5.0],)
+
+
+class TestXENDCG(ListLossContract):
+    loss = XENDCG()
+    outside = ([0.0, 32.0], [1.0, 0.5], [-1.0, 1.0])
+
+    def test_a_list_of_one_label_has_no_derivatives(self) -> None:
+        """It has, as its labels are perturbed; a list of one document has none."""
+        data = TrainingSet(None, None, np.full(30, 2.0), query_start=np.arange(31))
+        for machine in (Reference(), *self.machines()):
+            gradients = self._gradients(machine, np.linspace(-3.0, 3.0, 30)[None], data, None)
+            assert not machine.to_host(gradients.g).any()
+            assert not machine.to_host(gradients.h).any()
 
 
 SUITES = [one for name, one in list(globals().items()) if name.startswith("Test")]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from emulator.functions import on_the_cpu
 
-from gpuboost.backends.cuda.codegen.formulas import density_formulas, functions_of
+from gpuboost.backends.cuda.codegen.formulas import cross_entropy_formulas, density_formulas, functions_of
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.row_functions import CALLED
 from gpuboost.kernels.common.normal_table import TABLE
@@ -31,6 +31,7 @@ def functions() -> Iterator[tuple[str, DeviceFunction, float]]:
     for file, called in CALLED.items():
         yield from ((file, function, 0.0) for function in called)
     yield from (("gradients/smoothed_ranking.cu", function, 0.0) for function in density_formulas().functions)
+    yield from (("gradients/cross_entropy.cu", function, 0.0) for function in cross_entropy_formulas().functions)
     for name in registry.NAMES:
         loss = registry.get(name, n_classes=OUTPUTS)
         yield from ((name, function, getattr(loss, "parameter", 0.0)) for function in functions_of(loss))

@@ -25,7 +25,12 @@ LOSSES = {
         losses.GaussianNLL(),
     ),
     CLASSIFIER: (losses.Logistic(), losses.Exponential(), losses.LogitBoost(), losses.Softmax(2), losses.Softmax(4)),
-    RANKER: (losses.LambdaMART(), losses.PairwiseLogistic(), losses.StochasticRank(samples=2, scale_free=True)),
+    RANKER: (
+        losses.LambdaMART(),
+        losses.PairwiseLogistic(),
+        losses.StochasticRank(samples=2, scale_free=True),
+        losses.XENDCG(),
+    ),
 }
 LABELS = {
     "bool": [False, True],

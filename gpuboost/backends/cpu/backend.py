@@ -28,6 +28,7 @@ from gpuboost.backends.cpu.layout import (
 )
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
+from gpuboost.backends.cpu.rankings import cross_entropy as cpu_cross_entropy
 from gpuboost.backends.cpu.rankings import ranking as cpu_lists
 from gpuboost.backends.cpu.rankings import smoothed_ranking as cpu_smoothed
 from gpuboost.backends.cpu.sampled_columns import drawn_columns
@@ -55,7 +56,7 @@ from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
-from gpuboost.losses.protocol import ListLoss, Loss, SmoothedLoss, is_list_loss
+from gpuboost.losses.protocol import DrawnLoss, ListLoss, Loss, SmoothedLoss, is_list_loss, is_smoothed, perturbs_labels
 from gpuboost.types import (
     Array,
     Bins,
@@ -95,6 +96,7 @@ class Cpu:
         self._full_columns, self._bitmaps = Memo(laid_out), Memo(indicator_bitmaps)
         self._last_lists: cpu_lists.QueryConstants | None = None
         self._last_smoothed: cpu_smoothed.SmoothedQueries | None = None
+        self._last_perturbed: cpu_cross_entropy.PerturbedQueries | None = None
         self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._forests, self._explainers, self._additives = (
@@ -144,12 +146,18 @@ class Cpu:
         self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), times)
         return Gradients(g, h, data.multiplicity)
 
-    def smoothed_gradients(
-        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key, first: int = 0
+    def drawn_gradients(
+        self, loss: DrawnLoss, scores: Array, data: TrainingSet, curvature: float | None, key: Key, first: int = 0
     ) -> Gradients:
         """See the verb. first: number of the first row in the stream, for a part of the rows."""
-        queries = self._smoothed_lists_of(loss, data)
-        return cpu_smoothed.smoothed_gradients(queries, scores, data, curvature, key, first, self._pool)
+        if is_smoothed(loss):
+            queries = self._smoothed_lists_of(loss, data)
+            return cpu_smoothed.smoothed_gradients(queries, scores, data, curvature or 0.0, key, first, self._pool)
+        assert perturbs_labels(loss)
+        perturbed = self._last_perturbed
+        if perturbed is None or not perturbed.serves(data):
+            perturbed = self._last_perturbed = cpu_cross_entropy.PerturbedQueries.made_of(data)
+        return cpu_cross_entropy.gradients(perturbed, scores, data, curvature, key, first, self._pool)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         room = self._free_workspace()
