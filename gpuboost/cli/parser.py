@@ -66,7 +66,11 @@ def _add_parameters(group: Any) -> None:
         flags = [flag] if name is None else [flag, "--" + destination.replace("_", "-")]
         group.add_argument(*flags, dest=destination, type=parse, default=argparse.SUPPRESS, metavar=shown, help=text)
 
-    add("--loss", str, f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9, or quantile:0.1,0.9")
+    add(
+        "--loss",
+        str,
+        f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9, quantile:0.1,0.9, or lambdamart:map",
+    )
     add("--n-estimators", _auto_or(int), "rounds of boosting; auto: chosen on rows that are set aside")
     add("--learning-rate", _auto_or(float), "how much of each tree is added; auto: by the number of rows and rounds")
     add("--growth", str, "depthwise, leafwise, oblivious or sign_stump")

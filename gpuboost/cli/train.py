@@ -184,13 +184,15 @@ def _class_weight(asked: str | dict[str, float], rows: InputTable, task: str) ->
 
 
 def _with_parameter(loss: str) -> Any:
-    """The loss object that text such as quantile:0.9 stands for."""
+    """The loss object that text such as quantile:0.9 or lambdamart:map stands for."""
     from dataclasses import fields
 
     from gpuboost.losses.registry import get
 
     name, _, value = loss.partition(":")
     kind: Any = type(get(name))
+    if "metric" in (field.name for field in fields(kind)):
+        return kind(metric=value)
     if len(fields(kind)) != 1:
         raise InputError(f"--loss: {name} has no parameter; got {loss!r}.")
     try:

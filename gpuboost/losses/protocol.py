@@ -128,6 +128,9 @@ class ListLoss(Loss, DiscountedGain, Protocol):
     """
 
     @property
+    def weighs_precision(self) -> bool: ...  # True if differences are of precisions instead of discounts: MAP
+
+    @property
     def prefers_close(self) -> bool: ...  # True if w is divided by 0.01 + |d|
 
     @property
@@ -163,6 +166,11 @@ class LabelPerturbingLoss(Loss, DiscountedGain, Protocol):
 
 DrawnLoss: TypeAlias = SmoothedLoss | LabelPerturbingLoss
 """Loss of lists whose gradients are random estimates of those of a fixed objective."""
+
+
+def weighs_precision(loss: DiscountedGain) -> bool:
+    """True if the weight of an exchange is the change of precisions, and a list's ideal the sum of its gains."""
+    return bool(getattr(loss, "weighs_precision", False))
 
 
 def is_smoothed(loss: Loss) -> TypeGuard[SmoothedLoss]:

@@ -83,6 +83,14 @@ def test_a_column_of_query_ids(tmp_path: Path) -> None:
     np.testing.assert_array_equal(predicted, loaded.predict(frame[list("abcd")]))
 
 
+def test_a_loss_of_map(letor: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, given = tmp_path / "model.json", [str(letor), *QUICK, "--quiet"]
+    assert main(["train", *given, "--loss", "lambdamart:mrr", "--model", str(model)]) == 2
+    assert "metric: LambdaMART has pair weights of 'ndcg' or 'map'; got 'mrr'" in capsys.readouterr().err
+    assert main(["train", *given, "--loss", "lambdamart:map", "--model", str(model)]) == 2
+    assert "LambdaMART(metric='map') needs labels 0 and 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

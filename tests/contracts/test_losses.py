@@ -196,6 +196,22 @@ class TestLambdaMARTOfGivenGains(ListLossContract):
     outside = ([0.0, 5.0],)
 
 
+class TestLambdaMARTOfMAP(ListLossContract):
+    loss = LambdaMART(metric="map")
+    outside = ([0.0, 2.0], [1.0, 0.5])
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.integers(0, 2, n).astype(np.float64)
+
+    def test_a_list_of_one_label_has_no_derivatives(self) -> None:
+        for label in (0.0, 1.0):
+            data = TrainingSet(None, None, np.full(30, label), query_start=np.array([0, 30]))
+            for machine in (Reference(), *self.machines()):
+                gradients = self._gradients(machine, np.linspace(-3.0, 3.0, 30)[None], data, None)
+                assert not machine.to_host(gradients.g).any()
+                assert not machine.to_host(gradients.h).any()
+
+
 class TestPairwiseLogistic(ListLossContract):
     loss = PairwiseLogistic()
     outside = ([1.0, 0.5], [-1.0, 1.0])

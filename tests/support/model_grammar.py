@@ -27,6 +27,7 @@ LOSSES = {
     CLASSIFIER: (losses.Logistic(), losses.Exponential(), losses.LogitBoost(), losses.Softmax(2), losses.Softmax(4)),
     RANKER: (
         losses.LambdaMART(),
+        losses.LambdaMART(metric="map"),
         losses.PairwiseLogistic(),
         losses.StochasticRank(samples=2, scale_free=True),
         losses.XENDCG(),

@@ -724,7 +724,11 @@ def _policies() -> list[Call]:
         (losses.SmoothedZeroOne, {"scale": "positive"}, {}),
         (losses.Softmax, {"n_classes": "count"}, {"n_classes": 3}),
         (losses.StochasticRank, smoothed, {}),
-        (losses.LambdaMART, {"sigma": "positive", "truncation": "count or None", "gain": "anything"}, {}),
+        (
+            losses.LambdaMART,
+            {"sigma": "positive", "truncation": "count or None", "gain": "anything", "metric": "word"},
+            {},
+        ),
         (losses.PairwiseLogistic, {"sigma": "positive", "truncation": "count or None"}, {}),
         (families.Linear, {"columns": "anything"}, {}),
         (families.Spline, spline, {}),
