@@ -122,6 +122,7 @@ LOSSES = {
     "softmax": "gpuboost.losses.softmax:Softmax",
     "lambdamart": "gpuboost.losses.ranking:LambdaMART",
     "pairwise_logistic": "gpuboost.losses.ranking:PairwiseLogistic",
+    "pair_logit": "gpuboost.losses.pair_logit:PairLogit",
     "stochastic_rank": "gpuboost.losses.stochastic_rank:StochasticRank",
     "xendcg": "gpuboost.losses.xendcg:XENDCG",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import nan
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from gpuboost.posterior import Uncertainty, uncertainty
 from gpuboost.reports.report import Verdict
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.devices import on_host
-from gpuboost.training.rows import LabelledRows, labelled
+from gpuboost.training.rows import LabelledRows, labelled, with_pairs
 from gpuboost.training.targets import TrainingTarget, checked_queries, ranking
 from gpuboost.types import Array
 
@@ -40,8 +41,9 @@ class GradientBoostingRanker(GradientBoosting):
     Parameters
     ----------
     loss : str or loss object
-        "lambdamart" (NDCG), "pairwise_logistic" (RankNet), "xendcg" (LightGBM: ``rank_xendcg``), "stochastic_rank"
-        (smoothed NDCG, for ``langevin``), or an object such as ``gb.losses.LambdaMART(truncation=10)``.
+        "lambdamart" (NDCG), "pairwise_logistic" (RankNet), "pair_logit" (pairs of your own), "xendcg" (LightGBM:
+        ``rank_xendcg``), "stochastic_rank" (smoothed NDCG, for ``langevin``), or an object such as
+        ``gb.losses.LambdaMART(truncation=10)``.
     n_estimators : int or "auto"
         Number of boosting rounds, at most. "auto": chosen on whole queries that are set aside, then all are fitted for
         so many, as of ``GradientBoostingRegressor``.
@@ -179,6 +181,8 @@ class GradientBoostingRanker(GradientBoosting):
         *,
         init_score: Any = None,
         resume_from: Any = None,
+        pairs: Any = None,
+        pairs_weight: Any = None,
     ) -> Self:
         """Fit the model to queries.
 
@@ -209,6 +213,12 @@ class GradientBoostingRanker(GradientBoosting):
             Continue an interrupted fit: with the same data and parameters the model is byte-identical to that of an
             uninterrupted fit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
 
+        pairs : (m, 2) row numbers, optional
+            A winner and a loser of one query each, for ``loss="pair_logit"``, which needs them (CatBoost: ``pairs``).
+            Rows are numbered from 0, and y is for the metrics only.
+        pairs_weight : (m,) not negative, optional
+            Weights of the pairs (CatBoost: ``pairs_weight``).
+
         Returns
         -------
         self
@@ -223,7 +233,8 @@ class GradientBoostingRanker(GradientBoosting):
         DeviceError
             If the device is not available.
         """
-        return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group, init_score)
+        facts = partial(with_pairs, pairs=pairs, weight=pairs_weight)
+        return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group, init_score, facts)
 
     def refit(
         self,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
-from gpuboost.types import Array, Bins, Cuts, TrainingSet
+from gpuboost.types import Array, Bins, Cuts, Pairs, TrainingSet
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,7 @@ class RowMetadata:
     multiplicity: NDArray[np.int32] | None  # (m,) weights that are whole numbers; None if there is none, or all are 1
     query_start: NDArray[np.int64] | None  # (queries + 1,) where each query starts, and m
     offset: Floats | None = None  # (k, n) of all n rows, added to their scores; None: all are 0
+    pairs: Pairs | None = None  # of all n rows
 
     @classmethod
     def of(
@@ -55,6 +56,11 @@ class RowMetadata:
         """(k, m) offsets of the kept rows."""
         return self.offset if self.offset is None or self.kept is None else self.offset[:, self.kept]
 
+    @property
+    def kept_pairs(self) -> Pairs | None:
+        """The pairs of kept rows, numbered among these."""
+        return self.pairs if self.pairs is None or self.kept is None else self.pairs.of_rows(self.kept, self.n_rows)
+
     def select(self, values: Any) -> Any:
         """The kept rows of an array whose first axis is of all rows; the array itself if every row is kept."""
         return values if self.kept is None else values[self.kept]
@@ -69,4 +75,5 @@ class RowMetadata:
             self.multiplicity,
             self.query_start,
             offset=self.kept_offset,
+            pairs=self.kept_pairs,
         )

@@ -11,6 +11,7 @@ from gpuboost.losses.custom import SavedCustom as SavedCustom
 from gpuboost.losses.custom import custom as custom
 from gpuboost.losses.distribution import GaussianNLL as GaussianNLL
 from gpuboost.losses.logitboost import LogitBoost as LogitBoost
+from gpuboost.losses.pair_logit import PairLogit as PairLogit
 from gpuboost.losses.positive import Gamma as Gamma
 from gpuboost.losses.positive import Poisson as Poisson
 from gpuboost.losses.positive import Tweedie as Tweedie

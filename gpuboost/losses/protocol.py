@@ -173,6 +173,16 @@ def weighs_precision(loss: DiscountedGain) -> bool:
     return bool(getattr(loss, "weighs_precision", False))
 
 
+def needs_pairs(loss: Loss) -> bool:
+    """True if the loss learns from pairs that are given beside the rows: ``TrainingSet.pairs``."""
+    return bool(getattr(loss, "needs_pairs", False))
+
+
+def is_on_host(loss: Loss) -> bool:
+    """True if the host computes the derivatives of a loss of rankings, also for a training on a GPU."""
+    return bool(getattr(loss, "on_host", False))
+
+
 def is_smoothed(loss: Loss) -> TypeGuard[SmoothedLoss]:
     """True if the loss is a smoothed metric of lists, whose gradients are drawn."""
     return loss.task == "ranking" and getattr(loss, "scale_free", None) is not None
@@ -186,6 +196,11 @@ def perturbs_labels(loss: Loss) -> TypeGuard[LabelPerturbingLoss]:
 def is_drawn(loss: Loss) -> TypeGuard[DrawnLoss]:
     """True if gradients are random estimates of those of a fixed objective: the verb ``drawn_gradients`` has them."""
     return is_smoothed(loss) or perturbs_labels(loss)
+
+
+def has_fixed_objective(loss: Loss) -> bool:
+    """True unless the loss is of lists and has weights that follow the scores."""
+    return loss.task != "ranking" or is_drawn(loss) or needs_pairs(loss)
 
 
 def is_list_loss(loss: Loss) -> TypeGuard[ListLoss]:

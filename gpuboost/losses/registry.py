@@ -38,6 +38,7 @@ _ELSEWHERE = {
     "multi:softmax": "softmax",
     "multi:softprob": "softmax",
     "multiclass": "softmax",
+    "pairlogit": "pair_logit",
     "pairwise": "pairwise_logistic",
     "pinball": "quantile",
     "rank:map": "lambdamart",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from gpuboost.losses import (
     LambdaMART,
     Logistic,
     LogitBoost,
+    PairLogit,
     PairwiseLogistic,
     Poisson,
     Quantile,
@@ -31,7 +33,7 @@ from gpuboost.losses import (
     Tweedie,
 )
 from gpuboost.testing.losses import ListLossContract, LossContract
-from gpuboost.types import TrainingSet
+from gpuboost.types import Pairs, TrainingSet
 
 Array = np.ndarray
 
@@ -219,6 +221,22 @@ class TestPairwiseLogistic(ListLossContract):
 
 class TestPairwiseLogisticOfFirstPlaces(ListLossContract):
     loss = PairwiseLogistic(truncation=20, normalise=False)
+
+
+class TestPairLogit(ListLossContract):
+    loss = PairLogit()
+
+    def training_set(self, rng: np.random.Generator, n: int) -> TrainingSet:
+        pairs = Pairs(*rng.integers(0, n, (2, 2 * n)), rng.exponential(size=2 * n))
+        return replace(super().training_set(rng, n), pairs=pairs)
+
+    def test_a_list_of_one_label_has_no_derivatives(self) -> None:
+        """Labels say nothing; rows without pairs have none."""
+        data = replace(self.training_set(np.random.default_rng(0), 30), pairs=Pairs(*np.array([[1, 2], [3, 4]])))
+        for machine in (Reference(), *self.machines()):
+            gradients = self._gradients(machine, np.linspace(-3.0, 3.0, 30)[None], data, None)
+            assert not machine.to_host(gradients.g)[0, 5:].any()
+            assert (machine.to_host(gradients.h)[0, 1:5] > 0.0).all()
 
 
 class TestStochasticRank(ListLossContract):

@@ -37,7 +37,7 @@ from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.rankings import cross_entropy, ranking, smoothed_ranking
 from gpuboost.losses import registry
 from gpuboost.losses.custom import Custom
-from gpuboost.losses.protocol import is_list_loss, is_smoothed, perturbs_labels
+from gpuboost.losses.protocol import is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import NoiseScale, RowScore
 
 TABLE = Path(__file__).resolve().parents[2] / "kernels" / "LINKED.md"
@@ -58,6 +58,8 @@ def modules() -> Iterator[Linked]:
     """Every module with a loss of the library, with its random numbers and probabilities, or with a user's function."""
     for name in registry.NAMES:
         loss = registry.get(name, n_classes=3)
+        if is_on_host(loss):
+            continue
         if is_list_loss(loss):
             asked = list_formulas(loss)
             yield Linked(name, ranking.FILES[-1], source(*ranking.FILES, before=asked.text), asked.functions)

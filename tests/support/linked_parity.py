@@ -18,6 +18,7 @@ from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.row_functions import CALLED
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.losses import registry
+from gpuboost.losses.protocol import is_on_host
 
 WRITTEN = Path(__file__).resolve().parents[2] / "kernels" / "PARITY.md"
 INPUTS, OUTPUTS = 20_000, 3
@@ -34,7 +35,8 @@ def functions() -> Iterator[tuple[str, DeviceFunction, float]]:
     yield from (("gradients/cross_entropy.cu", function, 0.0) for function in cross_entropy_formulas().functions)
     for name in registry.NAMES:
         loss = registry.get(name, n_classes=OUTPUTS)
-        yield from ((name, function, getattr(loss, "parameter", 0.0)) for function in functions_of(loss))
+        of_device = () if is_on_host(loss) else functions_of(loss)
+        yield from ((name, function, getattr(loss, "parameter", 0.0)) for function in of_device)
 
 
 def disagreements(function: DeviceFunction, parameter: float, inputs: int, seed: int = 0) -> int:

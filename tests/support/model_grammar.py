@@ -31,6 +31,7 @@ LOSSES = {
         losses.PairwiseLogistic(),
         losses.StochasticRank(samples=2, scale_free=True),
         losses.XENDCG(),
+        losses.PairLogit(2.0),
     ),
 }
 LABELS = {

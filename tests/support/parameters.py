@@ -390,7 +390,7 @@ def _fits() -> list[Call]:
     table = []
     for kind, target in (("Regressor", "y"), ("Classifier", "labels"), ("Ranker", "grades")):
         valid = {"X": data["x"], "y": data[target]}
-        more = {"group": "weight"} if kind == "Ranker" else {}
+        more = {"group": "weight", "pairs": "anything", "pairs_weight": "weight"} if kind == "Ranker" else {}
         valid |= {"group": data["group"]} if kind == "Ranker" else {}
 
         def fit(kind: str = kind, **given: Any) -> object:
@@ -406,6 +406,8 @@ def _fits() -> list[Call]:
 def _data_is_right(name: str, value: Any) -> bool:
     if name in ("init_model", "resume_from"):
         return value is None or isinstance(value, (str, Path))  # a path, of no file
+    if name in ("pairs", "pairs_weight"):
+        return value is None
     if name == "group":
         return not (isinstance(value, np.ndarray) and value.shape in ((3,), (60, 2)))
     if name == "y" and value is None:
@@ -729,6 +731,7 @@ def _policies() -> list[Call]:
             {"sigma": "positive", "truncation": "count or None", "gain": "anything", "metric": "word"},
             {},
         ),
+        (losses.PairLogit, {"sigma": "positive"}, {}),
         (losses.PairwiseLogistic, {"sigma": "positive", "truncation": "count or None"}, {}),
         (families.Linear, {"columns": "anything"}, {}),
         (families.Spline, spline, {}),

@@ -50,13 +50,23 @@ from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.protocol import Capabilities
+from gpuboost.backends.reference import host_losses
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.reference.ranking import list_losses
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
-from gpuboost.losses.protocol import DrawnLoss, ListLoss, Loss, SmoothedLoss, is_list_loss, is_smoothed, perturbs_labels
+from gpuboost.losses.protocol import (
+    DrawnLoss,
+    ListLoss,
+    Loss,
+    SmoothedLoss,
+    is_list_loss,
+    is_on_host,
+    is_smoothed,
+    perturbs_labels,
+)
 from gpuboost.types import (
     Array,
     Bins,
@@ -134,6 +144,8 @@ class Cpu:
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_of_arrays(loss):
             return Gradients(*loss.host_derivatives(scores, data, curvature), data.multiplicity)
+        if is_on_host(loss):
+            return Gradients(*host_losses.derivatives(loss, scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
             return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
         run, g, constant = formulas.gradients(loss), np.empty(scores.shape, np.float32), curvature is not None

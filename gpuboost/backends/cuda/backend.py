@@ -39,6 +39,7 @@ from gpuboost.backends.cuda.prediction.contributions import CudaExplainer
 from gpuboost.backends.cuda.prediction.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.rankings.cross_entropy import CrossEntropyGradients
+from gpuboost.backends.cuda.rankings.on_host import GradientsOfHost
 from gpuboost.backends.cuda.rankings.ranking import RankingGradients
 from gpuboost.backends.cuda.rankings.smoothed_ranking import SmoothedRankingGradients
 from gpuboost.backends.cuda.streams import CudaSlot, Side
@@ -52,7 +53,7 @@ from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
-from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_smoothed, perturbs_labels
+from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import (
     Array,
     Bins,
@@ -92,6 +93,7 @@ class Cuda:
         self._targets = Targets(self._runtime, self._arrays, self._rounds, all_reduce)
         self._lists = RankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._smoothed = SmoothedRankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
+        self._of_host = GradientsOfHost(self._runtime, self._arrays, self._rounds, self._targets)
         self._perturbed = CrossEntropyGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._of_arrays = ArrayGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._arrays, self._rounds)
@@ -142,6 +144,8 @@ class Cuda:
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_of_arrays(loss):
             return self._of_arrays.gradients(loss, scores, data, curvature).as_gradients()
+        if is_on_host(loss):
+            return self._of_host.gradients(loss, scores, data, curvature).as_gradients()
         if is_list_loss(loss):
             return self._lists.gradients(loss, scores, data, curvature).as_gradients()
         return self._targets.gradients(loss, scores, data, curvature).as_gradients()

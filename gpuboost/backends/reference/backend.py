@@ -22,6 +22,7 @@ from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_defin
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import cross_entropy as reference_cross_entropy
 from gpuboost.backends.reference import growth as reference_growth
+from gpuboost.backends.reference import host_losses
 from gpuboost.backends.reference import ranking as reference_lists
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.reference import smoothed_ranking as reference_smoothed
@@ -29,7 +30,7 @@ from gpuboost.backends.reference.smoothing import ReferenceSmoothing
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
-from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_smoothed, perturbs_labels
+from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import (
     Array,
     Bins,
@@ -82,6 +83,8 @@ class Reference:
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_of_arrays(loss):
             return Gradients(*loss.host_derivatives(scores, data, curvature), data.multiplicity)
+        if is_on_host(loss):
+            return Gradients(*host_losses.derivatives(loss, scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
             return reference_lists.gradients(loss, scores, data, curvature)
         g, h = np.empty(scores.shape), np.empty(scores.shape)

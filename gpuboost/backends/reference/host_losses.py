@@ -1,0 +1,16 @@
+"""Derivatives of losses of rankings that the host computes, whatever machine grows the trees."""
+
+from __future__ import annotations
+
+from gpuboost.backends.reference import given_pairs
+from gpuboost.losses.protocol import Loss
+from gpuboost.types import Array, TrainingSet
+
+
+def derivatives(loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> tuple[Array, Array]:
+    """(1, n) float32 g and h, weighted. scores: (1, n) float64.
+
+    Raises:
+        InputError: if the data lack what the loss needs.
+    """
+    return given_pairs.derivatives(loss, scores, data, curvature)
