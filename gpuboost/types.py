@@ -133,6 +133,13 @@ class Pairs:
         return Pairs(winner[kept], loser[kept], None if self.weight is None else self.weight[kept])
 
 
+class PositionBias(NamedTuple):
+    """Estimates of how much the position, not the document, made users click or pass over; 1 at position 0."""
+
+    plus: NDArray[np.float64]  # (positions,) t+, of documents that were clicked
+    minus: NDArray[np.float64]  # (positions,) t-, of documents that were passed over
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingSet:
     """Training rows: bins, cuts, target and weights. Never written to.
@@ -151,6 +158,7 @@ class TrainingSet:
     x: Any = None  # (n, d) the unbinned numbers, for base learners that do not use bins; None otherwise
     offset: NDArray[np.float64] | None = None  # (k, n) in the host's memory, added to the scores; None: all are 0
     pairs: Pairs | None = None  # given pairs of rows, for losses that learn from them
+    position: NDArray[np.int64] | None = None  # (n,) where each row was shown in its query, 0 or more
 
     @property
     def n_rows(self) -> int:

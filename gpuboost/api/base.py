@@ -74,6 +74,7 @@ FITTED = (
     "loss_",
     "n_features_in_",
     "n_iter_",
+    "position_bias_",
 )
 """Attributes that ``fit`` sets; everything else on an estimator is a parameter."""
 

@@ -1,4 +1,4 @@
-"""Pairs of rows, of which one is better, checked."""
+"""Pairs of rows, of which one is better, and positions at which rows were shown, checked."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import real_numbers
 from gpuboost.errors import InputError
+from gpuboost.losses.target import require
 from gpuboost.types import Pairs
 
 
@@ -41,6 +42,24 @@ def check_pairs(pairs: Any, weight: Any, n_rows: int, group: NDArray[Any] | None
         apart = group[winner] != group[loser]
         _refuse(np.stack([apart, apart], axis=1), values, "winner and loser are of one query")
     return Pairs(winner, loser, None if weight is None else _weights(weight, len(winner)))
+
+
+def check_position(position: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """(n_rows,) where each row was shown; None stays None.
+
+    Raises
+    ------
+    InputError
+        If they are no whole numbers from 0 to 2^31 - 1, one for each row.
+    """
+    if position is None:
+        return None
+    values = real_numbers("position", position)
+    if values.shape != (n_rows,):
+        raise InputError(f"position: needs one number for each of {n_rows} rows; got shape {values.shape}.")
+    right = (values >= 0.0) & (values < 2.0**31) & (values == np.rint(values))
+    require(right, values, "positions are whole numbers from 0, the top", "Number the places of a query.", "position")
+    return values.astype(np.int64)
 
 
 def _weights(given: Any, m: int) -> NDArray[np.float64]:

@@ -30,5 +30,6 @@ from gpuboost.losses.residual import Quantiles as Quantiles
 from gpuboost.losses.residual import SquaredError as SquaredError
 from gpuboost.losses.softmax import Softmax as Softmax
 from gpuboost.losses.stochastic_rank import StochasticRank as StochasticRank
+from gpuboost.losses.unbiased_lambdamart import UnbiasedLambdaMART as UnbiasedLambdaMART
 from gpuboost.losses.xendcg import XENDCG as XENDCG
 from gpuboost.losses.zero_one import SmoothedZeroOne as SmoothedZeroOne

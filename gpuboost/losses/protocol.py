@@ -183,6 +183,24 @@ def is_on_host(loss: Loss) -> bool:
     return bool(getattr(loss, "on_host", False))
 
 
+class DebiasingLoss(ListLoss, Protocol):
+    """Loss of lists of clicks that estimates the bias of positions: ``backends.reference.unbiased_ranking``."""
+
+    @property
+    def sigma(self) -> float: ...  # steepness of the logistic function
+
+    @property
+    def bias_norm(self) -> float: ...  # 0 or more; estimates are powers 1 / (1 + bias_norm)
+
+    @property
+    def debiases(self) -> bool: ...  # True
+
+
+def debiases(loss: Loss) -> TypeGuard[DebiasingLoss]:
+    """True if the loss estimates the bias of positions: ``TrainingSet.position``, or the order of rows."""
+    return loss.task == "ranking" and getattr(loss, "debiases", False)
+
+
 def is_smoothed(loss: Loss) -> TypeGuard[SmoothedLoss]:
     """True if the loss is a smoothed metric of lists, whose gradients are drawn."""
     return loss.task == "ranking" and getattr(loss, "scale_free", None) is not None

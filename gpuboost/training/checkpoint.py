@@ -157,14 +157,15 @@ def fingerprint(
     weight: NDArray[Any] | None,
     offset: NDArray[Any] | None = None,
     pairs: Pairs | None = None,
+    position: NDArray[Any] | None = None,
 ) -> Fingerprint:
-    """``CheckpointState.data``: rows, features, and a checksum of target, weights, offsets and pairs."""
+    """``CheckpointState.data``: rows, features, and a checksum of target, weights, offsets, pairs and positions."""
     checksum = crc32(np.ascontiguousarray(y, np.float64).data)
     if weight is not None:
         checksum = crc32(np.ascontiguousarray(weight, np.float64).data, checksum)
     if offset is not None:
         checksum = crc32(np.ascontiguousarray(offset, np.float64).data, checksum)
-    for part in () if pairs is None else (pairs.winner, pairs.loser, pairs.weight):
+    for part in (position, *(() if pairs is None else (pairs.winner, pairs.loser, pairs.weight))):
         checksum = checksum if part is None else crc32(part.data, checksum)
     return len(y), n_features, checksum
 

@@ -126,7 +126,8 @@ def _run(
     params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None
 ) -> tuple[CheckpointState, Fingerprint]:
     """The initial state of the fit: its seed, its data, and the rounds that were done before; and its data alone."""
-    data = fingerprint(rows.x.shape[1], target.y, target.rows.weight, target.rows.offset, target.rows.pairs)
+    of = target.rows
+    data = fingerprint(rows.x.shape[1], target.y, of.weight, of.offset, of.pairs, of.position)
     if start is None or start.run is None:
         first = 0 if start is None else start.ensemble.n_rounds
         return CheckpointState(seed_of(params["random_state"]), first, data), data

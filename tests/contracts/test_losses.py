@@ -31,6 +31,7 @@ from gpuboost.losses import (
     SquaredError,
     StochasticRank,
     Tweedie,
+    UnbiasedLambdaMART,
 )
 from gpuboost.testing.losses import ListLossContract, LossContract
 from gpuboost.types import Pairs, TrainingSet
@@ -237,6 +238,11 @@ class TestPairLogit(ListLossContract):
             gradients = self._gradients(machine, np.linspace(-3.0, 3.0, 30)[None], data, None)
             assert not machine.to_host(gradients.g)[0, 5:].any()
             assert (machine.to_host(gradients.h)[0, 1:5] > 0.0).all()
+
+
+class TestUnbiasedLambdaMART(ListLossContract):
+    loss = UnbiasedLambdaMART()
+    outside = ([0.0, 32.0], [1.0, 0.5], [-1.0, 1.0])
 
 
 class TestStochasticRank(ListLossContract):

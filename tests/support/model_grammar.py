@@ -31,6 +31,7 @@ LOSSES = {
         losses.PairwiseLogistic(),
         losses.StochasticRank(samples=2, scale_free=True),
         losses.XENDCG(),
+        losses.UnbiasedLambdaMART(bias_norm=0.5),
         losses.PairLogit(2.0),
     ),
 }

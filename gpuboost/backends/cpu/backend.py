@@ -37,6 +37,7 @@ from gpuboost.backends.cpu.smoothing import CpuSmoothing
 from gpuboost.backends.cpu.stump import StumpGrower
 from gpuboost.backends.cpu.warm_up import HELPER, load_numba
 from gpuboost.backends.cpu.warm_up_tree import is_usual
+from gpuboost.backends.host.ranking_losses import HostLosses
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics import line_search
@@ -50,7 +51,6 @@ from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.protocol import Capabilities
-from gpuboost.backends.reference import host_losses
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.reference.ranking import list_losses
 from gpuboost.backends.smoothing import Smoothing
@@ -106,6 +106,7 @@ class Cpu:
         self._full_columns, self._bitmaps = Memo(laid_out), Memo(indicator_bitmaps)
         self._last_lists: cpu_lists.QueryConstants | None = None
         self._last_smoothed: cpu_smoothed.SmoothedQueries | None = None
+        self._of_host = HostLosses(self._pool)
         self._last_perturbed: cpu_cross_entropy.PerturbedQueries | None = None
         self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
         self._last_constant: tuple[Array | None, float, Array] | None = None
@@ -145,7 +146,7 @@ class Cpu:
         if is_of_arrays(loss):
             return Gradients(*loss.host_derivatives(scores, data, curvature), data.multiplicity)
         if is_on_host(loss):
-            return Gradients(*host_losses.derivatives(loss, scores, data, curvature), data.multiplicity)
+            return Gradients(*self._of_host.derivatives(loss, scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
             return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
         run, g, constant = formulas.gradients(loss), np.empty(scores.shape, np.float32), curvature is not None

@@ -1,9 +1,10 @@
-"""Derivatives of losses of rankings that the host computes, whatever machine grows the trees."""
+"""Derivatives of losses of rankings that the host computes, by definition."""
 
 from __future__ import annotations
 
-from gpuboost.backends.reference import given_pairs
-from gpuboost.losses.protocol import Loss
+from gpuboost.backends.numerics import given_pairs
+from gpuboost.backends.reference import unbiased_ranking
+from gpuboost.losses.protocol import Loss, debiases
 from gpuboost.types import Array, TrainingSet
 
 
@@ -13,4 +14,6 @@ def derivatives(loss: Loss, scores: Array, data: TrainingSet, curvature: float |
     Raises:
         InputError: if the data lack what the loss needs.
     """
+    if debiases(loss):
+        return unbiased_ranking.derivatives(loss, scores, data, curvature)
     return given_pairs.derivatives(loss, scores, data, curvature)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.reference.ranking import without_denormals
 from gpuboost.elementary import exp_array
 from gpuboost.errors import InputError
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, TrainingSet
+
+SMALLEST = 1e-30  # below it float32 would be denormal, or close to it
 
 
 def derivatives(loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> tuple[Array, Array]:
@@ -26,12 +27,13 @@ def derivatives(loss: Loss, scores: Array, data: TrainingSet, curvature: float |
     small = exp_array(-np.abs(ahead))
     wrong = np.where(ahead >= 0.0, small, 1.0) / (1.0 + small)
     weight = np.ones(len(ahead)) if pairs.weight is None else pairs.weight
-    first = (sigma * weight) * wrong
-    second = (sigma * sigma * weight) * (small / ((1.0 + small) * (1.0 + small)))
-    g = np.bincount(pairs.loser, first, n) - np.bincount(pairs.winner, first, n)
-    h = np.bincount(pairs.loser, second, n) + np.bincount(pairs.winner, second, n)
+    pull = (sigma * weight) * wrong
+    bend = (sigma * sigma * weight) * (small / ((1.0 + small) * (1.0 + small)))
+    g = np.bincount(pairs.loser, pull, n) - np.bincount(pairs.winner, pull, n)
+    h = np.bincount(pairs.loser, bend, n) + np.bincount(pairs.winner, bend, n)
     if curvature is not None:
         h = np.full(n, curvature)
     if data.weight is not None:
         g, h = g * data.weight, h * data.weight
-    return without_denormals(g)[None], without_denormals(h)[None]
+    first, second = (np.where(np.abs(x) <= SMALLEST, 0.0, x).astype(np.float32)[None] for x in (g, h))
+    return first, second
