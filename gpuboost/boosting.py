@@ -28,7 +28,7 @@ from gpuboost.keys import Key, Stream
 from gpuboost.langevin import Chain
 from gpuboost.learners import GainNoise
 from gpuboost.learners.selection import SelectionTraits
-from gpuboost.losses.protocol import Loss, is_smoothed
+from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.state import GrowingEnsemble, started
@@ -161,9 +161,9 @@ def boost(
 def derivatives(
     backend: Backend, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
 ) -> Gradients:
-    """Gradients of every row; of a smoothed metric an estimate, with the noise of ``key``."""
-    if is_smoothed(loss):
-        return backend.smoothed_gradients(loss, scores, data, curvature or 1.0, key)
+    """Gradients of every row; for some losses of lists an estimate, with the noise of ``key``."""
+    if is_drawn(loss):
+        return backend.drawn_gradients(loss, scores, data, curvature, key)
     return backend.gradients(loss, scores, data, curvature)
 
 

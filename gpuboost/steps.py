@@ -15,7 +15,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.base import of_output
-from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
+from gpuboost.losses.protocol import Loss, is_drawn, is_list_loss
 from gpuboost.records import declared
 from gpuboost.types import Array, FittedTree, TrainingSet
 
@@ -155,7 +155,7 @@ class LineSearchStep:
             raise RecipeError(f"per: a line search is per 'tree' or per 'leaf'; got {self.per!r}.")
 
     def curvature(self, loss: Loss) -> float | None:
-        if is_smoothed(loss):
+        if is_drawn(loss):
             raise RecipeError(
                 f"step: a line search needs values of the objective, and loss {loss.name!r} has estimates of its "
                 "gradient only. Use step='gradient'."

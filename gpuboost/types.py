@@ -127,6 +127,30 @@ class SparseBins:
 Bins: TypeAlias = DenseBins | SparseBins
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """m pairs of rows of one query each."""
+
+    winner: NDArray[np.int64]  # (m,) row numbers
+    loser: NDArray[np.int64]  # (m,)
+    weight: NDArray[np.float64] | None = None  # (m,) not negative; None: all are 1
+
+    def of_rows(self, rows: NDArray[np.int64], n_rows: int) -> Pairs:
+        """The pairs both of whose rows are among ``rows``, increasing numbers of n_rows, counted among these."""
+        place = np.full(n_rows, -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        winner, loser = place[self.winner], place[self.loser]
+        kept = (winner >= 0) & (loser >= 0)
+        return Pairs(winner[kept], loser[kept], None if self.weight is None else self.weight[kept])
+
+
+class PositionBias(NamedTuple):
+    """Estimates of how much the position, not the document, made users click or pass over; 1 at position 0."""
+
+    plus: NDArray[np.float64]  # (positions,) t+, of documents that were clicked
+    minus: NDArray[np.float64]  # (positions,) t-, of documents that were passed over
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingSet:
     """Training rows: bins, cuts, target and weights. Never written to.
@@ -144,6 +168,8 @@ class TrainingSet:
     query_start: Array | None = None  # (queries + 1,) int64: where the rows of each query begin, and n; for ranking
     x: Any = None  # (n, d) the unbinned numbers, for base learners that do not use bins; None otherwise
     offset: NDArray[np.float64] | None = None  # (k, n) in the host's memory, added to the scores; None: all are 0
+    pairs: Pairs | None = None  # given pairs of rows, for losses that learn from them
+    position: NDArray[np.int64] | None = None  # (n,) where each row was shown in its query, 0 or more
 
     @property
     def n_rows(self) -> int:

@@ -11,7 +11,7 @@ import inspect
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -75,6 +75,7 @@ FITTED = (
     "loss_",
     "n_features_in_",
     "n_iter_",
+    "position_bias_",
 )
 """Attributes that ``fit`` sets; everything else on an estimator is a parameter."""
 
@@ -200,7 +201,9 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         resume_from: Any,
         group: Any = None,
         init_score: Any = None,
+        of_lists: Callable[[LabelledRows], LabelledRows] | None = None,
     ) -> Self:
+        """of_lists: puts facts beside the rows that rankings learn from."""
         started = time.perf_counter()
         fresh, settings = self._unfitted(), self._settings()
         goes_on = check_warm_start(
@@ -208,6 +211,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         )
         X, group = without_group(X, group)
         rows = fresh._rows(X, y, sample_weight, group, init_score)
+        rows = rows if of_lists is None else of_lists(rows)
         target = fresh._target(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), target)
         if resume_from is not None:

@@ -19,12 +19,13 @@ from gpuboost.data.queries import check_group, query_start
 from gpuboost.data.query_column import without_group
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, debiases
 from gpuboost.posterior import Uncertainty, uncertainty
 from gpuboost.reports.report import Verdict
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.devices import on_host
-from gpuboost.training.rows import LabelledRows, labelled
+from gpuboost.training.position_bias import position_bias
+from gpuboost.training.rows import LabelledRows, labelled, of_lists
 from gpuboost.training.targets import TrainingTarget, checked_queries, ranking
 from gpuboost.types import Array
 
@@ -40,7 +41,8 @@ class GradientBoostingRanker(GradientBoosting):
     Parameters
     ----------
     loss : str or loss object
-        "lambdamart" (NDCG), "pairwise_logistic" (RankNet), "stochastic_rank" (smoothed NDCG, for ``langevin``), or an
+        "lambdamart" (NDCG), "pairwise_logistic" (RankNet), "pair_logit" (pairs of your own), "unbiased_lambdamart"
+        (clicks), "xendcg" (LightGBM: ``rank_xendcg``), "stochastic_rank" (smoothed NDCG, for ``langevin``), or an
         object such as ``gb.losses.LambdaMART(truncation=10)``.
     n_estimators : int or "auto"
         Number of boosting rounds, at most. "auto": chosen on whole queries that are set aside, then all are fitted for
@@ -75,6 +77,9 @@ class GradientBoostingRanker(GradientBoosting):
     ----------
     evals_result_ : dict
         ``{"validation_0": {"ndcg@10": [...]}}``, one number a round, those after the best round included.
+    position_bias_ : (plus, minus)
+        With ``loss="unbiased_lambdamart"``: the estimates t+ and t- of each position, at the scores of the model on the
+        rows of ``fit``. Not in model files.
     """
 
     def __init__(
@@ -179,6 +184,9 @@ class GradientBoostingRanker(GradientBoosting):
         *,
         init_score: Any = None,
         resume_from: Any = None,
+        pairs: Any = None,
+        pairs_weight: Any = None,
+        position: Any = None,
     ) -> Self:
         """Fit the model to queries.
 
@@ -209,6 +217,15 @@ class GradientBoostingRanker(GradientBoosting):
             Continue an interrupted fit: with the same data and parameters the model is byte-identical to that of an
             uninterrupted fit, rounds before the interruption included. Written by ``gb.callbacks.Checkpoint``.
 
+        pairs : (m, 2) row numbers, optional
+            A winner and a loser of one query each, for ``loss="pair_logit"``, which needs them (CatBoost: ``pairs``).
+            Rows are numbered from 0, and y is for the metrics only.
+        pairs_weight : (m,) not negative, optional
+            Weights of the pairs (CatBoost: ``pairs_weight``).
+        position : (n,) whole numbers, 0 or more, optional
+            Where each document was shown, 0 being the top, for ``loss="unbiased_lambdamart"`` (LightGBM: ``position``).
+            None: the order of a query's rows.
+
         Returns
         -------
         self
@@ -223,7 +240,17 @@ class GradientBoostingRanker(GradientBoosting):
         DeviceError
             If the device is not available.
         """
-        return self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group, init_score)
+        known: list[LabelledRows] = []
+
+        def facts(rows: LabelledRows) -> LabelledRows:
+            known.append(of_lists(rows, pairs, pairs_weight, position))
+            return known[-1]
+
+        self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group, init_score, facts)
+        if debiases(self.loss_):
+            scores = self.predict(without_group(X, group)[0], init_score=init_score)
+            self.position_bias_ = position_bias(self.loss_, known[0], scores)
+        return self
 
     def refit(
         self,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss, SmoothedLoss
+from gpuboost.losses.protocol import DrawnLoss, Loss
 from gpuboost.types import (
     Array,
     Bins,
@@ -96,12 +96,14 @@ class Trainer(Protocol):
         """g and h of every row. ``curvature`` is None for the loss's own h, or a constant that replaces it."""
         ...
 
-    def smoothed_gradients(
-        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    def drawn_gradients(
+        self, loss: DrawnLoss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
     ) -> Gradients:
-        """g and h of every row for a smoothed metric of lists, g being an unbiased estimate and h the ``curvature``.
+        """g and h of every row for a loss of lists whose gradients are drawn, g being an unbiased estimate.
 
-        Number i of stream ``key / draw`` is the noise of row i. ``reference/smoothed_ranking.py`` is the definition.
+        h is the ``curvature``; if that is None, g and h make Newton's direction, which smoothed metrics do not have.
+        Number i of stream ``key / draw`` is the noise of row i. ``reference/smoothed_ranking.py`` and
+        ``reference/cross_entropy.py`` are the definitions.
         """
         ...
 

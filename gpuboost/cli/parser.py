@@ -43,6 +43,10 @@ def _train(command: argparse.ArgumentParser) -> None:
     text = "folds of a cross-validation, in place of --eval; with --model, a model of all rows is saved"
     command.add_argument("--cv", type=int, metavar="FOLDS", help=text)
     command.add_argument("--group", metavar="COLUMN", help="column of query ids, to rank; LIBSVM files say qid:")
+    text = "column of the places at which documents were shown, 0 the top, for --loss unbiased_lambdamart"
+    command.add_argument("--position", metavar="COLUMN", help=text)
+    text = "CSV of winner,loser or winner,loser,weight: pairs of rows of DATA, from 0, for --loss pair_logit"
+    command.add_argument("--pairs", metavar="FILE", help=text)
     command.add_argument("--quiet", action="store_true", help="no progress, no table")
     _add_parameters(command.add_argument_group("the model"))
     _add_langevin(command.add_argument_group("Langevin boosting"))
@@ -66,7 +70,11 @@ def _add_parameters(group: Any) -> None:
         flags = [flag] if name is None else [flag, "--" + destination.replace("_", "-")]
         group.add_argument(*flags, dest=destination, type=parse, default=argparse.SUPPRESS, metavar=shown, help=text)
 
-    add("--loss", str, f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9, or quantile:0.1,0.9")
+    add(
+        "--loss",
+        str,
+        f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9, quantile:0.1,0.9, or lambdamart:map",
+    )
     add("--n-estimators", _auto_or(int), "rounds of boosting; auto: chosen on rows that are set aside")
     add("--learning-rate", _auto_or(float), "how much of each tree is added; auto: by the number of rows and rounds")
     add("--growth", str, "depthwise, leafwise, oblivious or sign_stump")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from gpuboost.data.tables import Table, as_table
 from gpuboost.errors import InputError
 from gpuboost.losses.registry import CLASSES
 from gpuboost.storage import same_file
+from gpuboost.types import Pairs
 
 MOST_CLASSES = 20
 """Whole numbers of at most this many different values are taken for labels, unless the user says otherwise."""
@@ -27,6 +28,8 @@ class InputTable:
     weight: Any = None
     group: Any = None
     offset: Any = None  # (n,) numbers added to the scores, or None
+    position: Any = None  # (n,) where each row was shown, or None
+    pairs: Pairs | None = None
 
     @property
     def n_rows(self) -> int:
@@ -38,8 +41,22 @@ class InputTable:
             x: Any = self.x.rows(rows)
         else:
             x = self.x.iloc[rows] if hasattr(self.x, "iloc") else self.x[rows]
-        others = (None if values is None else values[rows] for values in (self.weight, self.group, self.offset))
-        return InputTable(x, self.y[rows], *others)
+        weight, group, offset, position = (
+            None if values is None else values[rows] for values in (self.weight, self.group, self.offset, self.position)
+        )
+        pairs = None if self.pairs is None else self.pairs.of_rows(rows, self.n_rows)
+        return InputTable(x, self.y[rows], weight, group, offset, position, pairs)
+
+    def facts_of_lists(self, task: str) -> dict[str, Any]:
+        """The arguments of a ranker's ``fit`` that are there. InputError if there are any, and it is no ranking."""
+        given = {} if self.position is None else {"position": self.position}
+        if self.pairs is not None:
+            winners = np.stack([self.pairs.winner, self.pairs.loser], axis=1)
+            given |= {"pairs": winners, "pairs_weight": self.pairs.weight}
+        if given and task != "rank":
+            name = next(iter(given))
+            raise InputError(f"--{name}: is of rankings, and this is a {task}; leave it out, or add --group.")
+        return given
 
 
 def read(
@@ -51,6 +68,7 @@ def read(
     group: str | None = None,
     separator: str | None = None,
     offset: str | None = None,
+    position: str | None = None,
     **form: Any,
 ) -> InputTable:
     """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind`` and ``one_based``."""
@@ -61,21 +79,38 @@ def read(
         x, y, w, queries = read_table(path, target, n_features=n_features, separator=separator, **columns, **form)
     except ModuleNotFoundError as error:
         raise InputError(f"{path}: reading it needs {error.name}; pip install {error.name}.") from None
-    x, offsets = (x, None) if offset is None else _without(x, offset, path)
-    return InputTable(x, y, w, queries, offsets)
+    x, offsets = (x, None) if offset is None else _without(x, offset, path, "--offset")
+    x, places = (x, None) if position is None else _without(x, position, path, "--position")
+    return InputTable(x, y, w, queries, offsets, places)
 
 
-def _without(x: Any, offset: str, path: str) -> tuple[Any, Any]:
-    """The table without the column of offsets, and the (n,) float64 column. InputError if there is no such numbers."""
+def _without(x: Any, column: str, path: str, option: str) -> tuple[Any, Any]:
+    """The table without a column of numbers, and the (n,) float64 column. InputError if there is no such numbers."""
     names = names_of(x)
     if names is None:
-        raise InputError(f"--offset: {path} is a LIBSVM file, which has no column names; leave it out.")
-    if offset not in names:
-        raise InputError(f"--offset: {path} has no column {offset!r} beside target and weights.")
-    values = as_table(selected(x, [offset])).column(0)
+        raise InputError(f"{option}: {path} is a LIBSVM file, which has no column names; leave it out.")
+    if column not in names:
+        raise InputError(f"{option}: {path} has no column {column!r} beside target and weights.")
+    values = as_table(selected(x, [column])).column(0)
     if not values.is_numeric:
-        raise InputError(f"--offset: column {offset!r} of {path} must hold numbers, and holds others.")
-    return selected(x, [name for name in names if name != offset]), values.values.astype(np.float64)
+        raise InputError(f"{option}: column {column!r} of {path} must hold numbers, and holds others.")
+    return selected(x, [name for name in names if name != column]), values.values.astype(np.float64)
+
+
+def with_pairs(rows: InputTable, path: str | None) -> InputTable:
+    """The rows with the pairs in a CSV file of two columns or three. InputError if it holds anything else."""
+    if path is None:
+        return rows
+    from gpuboost.data.pairs import check_pairs
+
+    try:
+        values = np.loadtxt(path, delimiter=",", ndmin=2)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--pairs: {path} must hold lines winner,loser or winner,loser,weight; {error}.") from None
+    if values.shape[1] not in (2, 3):
+        raise InputError(f"--pairs: {path} must hold two columns or three; it holds {values.shape[1]}.")
+    weight = values[:, 2] if values.shape[1] == 3 else None
+    return replace(rows, pairs=check_pairs(values[:, :2], weight, rows.n_rows, rows.group))
 
 
 def names_of(x: Any) -> list[str] | None:

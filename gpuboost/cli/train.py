@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuboost.cli.console import new_console
 from gpuboost.cli.scores import baseline, scores, table
-from gpuboost.cli.tables import InputTable, check_place, names_of, read, split, task_of
+from gpuboost.cli.tables import InputTable, check_place, names_of, read, split, task_of, with_pairs
 from gpuboost.errors import InputError
 
 KINDS = {
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     parameters |= _langevin(options)
     options.eval = options.eval or (None if options.model or options.cv else HELD_OUT)
     _check(options, parameters)
-    rows = _read(options.data, options)
+    rows = with_pairs(_read(options.data, options), options.pairs)
     task = task_of(options.task, parameters.get("loss"), rows)
     if task != "rank" and "eval_at" in parameters:
         raise InputError(f"--eval-at: places are of rankings, and this is a {task}; leave it out, or add --task rank.")
@@ -81,13 +81,14 @@ def run(options: argparse.Namespace) -> int:
     model: Any = getattr(gpuboost, KINDS[task])(verbose=0 if options.quiet or options.cv else EVERY, **parameters)
     start = time.perf_counter()
     queries = {"group": train.group} if task == "rank" else {}
+    facts = train.facts_of_lists(task)
     if options.cv:
         return _cross_validate(options, model, train, queries)
     watched = None if held_out is None else {"held out": _eval_set(held_out, task)}
     if _chooses(parameters):
         watched = None  # rows that choose the rounds would score too well
     weights = {"sample_weight": train.weight, "init_score": train.offset}
-    model.fit(train.x, train.y, eval_set=watched, **weights, **queries)
+    model.fit(train.x, train.y, eval_set=watched, **weights, **queries, **facts)
     seconds = time.perf_counter() - start
     if options.model:
         model.save_model(options.model)
@@ -124,7 +125,7 @@ def _read(
 ) -> InputTable:
     columns = options.target, options.weight, options.categorical
     form = {"kind": options.format, "one_based": one_based}
-    rows = read(path, *columns, n_features, options.group, options.sep, options.offset, **form)
+    rows = read(path, *columns, n_features, options.group, options.sep, options.offset, options.position, **form)
     if rows.y is None:
         names = names_of(rows.x) or []
         shown = ", ".join(names[:10]) + (" ..." if len(names) > 10 else "")
@@ -142,6 +143,9 @@ def _check(options: argparse.Namespace, parameters: dict[str, Any]) -> None:
     """Raise errors before any work that would otherwise occur at its end."""
     if options.cv and options.eval:
         raise InputError("--cv: every row is held out once, so --eval has nothing to add; leave one of them out.")
+    for option in ("position", "pairs"):
+        if options.cv and getattr(options, option):
+            raise InputError(f"--{option}: a cross-validation has none; use --eval in place of --cv.")
     if "early_stopping_rounds" in parameters and not (options.eval or options.cv or _chooses(parameters)):
         raise InputError("--early-stopping-rounds: needs rows to watch; add --eval 0.2, or --eval FILE.")
     if options.quiet and not options.model:
@@ -185,13 +189,15 @@ def _class_weight(asked: str | dict[str, float], rows: InputTable, task: str) ->
 
 
 def _with_parameter(loss: str) -> Any:
-    """The loss object that text such as quantile:0.9 stands for."""
+    """The loss object that text such as quantile:0.9 or lambdamart:map stands for."""
     from dataclasses import fields
 
     from gpuboost.losses.registry import get
 
     name, _, value = loss.partition(":")
     kind: Any = type(get(name))
+    if "metric" in (field.name for field in fields(kind)):
+        return kind(metric=value)
     if len(fields(kind)) != 1:
         raise InputError(f"--loss: {name} has no parameter; got {loss!r}.")
     try:

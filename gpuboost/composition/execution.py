@@ -15,7 +15,7 @@ from gpuboost.execution.stability import stability_limit
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import AllLearners, Selection
 from gpuboost.learners.selection import SelectionTraits
-from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
+from gpuboost.losses.protocol import Loss, has_fixed_objective
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling
 from gpuboost.steps import LineSearchStep, Step, searches
@@ -99,6 +99,6 @@ def _of_several(
         why = f"all {workers} workers begin with the same rows and features, so the first {workers} trees are alike."
         advice = "Draw rows or features, with sample_at='pull', to tell them apart."
         yield Finding("sound", f"execution: {why} {advice}", warns=sample_at == "version")
-    if is_list_loss(loss) and not is_smoothed(loss):
+    if not has_fixed_objective(loss):
         why = "the pairs of a ranking, and their weights, are those of the scores that a worker pulled."
         yield Finding("heuristic", f"execution: {why}")

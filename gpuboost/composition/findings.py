@@ -14,7 +14,7 @@ from typing import Literal
 
 from gpuboost.execution import Execution, is_sequential
 from gpuboost.langevin import Langevin, TemperatureSchedule
-from gpuboost.losses.protocol import Loss, LossTraits, is_list_loss, is_smoothed
+from gpuboost.losses.protocol import Loss, LossTraits, has_fixed_objective, is_smoothed
 from gpuboost.records import declared
 from gpuboost.sampling import Sampling
 from gpuboost.sampling.protocol import SamplingTraits
@@ -153,7 +153,7 @@ def _of_policy(langevin: Langevin, loss: Loss) -> Iterator[Finding]:
     if is_smoothed(loss) and loss.scale_free:
         why = "scale_free takes a part of each list's gradient away, and what is left is the gradient of no fixed "
         yield Finding("heuristic", f"{why}objective; so the stationary law is not known. Use scale_free=False.")
-    elif is_list_loss(loss) and not is_smoothed(loss):
+    elif not has_fixed_objective(loss):
         why = f"{loss.name} has no fixed objective, as a pair's weight depends on where its documents stand; so there"
         yield Finding("heuristic", f"{why} is no stationary law.")
         return

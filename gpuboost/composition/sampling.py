@@ -13,7 +13,7 @@ from typing import Any
 from gpuboost.composition.findings import Finding
 from gpuboost.execution import DataParallel, Execution, is_sequential
 from gpuboost.langevin import Dynamics, Langevin
-from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
+from gpuboost.losses.protocol import Loss, is_drawn, is_list_loss
 from gpuboost.records import declared
 from gpuboost.sampling import ImportanceSampling, Sampling, WeightTrimming
 from gpuboost.sampling.protocol import SamplingTraits
@@ -80,7 +80,7 @@ def _of_score(sampling: Any, loss: Loss, step: Step) -> Iterator[Finding]:
     if declared(SamplingTraits, sampling).by_query and not is_list_loss(loss):
         why = f"sampling: {sampling!r} draws whole queries, and loss {loss.name!r} is of single rows. "
         yield Finding("refused", f"{why}Use sampling={sampling.rate:g}.")
-    yield from _of_smoothed(declared(SamplingTraits, sampling), loss) if is_smoothed(loss) else ()
+    yield from _of_drawn(declared(SamplingTraits, sampling), loss) if is_drawn(loss) else ()
 
 
 def _of_lists(sampling: Any, loss: Loss, execution: Execution) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ def _of_lists(sampling: Any, loss: Loss, execution: Execution) -> Iterator[Findi
         yield Finding("refused", f"{why}Use score='mvs' or 'gradient', or execution=None.")
 
 
-def _of_smoothed(traits: SamplingTraits, loss: Loss) -> Iterator[Finding]:
+def _of_drawn(traits: SamplingTraits, loss: Loss) -> Iterator[Finding]:
     """Findings about rules that use gradients of an earlier round."""
     if traits.frozen_from is not None:
         why = f"frozen_from: gradients of loss {loss.name!r} are drawn anew in each round, so those of one round say "

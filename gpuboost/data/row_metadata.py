@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
-from gpuboost.types import Array, Bins, Cuts, TrainingSet
+from gpuboost.types import Array, Bins, Cuts, Pairs, TrainingSet
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,8 @@ class RowMetadata:
     multiplicity: NDArray[np.int32] | None  # (m,) weights that are whole numbers; None if there is none, or all are 1
     query_start: NDArray[np.int64] | None  # (queries + 1,) where each query starts, and m
     offset: Floats | None = None  # (k, n) of all n rows, added to their scores; None: all are 0
+    pairs: Pairs | None = None  # of all n rows
+    position: NDArray[np.int64] | None = None  # (n,) of all n rows, where each was shown in its query
 
     @classmethod
     def of(
@@ -55,6 +57,13 @@ class RowMetadata:
         """(k, m) offsets of the kept rows."""
         return self.offset if self.offset is None or self.kept is None else self.offset[:, self.kept]
 
+    def facts_of_lists(self, rows: NDArray[np.int64] | None) -> dict[str, Any]:
+        """The pairs of some rows, numbered among these, and their positions. rows: increasing; None: all."""
+        if rows is None:
+            return {"pairs": self.pairs, "position": self.position}
+        pairs = None if self.pairs is None else self.pairs.of_rows(rows, self.n_rows)
+        return {"pairs": pairs, "position": None if self.position is None else self.position[rows]}
+
     def select(self, values: Any) -> Any:
         """The kept rows of an array whose first axis is of all rows; the array itself if every row is kept."""
         return values if self.kept is None else values[self.kept]
@@ -69,4 +78,5 @@ class RowMetadata:
             self.multiplicity,
             self.query_start,
             offset=self.kept_offset,
+            **self.facts_of_lists(self.kept),
         )

@@ -11,6 +11,7 @@ from gpuboost.losses.custom import SavedCustom as SavedCustom
 from gpuboost.losses.custom import custom as custom
 from gpuboost.losses.distribution import GaussianNLL as GaussianNLL
 from gpuboost.losses.logitboost import LogitBoost as LogitBoost
+from gpuboost.losses.pair_logit import PairLogit as PairLogit
 from gpuboost.losses.positive import Gamma as Gamma
 from gpuboost.losses.positive import Poisson as Poisson
 from gpuboost.losses.positive import Tweedie as Tweedie
@@ -29,4 +30,6 @@ from gpuboost.losses.residual import Quantiles as Quantiles
 from gpuboost.losses.residual import SquaredError as SquaredError
 from gpuboost.losses.softmax import Softmax as Softmax
 from gpuboost.losses.stochastic_rank import StochasticRank as StochasticRank
+from gpuboost.losses.unbiased_lambdamart import UnbiasedLambdaMART as UnbiasedLambdaMART
+from gpuboost.losses.xendcg import XENDCG as XENDCG
 from gpuboost.losses.zero_one import SmoothedZeroOne as SmoothedZeroOne

@@ -20,6 +20,10 @@ Link: TypeAlias = Literal["identity", "logistic", "softmax", "log", "other"]
 """The link function: the prediction is the score itself, expit, softmax or exp of it, or another function of it."""
 
 
+LATER = {"left out of model files": "where it has its default, as in files of versions that do not know it"}
+"""``metadata`` of a parameter that a loss got after its first release."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossFacts:
     """The properties of a loss that hold for every value of its parameters.
@@ -101,6 +105,11 @@ class BaseLoss(ABC):
     @property
     def curvature_change(self) -> float | None:
         return self.facts.curvature_change
+
+    @property
+    def default_metric(self) -> str:
+        """The metric if ``eval_metric`` is None."""
+        return self.facts.default_metric
 
     @property
     def link_scale(self) -> float:

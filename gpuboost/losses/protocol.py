@@ -142,6 +142,9 @@ class ListLoss(Loss, DiscountedGain, Protocol):
     """
 
     @property
+    def weighs_precision(self) -> bool: ...  # True if differences are of precisions instead of discounts: MAP
+
+    @property
     def prefers_close(self) -> bool: ...  # True if w is divided by 0.01 + |d|
 
     @property
@@ -152,7 +155,7 @@ class SmoothedLoss(Loss, DiscountedGain, Protocol):
     """Loss of lists whose gradient is a random estimate: that of 1 - NDCG, smoothed by noise on the scores.
 
     ``backends.reference.smoothed_ranking`` has the estimate, ``losses.stochastic_rank`` an example. Every round draws
-    its own noise, so the gradient is the verb ``smoothed_gradients``, which takes a key.
+    its own noise, so the gradient is the verb ``drawn_gradients``, which takes a key.
     """
 
     @property
@@ -168,9 +171,68 @@ class SmoothedLoss(Loss, DiscountedGain, Protocol):
     def scale_free(self) -> bool: ...  # True if the estimate is made orthogonal to the list's scores
 
 
+class LabelPerturbingLoss(Loss, DiscountedGain, Protocol):
+    """Loss of lists whose labels are perturbed at random in every round: ``backends.reference.cross_entropy``."""
+
+    @property
+    def perturbs_labels(self) -> bool: ...  # True
+
+
+DrawnLoss: TypeAlias = SmoothedLoss | LabelPerturbingLoss
+"""Loss of lists whose gradients are random estimates of those of a fixed objective."""
+
+
+def weighs_precision(loss: DiscountedGain) -> bool:
+    """True if the weight of an exchange is the change of precisions, and a list's ideal the sum of its gains."""
+    return bool(getattr(loss, "weighs_precision", False))
+
+
+def needs_pairs(loss: Loss) -> bool:
+    """True if the loss learns from pairs that are given beside the rows: ``TrainingSet.pairs``."""
+    return bool(getattr(loss, "needs_pairs", False))
+
+
+def is_on_host(loss: Loss) -> bool:
+    """True if the host computes the derivatives of a loss of rankings, also for a training on a GPU."""
+    return bool(getattr(loss, "on_host", False))
+
+
+class DebiasingLoss(ListLoss, Protocol):
+    """Loss of lists of clicks that estimates the bias of positions: ``backends.reference.unbiased_ranking``."""
+
+    @property
+    def sigma(self) -> float: ...  # steepness of the logistic function
+
+    @property
+    def bias_norm(self) -> float: ...  # 0 or more; estimates are powers 1 / (1 + bias_norm)
+
+    @property
+    def debiases(self) -> bool: ...  # True
+
+
+def debiases(loss: Loss) -> TypeGuard[DebiasingLoss]:
+    """True if the loss estimates the bias of positions: ``TrainingSet.position``, or the order of rows."""
+    return loss.task == "ranking" and getattr(loss, "debiases", False)
+
+
 def is_smoothed(loss: Loss) -> TypeGuard[SmoothedLoss]:
     """True if the loss is a smoothed metric of lists, whose gradients are drawn."""
     return loss.task == "ranking" and declared(LossTraits, loss).scale_free is not None
+
+
+def perturbs_labels(loss: Loss) -> TypeGuard[LabelPerturbingLoss]:
+    """True if the loss is of lists whose labels are perturbed, so that its gradients are drawn."""
+    return loss.task == "ranking" and getattr(loss, "perturbs_labels", False)
+
+
+def is_drawn(loss: Loss) -> TypeGuard[DrawnLoss]:
+    """True if gradients are random estimates of those of a fixed objective: the verb ``drawn_gradients`` has them."""
+    return is_smoothed(loss) or perturbs_labels(loss)
+
+
+def has_fixed_objective(loss: Loss) -> bool:
+    """True unless the loss is of lists and has weights that follow the scores."""
+    return loss.task != "ranking" or is_drawn(loss) or needs_pairs(loss)
 
 
 def is_list_loss(loss: Loss) -> TypeGuard[ListLoss]:

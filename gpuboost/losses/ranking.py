@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import is_one_of
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant
-from gpuboost.losses.base import BaseLoss, LossFacts
+from gpuboost.losses.base import LATER, BaseLoss, LossFacts
+from gpuboost.losses.protocol import PairWeight
 from gpuboost.losses.target import finite, number, require
+from gpuboost.records import restored
 from gpuboost.types import Array
 
 MOST_LABEL = 31  # of the default gains: the largest gain is 2**31 - 1
@@ -73,19 +76,32 @@ class PairwiseLoss(BaseLoss, ABC):
         return constant(0.0)  # only differences of scores matter
 
 
+def change_of_ndcg(gain: float, discount: float) -> float:
+    """The change of DCG if two documents are exchanged, from the differences of their gains and discounts."""
+    return gain * discount
+
+
+def change_of_map(gain: float, precision: float) -> float:
+    """That of the sum of precisions. Rounding may give the difference a sign."""
+    return gain * abs(precision)
+
+
 @dataclass(frozen=True, slots=True)
 class LambdaMART(PairwiseLoss):
-    """w_ij = |G_i - G_j| |D_i - D_j| / (ideal DCG): the change of NDCG if the two are exchanged (Burges 2010).
+    """w_ij = the change of a metric if the two are exchanged: NDCG (Burges 2010), or MAP.
 
-    G is the gain of a label, D = 1 / log2(1 + rank) the discount of a place. Only pairs with a document among the
-    first ``truncation`` places count, so a list costs truncation x documents; the ideal DCG is truncated alike.
+    NDCG: |G_i - G_j| |D_i - D_j| / (ideal DCG). G is the gain of a label, D = 1 / log2(1 + rank) the discount of a
+    place; the ideal DCG is truncated as the pairs are. MAP, of labels 0 and 1 (XGBoost: ``rank:map``): the change of
+    the sum of precisions at relevant documents, divided by their number; all places count in it. Only pairs with a
+    document among the first ``truncation`` places count, so a list costs truncation x documents.
 
     Args:
         sigma: steepness of the logistic function.
         truncation: places that count; None for all of them.
-        gain: gain of label 0, 1, 2, ..., not decreasing; None for 2^label - 1, labels up to 31.
+        gain: gain of label 0, 1, 2, ..., not decreasing; None for 2^label - 1, labels up to 31. Of NDCG only.
         normalise: divide w_ij by 0.01 + |f_i - f_j|, and multiply a list's derivatives by log2(1 + S) / S, where
             S = 2 sum sigma w p, so that long lists do not dominate (LightGBM's ``lambdarank_norm``).
+        metric: "ndcg" or "map".
 
     Raises:
         RecipeError: if one of them is out of its range.
@@ -95,27 +111,49 @@ class LambdaMART(PairwiseLoss):
     truncation: int | None = 30
     gain: tuple[float, ...] | None = None
     normalise: bool = True
+    metric: str = field(default="ndcg", metadata=LATER)
 
     name: ClassVar[str] = "lambdamart"
     uses_ideal: ClassVar[bool] = True
 
+    __setstate__ = restored
+
     def __post_init__(self) -> None:
         self._check_pairs()
         object.__setattr__(self, "gain", gain_table("LambdaMART", self.gain))
+        if not is_one_of(self.metric, ("ndcg", "map")):
+            raise RecipeError(f"metric: LambdaMART has pair weights of 'ndcg' or 'map'; got {self.metric!r}.")
+        if self.metric == "map" and self.gain is not None:
+            raise RecipeError(
+                f"gain: MAP has no gains of labels; got {self.gain!r}. Leave it out, or use metric='ndcg'."
+            )
 
     @property
     def prefers_close(self) -> bool:
         return self.normalise
 
-    @staticmethod
-    def pair_weight(gain: float, discount: float) -> float:
-        return gain * discount
+    @property
+    def weighs_precision(self) -> bool:
+        return self.metric == "map"
+
+    @property
+    def pair_weight(self) -> PairWeight:
+        return change_of_map if self.metric == "map" else change_of_ndcg
+
+    @property
+    def default_metric(self) -> str:
+        return self.metric
 
     def gains(self) -> NDArray[np.float64]:
-        return gains_of_labels(self.gain)
+        return np.array([0.0, 1.0]) if self.metric == "map" else gains_of_labels(self.gain)
 
     def check_target(self, y: Array) -> None:
-        check_labels("LambdaMART", y, len(self.gains()))
+        if self.metric == "map":
+            labels = finite(y, "LambdaMART")
+            rule = "LambdaMART(metric='map') needs labels 0 and 1"
+            require((labels == 0.0) | (labels == 1.0), labels, rule, "Pass y > 0, or use metric='ndcg'.")
+        else:
+            check_labels("LambdaMART", y, len(self.gains()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +178,7 @@ class PairwiseLogistic(PairwiseLoss):
 
     name: ClassVar[str] = "pairwise_logistic"
     uses_ideal: ClassVar[bool] = False
+    weighs_precision: ClassVar[bool] = False
     prefers_close: ClassVar[bool] = False  # it helps LambdaMART and hurts here: docs/losses.md
 
     def __post_init__(self) -> None:

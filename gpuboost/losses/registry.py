@@ -10,6 +10,7 @@ from typing import Any
 
 from gpuboost.errors import GpuBoostError, InputError, shown
 from gpuboost.losses.arrays import ArrayLoss
+from gpuboost.losses.base import LATER
 from gpuboost.losses.custom import Custom, SavedCustom
 from gpuboost.losses.protocol import Loss
 from gpuboost.public import LOSSES, loaded
@@ -37,10 +38,13 @@ _ELSEWHERE = {
     "multi:softmax": "softmax",
     "multi:softprob": "softmax",
     "multiclass": "softmax",
+    "pairlogit": "pair_logit",
     "pairwise": "pairwise_logistic",
     "pinball": "quantile",
+    "rank:map": "lambdamart",
     "rank:ndcg": "lambdamart",
     "rank:pairwise": "pairwise_logistic",
+    "rank_xendcg": "xendcg",
     "ranknet": "pairwise_logistic",
     "regression": "squared_error",
     "rmse": "squared_error",
@@ -97,7 +101,14 @@ def to_json(loss: Loss) -> dict[str, Any]:
         return {"name": "custom", "function": loss.name, **several, **lists}
     if type(loss) is not CLASSES.get(getattr(loss, "name", "")):
         raise InputError(f"loss: {shown(loss)} cannot be written to a model file. Use gpuboost.losses.custom(...).")
-    return {"name": loss.name, **{field.name: getattr(loss, field.name) for field in fields(CLASSES[loss.name])}}
+    return {
+        "name": loss.name,
+        **{
+            field.name: getattr(loss, field.name)
+            for field in fields(CLASSES[loss.name])
+            if field.metadata != LATER or getattr(loss, field.name) != field.default
+        },
+    }
 
 
 def from_json(stored: Any) -> Loss:
@@ -120,7 +131,7 @@ def from_json(stored: Any) -> Loss:
         return SavedCustom(rest["function"], outputs, lists)
     if name not in CLASSES:
         raise InputError(f"model file: unknown loss {name!r}. It may come from a newer version. {_suggestion(name)}")
-    expected = [field.name for field in fields(CLASSES[name])]
+    expected = [field.name for field in fields(CLASSES[name]) if field.metadata != LATER or field.name in rest]
     if sorted(rest) != sorted(expected):
         raise InputError(f"model file: loss {name!r} holds {expected}; found {sorted(rest)}.")
     facts = CLASSES[name].facts

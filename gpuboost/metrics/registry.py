@@ -159,7 +159,8 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
 
 def default_metric(loss: Loss) -> Metric:
     """Metric that is evaluated if ``eval_metric`` is None; "loss" itself for a custom loss."""
-    return get(facts_of(checked_loss(loss)).default_metric, loss)
+    known = checked_loss(loss)
+    return get(known.default_metric if isinstance(known, BaseLoss) else facts_of(known).default_metric, loss)
 
 
 def _weight_as(function: Any) -> str:

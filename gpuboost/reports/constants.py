@@ -8,7 +8,7 @@ from math import exp, sqrt
 from gpuboost.composition.learners import is_stump
 from gpuboost.langevin import Langevin, total_weight
 from gpuboost.losses import SmoothedZeroOne
-from gpuboost.losses.protocol import Loss, LossTraits, is_smoothed
+from gpuboost.losses.protocol import Loss, LossTraits, is_drawn, is_smoothed
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.theory.guarantee import WEIGHTED, TheoremConstant
@@ -67,7 +67,7 @@ def _given(name: str, value: float | None, note: str) -> TheoremConstant:
 
 def _of_estimates(loss: Loss, slope: float | None) -> TheoremConstant:
     """C1 of section 6.2: leaf values are means over all rows, whatever rows a tree's shape was found on."""
-    if not is_smoothed(loss):
+    if not is_drawn(loss):
         return TheoremConstant("C1", 0.0, "computed", "error of the gradients in leaf values, which are of all rows")
     if slope is None:
         return TheoremConstant("C1", None, "unknown", "error of the estimates of a row's gradient")

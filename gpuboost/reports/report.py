@@ -13,7 +13,7 @@ from gpuboost.growth import SignStump
 from gpuboost.langevin import Langevin, NoNoise
 from gpuboost.learners import AllLearners
 from gpuboost.losses.base import of_output
-from gpuboost.losses.protocol import Loss, is_list_loss, is_smoothed
+from gpuboost.losses.protocol import Loss, has_fixed_objective, is_drawn
 from gpuboost.recipe import Recipe
 from gpuboost.records import restored
 from gpuboost.reports.edge import EdgeReport
@@ -182,8 +182,8 @@ def descent(recipe: Recipe) -> Verdict:
     curvature = recipe.step.curvature(loss)
     if curvature is None and loss.smoothness is not None and loss.smoothness == loss.strong_convexity:
         curvature = loss.smoothness  # h is constant: Newton is the constant step
-    if is_list_loss(loss):
-        return Verdict("heuristic", (ESTIMATED if is_smoothed(loss) else NO_OBJECTIVE,))
+    if is_drawn(loss) or not has_fixed_objective(loss):
+        return Verdict("heuristic", (ESTIMATED if is_drawn(loss) else NO_OBJECTIVE,))
     if curvature is None:
         why = "no theorem says before the fit that Newton steps lower the training loss: curvature may change."
         return Verdict("heuristic", (why,))

@@ -32,7 +32,7 @@ from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import InputError
 from gpuboost.keys import Key, Stream
 from gpuboost.losses import Loss
-from gpuboost.losses.protocol import is_smoothed
+from gpuboost.losses.protocol import is_drawn
 from gpuboost.types import Gradients, TrainingSet
 
 Numbers = NDArray[np.float64]
@@ -128,10 +128,10 @@ class _AnyLoss(ABC):
             assert losses.to_json(again) == stored
 
     def _gradients(self, machine: Backend, scores: Numbers, data: TrainingSet, curvature: float | None) -> Gradients:
-        """The derivatives by the verb of the loss; a smoothed metric has no second one, and draws."""
-        if is_smoothed(self.loss):
+        """The derivatives by the verb of the loss, which may draw."""
+        if is_drawn(self.loss):
             key = Key.root(1) / Stream.SCORE_NOISE / 5
-            return machine.smoothed_gradients(self.loss, scores, data, curvature or 0.0, key)
+            return machine.drawn_gradients(self.loss, scores, data, curvature, key)
         return machine.gradients(self.loss, scores, data, curvature)
 
 

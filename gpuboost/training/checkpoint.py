@@ -19,7 +19,7 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Execution, Log, log_of
 from gpuboost.model import strict_json as strict
 from gpuboost.recipe import Recipe
-from gpuboost.types import Built
+from gpuboost.types import Built, Pairs
 from gpuboost.watch.history import History
 from gpuboost.watch.record import Evals, Plan
 
@@ -152,14 +152,21 @@ class CheckpointRecorder:
 
 
 def fingerprint(
-    n_features: int, y: NDArray[Any], weight: NDArray[Any] | None, offset: NDArray[Any] | None = None
+    n_features: int,
+    y: NDArray[Any],
+    weight: NDArray[Any] | None,
+    offset: NDArray[Any] | None = None,
+    pairs: Pairs | None = None,
+    position: NDArray[Any] | None = None,
 ) -> Fingerprint:
-    """``CheckpointState.data``: rows, features, and a checksum of target, weights and offsets."""
+    """``CheckpointState.data``: rows, features, and a checksum of target, weights, offsets, pairs and positions."""
     checksum = crc32(np.ascontiguousarray(y, np.float64).data)
     if weight is not None:
         checksum = crc32(np.ascontiguousarray(weight, np.float64).data, checksum)
     if offset is not None:
         checksum = crc32(np.ascontiguousarray(offset, np.float64).data, checksum)
+    for part in (position, *(() if pairs is None else (pairs.winner, pairs.loser, pairs.weight))):
+        checksum = checksum if part is None else crc32(part.data, checksum)
     return len(y), n_features, checksum
 
 

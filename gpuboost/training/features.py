@@ -195,6 +195,7 @@ def split(
         part_weight = None if weight is None else check_weight(weight[rows], n, "validation_fraction")
         offset = None if target.rows.offset is None else np.ascontiguousarray(target.rows.offset[:, rows])
         metadata = RowMetadata.of(n, part_weight, None if group is None else group[rows], offset)
+        metadata = replace(metadata, **target.rows.facts_of_lists(rows))
         return found.x[rows], target.y[rows], metadata
 
     x, y, metadata = part(learn)

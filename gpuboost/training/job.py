@@ -37,7 +37,7 @@ from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets,
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 from gpuboost.training.rows import LabelledRows, eval_sets, labelled, numbers
 from gpuboost.training.sharding import GPUS
-from gpuboost.training.targets import TrainingTarget, checked_queries
+from gpuboost.training.targets import TrainingTarget, check_facts_of_rows, checked_queries
 from gpuboost.training.train import Job
 from gpuboost.types import Ensemble
 
@@ -67,6 +67,7 @@ def job(
     recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], by_column, first=first)
     refuse_shrunk_offsets(recipe, target.rows, start)
     check_custom_loss(recipe, target.y, target.rows.group)
+    check_facts_of_rows(target)
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
     inputs = features(params, rows.x, target.rows.weight, start, threads)
@@ -150,7 +151,8 @@ def _run(
     params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None
 ) -> tuple[CheckpointState, Fingerprint]:
     """The initial state of the fit: its seed, its data, and the rounds that were done before; and its data alone."""
-    data = fingerprint(rows.x.shape[1], target.y, target.rows.weight, target.rows.offset)
+    of = target.rows
+    data = fingerprint(rows.x.shape[1], target.y, of.weight, of.offset, of.pairs, of.position)
     if start is None or start.run is None:
         first = 0 if start is None else start.ensemble.n_rounds
         return CheckpointState(seed_of(params["random_state"]), first, data), data

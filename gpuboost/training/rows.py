@@ -14,6 +14,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.offsets import check_offset
+from gpuboost.data.pairs import check_pairs, check_position
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import check_target, target_array
@@ -44,6 +45,13 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
     queries = check_group(group, n_rows)
     checked_weight = check_weight(weight_of_rows(weight, queries), n_rows)
     return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries, check_offset(offset, n_rows)))
+
+
+def of_lists(rows: LabelledRows, pairs: Any, pairs_weight: Any, position: Any) -> LabelledRows:
+    """The rows with checked pairs of them, and positions. Raises InputError, see ``data.pairs``."""
+    n, group = rows.metadata.n_rows, rows.metadata.group
+    found, places = check_pairs(pairs, pairs_weight, n, group), check_position(position, n)
+    return replace(rows, metadata=replace(rows.metadata, pairs=found, position=places))
 
 
 def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None, offset: Any = None) -> LabelledRows:

@@ -19,7 +19,7 @@ from gpuboost.data.queries import check_query_weight
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import as_numbers
 from gpuboost.errors import InputError, RecipeError, shown
-from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.losses.protocol import Loss, debiases, is_list_loss, needs_pairs
 from gpuboost.training.parameters import as_float
 from gpuboost.training.rows import LabelledRows
 
@@ -92,6 +92,25 @@ def checked_queries(rows: RowMetadata) -> NDArray[Any]:
         )
     check_query_weight(rows.weight, rows.group)
     return rows.group
+
+
+def check_facts_of_rows(target: TrainingTarget) -> None:
+    """Raise RecipeError or InputError if the loss lacks pairs, or looks at no pairs or positions that are given."""
+    given, needed = target.rows.pairs is not None, needs_pairs(target.loss)
+    if needed and not given:
+        raise InputError(
+            f"pairs: loss {target.loss.name!r} learns from pairs of rows, and none are given; pass fit(..., pairs=), "
+            "or use loss='pairwise_logistic', which makes them of the labels."
+        )
+    if given and not needed:
+        raise RecipeError(
+            f"loss: {target.loss.name!r} does not look at given pairs; use loss='pair_logit', or leave pairs out."
+        )
+    if target.rows.position is not None and not debiases(target.loss):
+        raise RecipeError(
+            f"loss: {target.loss.name!r} does not look at positions; use loss='unbiased_lambdamart', or leave position "
+            "out."
+        )
 
 
 def _without_queries(rows: RowMetadata) -> RowMetadata:

@@ -49,7 +49,8 @@ def _sums_of_halves(builder, left, right):
 
 class _Line:
     """Writes the pairs of the documents at a, a + 1, ... with a line of 16 places. ``known``: scores, powers, gains and
-    discounts of places, all addresses; ``near``: what is added to the distance of two scores."""
+    discounts of places, the latter of the upper and of the lower document, all addresses; ``near``: what is added to
+    the distance of two scores."""
 
     def __init__(self, builder, weigh, known, g, h, near):
         self.builder, self.weigh, self.known, self.sums_at, self.near = builder, weigh, known, (g, h), near
@@ -61,7 +62,7 @@ class _Line:
     def lead(self, a):
         """One more document: what is known of it, and sums of what it takes part in."""
         b = self.builder
-        score, *rest = (b.load(_pointer(b, address, a, 4, _SINGLE)) for address in self.known)
+        score, *rest = (b.load(_pointer(b, address, a, 4, _SINGLE)) for address in self.known[:-1])
         fixed = [_splat(b, number) for number in (b.fadd(self.near, score), *rest)]
         sums = [cgutils.alloca_once_value(b, _same(0.0)) for _ in range(SUMS)]
         self.leaders.append((_splat(b, b.trunc(a, _WORD), _PLACES), fixed, sums))
@@ -69,7 +70,8 @@ class _Line:
     def write(self, line, first, closer):
         """The pairs with line number ``line``. first: whether places may be there that are not below the document."""
         b, gathered = self.builder, []
-        places = [b.load(_pointer(b, address, line, 4 * SIXTEEN, _LINE), align=4) for address in self.known]
+        known = *self.known[:-2], self.known[-1]
+        places = [b.load(_pointer(b, address, line, 4 * SIXTEEN, _LINE), align=4) for address in known]
         pointers = [_pointer(b, address, line, 4 * SIXTEEN, _LINE) for address in self.sums_at]
         gathered = [b.load(pointer, align=4) for pointer in pointers]
         positions = b.trunc(b.mul(line, ir.Constant(line.type, SIXTEEN)), _WORD)
@@ -132,14 +134,14 @@ def _loops(context, builder, line, closer, first, stop):
 def _lambdas_of(count):
     """The intrinsic for ``count`` documents, 1 or 2."""
 
-    def lambdas_below(typing_context, weigh, known, pitch, discounts, g, h, a, closer, near, first, stop, out):
+    def lambdas_below(typing_context, weigh, known, pitch, upper, lower, g, h, a, closer, near, first, stop, out):
         weight = weigh.get_call_type(typing_context, (_F64, _F64), {})
 
         def codegen(context, builder, signature, args):
-            _, known, pitch, discounts, g, h, a, closer, near, first, stop, out = args
+            _, known, pitch, upper, lower, g, h, a, closer, near, first, stop, out = args
             call = context.get_function(weigh, weight)
             rows = [builder.add(known, builder.mul(pitch, ir.Constant(pitch.type, row))) for row in range(3)]
-            line = _Line(builder, call, [*rows, discounts], g, h, near)
+            line = _Line(builder, call, [*rows, upper, lower], g, h, near)
             for number in range(count):
                 line.lead(builder.add(a, ir.Constant(a.type, number)))
             _loops(context, builder, line, closer, first, stop)
@@ -152,19 +154,19 @@ def _lambdas_of(count):
                     builder.store(builder.extract_element(pair, _WORD(number)), to)
             return context.get_dummy_value()
 
-        numbers = (_ADDRESS,) * 6, types.boolean, _F32, (_ADDRESS,) * 3
+        numbers = (_ADDRESS,) * 7, types.boolean, _F32, (_ADDRESS,) * 3
         return types.void(weigh, *numbers[0], numbers[1], numbers[2], *numbers[3]), codegen
 
     return intrinsic(lambdas_below)
 
 
 lambdas_below_one, lambdas_below_two = _lambdas_of(1), _lambdas_of(2)
-"""(weigh, known, pitch, discounts, g, h, a, closer, near, first, stop, out): pairs of the document at place a, or of
+"""(weigh, known, pitch, upper, lower, g, h, a, closer, near, first, stop, out): pairs of the document at place a, or of
 those at a and a + 1, with the places below it in lines ``first`` to ``stop`` - 1, one line or more.
 
 weigh: (gain, discount) float64 -> a pair's weight; known: scores, powers and gains of places, three rows of float32
-``pitch`` bytes apart; discounts: by place; g, h: float32 sums by place, to which lambdas and curvatures are added;
-closer: whether pairs weigh more that stand close, near: by how much at most; out: (1 or 2, 3) float32, the document's
-own sums of forces, curves and sizes: 16 lanes, place p in lane p % 16, halves onto halves. All but numbers are
-addresses; whole lines are read and written.
+``pitch`` bytes apart; upper, lower: discounts by place, of the document itself and of those below; g, h: float32 sums
+by place, to which lambdas and curvatures are added; closer: whether pairs weigh more that stand close, near: by how
+much at most; out: (1 or 2, 3) float32, the document's own sums of forces, curves and sizes: 16 lanes, place p in lane
+p % 16, halves onto halves. All but numbers are addresses; whole lines are read and written.
 """

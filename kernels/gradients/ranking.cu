@@ -21,8 +21,9 @@ struct Places {
 
 // Arrays of a pair's weight, besides the loss's formula.
 struct Weights {
-    const f32 *discounts; // of places
-    i32 closer;           // 1: pairs that stand close weigh more
+    const f32 *upper, *lower; // discounts of the upper and of the lower document, by place, from the list's first on
+    i32 of_lists;             // 1: they are marks of each list's own places
+    i32 closer;               // 1: pairs that stand close weigh more
 };
 
 // Scores as unsigned numbers of the same order; -0.0 is 0.0.
@@ -96,12 +97,54 @@ place_documents(const u64 *keys, const i32 *rows, const f64 *scores, const f32 *
     }
 }
 
+static __device__ __forceinline__ f32 mark_of(f64 precision, i64 total)
+{
+    return (f32)(rint((precision - (f64)total * 0x1p-44) * 0x1p24) * 0x1p-24);
+}
+
+// Marks of precision of all places (backends/reference/ranking.py: precision_marks), a warp to a list: 32 places at a
+// time, with sums over the places before. Sums are integers, so their order makes no difference.
+extern "C" __global__ void __launch_bounds__(256)
+mark_places(const f32 *placed_gain, const i32 *start, i32 lists, f32 *upper, f32 *lower)
+{
+    const i32 lane = threadIdx.x % 32, warps = gridDim.x * blockDim.x / 32;
+    for (i32 q = (blockIdx.x * blockDim.x + threadIdx.x) / 32; q < lists; q += warps) {
+        const i32 begin = start[q], end = start[q + 1];
+        i64 shares = 0;
+        i32 count = 0;
+        for (i32 first = begin; first < end; first += 32) {
+            const i32 place = first + lane;
+            const bool relevant = place < end && placed_gain[place] > 0.0f;
+            const f64 rank = (f64)(place - begin + 1);
+            const i64 own = relevant ? (i64)rint(0x1p44 / rank) : 0;
+            i64 total = own;
+            i32 seen = relevant;
+#pragma unroll
+            for (i32 by = 1; by < 32; by *= 2) {
+                const i64 shares_before = __shfl_up_sync(FULL_WARP, total, by);
+                const i32 seen_before = __shfl_up_sync(FULL_WARP, seen, by);
+                total += lane >= by ? shares_before : 0;
+                seen += lane >= by ? seen_before : 0;
+            }
+            total += shares;
+            seen += count;
+            if (place < end) {
+                upper[place] = mark_of((f64)(seen + !relevant) / rank, total);
+                lower[place] = mark_of((f64)seen / rank, total - own);
+            }
+            shares = __shfl_sync(FULL_WARP, total, 31);
+            count = __shfl_sync(FULL_WARP, seen, 31);
+        }
+    }
+}
+
 // Lambda of the documents at a and b, a above, and its curvature (losses/ranking.py: pair_derivatives). over: gain of a
 // less that of b, not 0; begin: of their list. No number here is denormal, so flushing denormals makes no difference.
 static __device__ __forceinline__ f32 lambda_between(const Places &at, const Weights &by, i32 begin, i32 a, i32 b, f32 over,
                                                    f32 &curve)
 {
-    const f32 weight = (f32)pair_weight_of((f64)fabsf(over), (f64)(by.discounts[a - begin] - by.discounts[b - begin]));
+    const i32 origin = by.of_lists ? 0 : begin;
+    const f32 weight = (f32)pair_weight_of((f64)fabsf(over), (f64)(by.upper[a - origin] - by.lower[b - origin]));
     const f32 apart = by.closer ? ((f32)NEAR + at.score[a]) - at.score[b] : 1.0f;
     const f32 above = at.power[a], below = at.power[b];
     const f32 better = over > 0.0f ? above : below, worse = over > 0.0f ? below : above;
@@ -186,13 +229,13 @@ static __device__ __forceinline__ void lambdas_below(const Places &at, const Wei
 // leader_start (lists + 1,): where each list's begin. scales (lists,): 1 / the ideal DCG; the factors of lists are there
 // when the last of its places is done, where ``even`` is 1. arrived (lists,) is 0 before the launch and after it.
 extern "C" __global__ void __launch_bounds__(256, 4)
-pair_lambdas(const f32 *placed_score, const f32 *placed_power, const f32 *placed_gain, const f32 *discounts,
-           const f64 *scales, const i32 *start, const i32 *list_of, const i32 *leaders, const i32 *leader_start, i32 n,
-           i32 n_leaders, i32 most, f64 sigma, i32 closer, i32 even, f64 *above_g, f64 *above_h, f64 *below, f64 *factors,
-           u32 *arrived)
+pair_lambdas(const f32 *placed_score, const f32 *placed_power, const f32 *placed_gain, const f32 *upper,
+           const f32 *lower, const f64 *scales, const i32 *start, const i32 *list_of, const i32 *leaders,
+           const i32 *leader_start, i32 n, i32 n_leaders, i32 most, f64 sigma, i32 of_lists, i32 closer, i32 even,
+           f64 *above_g, f64 *above_h, f64 *below, f64 *factors, u32 *arrived)
 {
     const Places at = {placed_score, placed_power, placed_gain};
-    const Weights by = {discounts, closer};
+    const Weights by = {upper, lower, of_lists, closer};
     const i32 threads = gridDim.x * blockDim.x, me = blockIdx.x * blockDim.x + threadIdx.x;
     for (i32 b = me; b < n; b += threads) {
         const i32 q = list_of[b], begin = start[q];

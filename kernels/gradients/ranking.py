@@ -20,7 +20,8 @@ from gpuboost.kernels.gradients.pairwise import lambdas_below_one, lambdas_below
 
 LANES = 16
 TALL, WIDE = 32, 512  # documents of a tile, and those below them
-SCORE, POWER, GAIN, G, H = range(5)  # float32, of each place
+SHARE, MARK = 2.0**44, 2.0**24  # as in backends/reference/ranking.py
+SCORE, POWER, GAIN, G, H, UPPER, LOWER = range(7)  # float32, of each place; the last two of MAP only
 OF_FORCES, OF_CURVES, OF_SIZES = range(3)  # what is summed for a place that counts
 
 
@@ -52,6 +53,26 @@ def scales(y, gains, start, discounts, truncation, out):
 def _normal(x):
     """x, or 0 where float32 would hold it as a denormal number, which some machines do not have."""
     return np.float32(0.0) if abs(x) <= 1e-30 else np.float32(x)
+
+
+@kernel
+def _mark(precision, total):
+    return np.float32(np.rint((precision - np.float64(total) * (1.0 / SHARE)) * MARK) * (1.0 / MARK))
+
+
+@kernel
+def put_marks(gain, n, upper, lower):
+    """upper, lower (n,) float32 = ``backends.reference.ranking.precision_marks`` of places. gain (n,): above 0 where
+    relevant, in order of places."""
+    count, total = 0, np.int64(0)
+    for place in range(n):
+        rank, before = place + 1.0, total
+        relevant = gain[place] > 0.0
+        if relevant:
+            count += 1
+            total += np.int64(np.rint(SHARE / rank))
+        upper[place] = _mark((count + (not relevant)) / rank, total)
+        lower[place] = _mark(count / rank, before)
 
 
 @kernel
@@ -141,12 +162,13 @@ def tiling(pair_weight, near, jit):
     nearest = np.float32(near)
 
     @jit
-    def of_list(places, n, discounts, truncation, closer, sums, leader_sums, pair):
-        """sums (2, n) float64 g and h of places; returns the sum of sizes of all lambdas. leader_sums (leaders, 3)
-        float64, pair (2, 3) float32: scratch."""
+    def of_list(places, n, upper, lower, truncation, closer, sums, leader_sums, pair):
+        """sums (2, n) float64 g and h of places; returns the sum of sizes of all lambdas. upper, lower: discounts or
+        marks of places; leader_sums (leaders, 3) float64, pair (2, 3) float32: scratch."""
         leaders, whole = min(truncation, n - 1), _whole_lines(n)
         constants, pitch, by = places.ctypes.data, 4 * places.shape[1], nearest if closer else np.float32(0.0)
-        shared = constants, pitch, discounts.ctypes.data, constants + G * pitch, constants + H * pitch
+        marks = upper.ctypes.data, lower.ctypes.data
+        shared = constants, pitch, *marks, constants + G * pitch, constants + H * pitch
         sums[:, :whole], leader_sums[:leaders] = 0.0, 0.0
         for begin in range(0, n, WIDE):
             stop = min(begin + WIDE, whole)
@@ -180,12 +202,28 @@ def lambdas_of(pair_weight, exp, log, near, farthest, furthest, stamp, jit):
 
     @jit
     def lambdas(
-        gain, f, start, discounts, scales, weight, sigma, truncation, closer, even, curvature, first, last, g, h
+        gain,
+        f,
+        start,
+        discounts,
+        scales,
+        weight,
+        sigma,
+        truncation,
+        precision,
+        closer,
+        even,
+        curvature,
+        first,
+        last,
+        g,
+        h,
     ):
         """gain (n,) float32, f (n,) float64: label gain and score of each document; start (lists + 1,) int64; discounts
         (16 more than the longest,) float32; scales (lists,) factors of pair weights, 0 without any gain; weight (n,)
-        float64 or (0,); closer: whether pairs are weighed by the distance of their scores; even: whether lists are
-        evened out; curvature: a constant in place of h, or a negative number for h itself; g, h (n,) float32."""
+        float64 or (0,); precision: whether pairs weigh the change of precisions instead of discounts; closer: whether
+        they are weighed by the distance of their scores; even: whether lists are evened out; curvature: a constant in
+        place of h, or a negative number for h itself; g, h (n,) float32."""
         _ = stamp
         longest = 0
         for q in range(first, last):
@@ -196,7 +234,7 @@ def lambdas_of(pair_weight, exp, log, near, farthest, furthest, stamp, jit):
             np.empty(room_of(longest), np.int32),
         )
         counts, padded = np.empty(steps_of(longest), np.int32), _whole_lines(longest)
-        places, sums, scores = _rows_of_lines(5, padded), np.empty((2, padded)), np.empty(longest)
+        places, sums, scores = _rows_of_lines(7, padded), np.empty((2, padded)), np.empty(longest)
         leader_sums, pair = np.empty((min(longest, truncation), 3)), np.empty((2, 3), np.float32)
         for q in range(first, last):
             begin, stop = start[q], start[q + 1]
@@ -205,10 +243,13 @@ def lambdas_of(pair_weight, exp, log, near, farthest, furthest, stamp, jit):
             if scales[q] > 0.0:
                 by_score(f[begin:stop], placed, ranked, spare, step, counts)
                 put_in_places(ranked, gain[begin:stop], placed, sigma, places)
+                upper, lower = discounts, discounts
+                if precision:
+                    upper, lower = places[UPPER], places[LOWER]
+                    put_marks(places[GAIN], placed.size, upper, lower)
                 steep = scales[q] * sigma
-                factor = shrink_factor(
-                    steep * of_list(places, placed.size, discounts, truncation, closer, sums, leader_sums, pair), even
-                )
+                total = of_list(places, placed.size, upper, lower, truncation, closer, sums, leader_sums, pair)
+                factor = shrink_factor(steep * total, even)
                 by = steep * factor, steep * sigma * factor
                 _finish(sums, placed, by[0], by[1], of_rows, curvature, g[begin:stop], h[begin:stop])
             else:

@@ -47,6 +47,19 @@ def ids_to_sizes(group: Array) -> Array:
     return np.diff(np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1], [True]])))
 
 
+def test_pairs_weighed_by_map(train: Lists, test: Lists, tmp_path: Path) -> None:
+    """Better by the metric that it is judged by, which is MAP; a saved model is the same."""
+    x, y, group = train
+    loss = gb.losses.LambdaMART(metric="map")
+    model, constant = (ranker(loss=loss, n_estimators=rounds).fit(x, y > 2, group=group) for rounds in (30, 0))
+    xt, yt, gt = test
+    assert model.score(xt, yt > 2, group=gt) > 0.1 + constant.score(xt, yt > 2, group=gt)
+    model.save_model(tmp_path / "model.json")
+    loaded = gb.load_model(tmp_path / "model.json")
+    assert loaded.loss_ == loss
+    assert loaded.predict(xt).tobytes() == model.predict(xt).tobytes()
+
+
 @pytest.mark.parametrize("loss", ["lambdamart", "pairwise_logistic", gb.losses.LambdaMART(truncation=5, sigma=2.0)])
 @pytest.mark.parametrize("growth", ["depthwise", "leafwise"])
 def test_it_learns_to_rank(loss: Any, growth: str, train: Lists, test: Lists) -> None:

@@ -83,6 +83,54 @@ def test_a_column_of_query_ids(tmp_path: Path) -> None:
     np.testing.assert_array_equal(predicted, loaded.predict(frame[list("abcd")]))
 
 
+def test_positions_and_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also with queries that are set aside; the models are those of ``fit``."""
+    x, y, group = lists(25, 1)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(x, columns=list("abcd")).assign(grade=y, query=group, place=rng.integers(0, 9, len(y)))
+    frame.to_csv(tmp_path / "ranks.csv", index=False)
+    first = np.flatnonzero(group[1:] == group[:-1])
+    pairs = np.stack([first, first + 1, 1.0 + rng.integers(0, 3, len(first))], axis=1)
+    np.savetxt(tmp_path / "pairs.csv", pairs, delimiter=",", fmt="%g")
+    model, given = tmp_path / "model.json", ["train", str(tmp_path / "ranks.csv"), "--target", "grade", *QUICK]
+    given += ["--group", "query", "--quiet", "--model", str(model)]
+
+    def trained(*more: str) -> Any:
+        assert main([*given, *more]) == 0, capsys.readouterr().err
+        return gb.load_model(model)
+
+    clicks = trained("--loss", "unbiased_lambdamart", "--position", "place")
+    assert clicks.feature_names_in_.tolist() == list("abcd")
+    other = trained("--loss", "unbiased_lambdamart", "--position", "place", "--eval", "0.3")
+    columns = frame[list("abcd")]
+    assert other.predict(columns).tobytes() != clicks.predict(columns).tobytes()
+    of_pairs = ["--loss", "pair_logit", "--pairs", str(tmp_path / "pairs.csv"), "--position", "place"]
+    assert main([*given, *of_pairs]) == 2
+    assert "loss: 'pair_logit' does not look at positions" in capsys.readouterr().err
+    frame.drop(columns="place").to_csv(tmp_path / "ranks.csv", index=False)
+    found = trained(*of_pairs[:-2])
+    again = gb.GradientBoostingRanker(**found.get_params() | {"verbose": 0})
+    again.fit(columns, y, group=group, pairs=pairs[:, :2], pairs_weight=pairs[:, 2])
+    assert again.predict(columns).tobytes() == found.predict(columns).tobytes()
+    assert trained(*of_pairs[:-2], "--eval", "0.3").n_iter_ == found.n_iter_
+    for more, words in (
+        ([*of_pairs[:-2], "--cv", "3"], "--pairs: a cross-validation has none"),
+        (["--loss", "pair_logit", "--pairs", "no.csv"], "--pairs: no.csv must hold lines"),
+        (["--position", "wrong"], "--position: {path} has no column 'wrong'"),
+        (["--loss", "pair_logit"], "pairs: loss 'pair_logit' learns from pairs of rows, and none are given"),
+    ):
+        assert main([*given, *more]) == 2
+        assert words.format(path=tmp_path / "ranks.csv") in capsys.readouterr().err
+
+
+def test_a_loss_of_map(letor: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, given = tmp_path / "model.json", [str(letor), *QUICK, "--quiet"]
+    assert main(["train", *given, "--loss", "lambdamart:mrr", "--model", str(model)]) == 2
+    assert "metric: LambdaMART has pair weights of 'ndcg' or 'map'; got 'mrr'" in capsys.readouterr().err
+    assert main(["train", *given, "--loss", "lambdamart:map", "--model", str(model)]) == 2
+    assert "LambdaMART(metric='map') needs labels 0 and 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

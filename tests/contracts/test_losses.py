@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gpuboost import losses
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.losses import (
+    XENDCG,
     AbsoluteError,
     Expectile,
     Exponential,
@@ -18,6 +21,7 @@ from gpuboost.losses import (
     LambdaMART,
     Logistic,
     LogitBoost,
+    PairLogit,
     PairwiseLogistic,
     Poisson,
     Quantile,
@@ -27,8 +31,10 @@ from gpuboost.losses import (
     SquaredError,
     StochasticRank,
     Tweedie,
+    UnbiasedLambdaMART,
 )
 from gpuboost.testing.losses import ListLossContract, LossContract
+from gpuboost.types import Pairs, TrainingSet
 
 Array = np.ndarray
 
@@ -193,6 +199,22 @@ class TestLambdaMARTOfGivenGains(ListLossContract):
     outside = ([0.0, 5.0],)
 
 
+class TestLambdaMARTOfMAP(ListLossContract):
+    loss = LambdaMART(metric="map")
+    outside = ([0.0, 2.0], [1.0, 0.5])
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.integers(0, 2, n).astype(np.float64)
+
+    def test_a_list_of_one_label_has_no_derivatives(self) -> None:
+        for label in (0.0, 1.0):
+            data = TrainingSet(None, None, np.full(30, label), query_start=np.array([0, 30]))
+            for machine in (Reference(), *self.machines()):
+                gradients = self._gradients(machine, np.linspace(-3.0, 3.0, 30)[None], data, None)
+                assert not machine.to_host(gradients.g).any()
+                assert not machine.to_host(gradients.h).any()
+
+
 class TestPairwiseLogistic(ListLossContract):
     loss = PairwiseLogistic()
     outside = ([1.0, 0.5], [-1.0, 1.0])
@@ -200,6 +222,27 @@ class TestPairwiseLogistic(ListLossContract):
 
 class TestPairwiseLogisticOfFirstPlaces(ListLossContract):
     loss = PairwiseLogistic(truncation=20, normalise=False)
+
+
+class TestPairLogit(ListLossContract):
+    loss = PairLogit()
+
+    def training_set(self, rng: np.random.Generator, n: int) -> TrainingSet:
+        pairs = Pairs(*rng.integers(0, n, (2, 2 * n)), rng.exponential(size=2 * n))
+        return replace(super().training_set(rng, n), pairs=pairs)
+
+    def test_a_list_of_one_label_has_no_derivatives(self) -> None:
+        """Labels say nothing; rows without pairs have none."""
+        data = replace(self.training_set(np.random.default_rng(0), 30), pairs=Pairs(*np.array([[1, 2], [3, 4]])))
+        for machine in (Reference(), *self.machines()):
+            gradients = self._gradients(machine, np.linspace(-3.0, 3.0, 30)[None], data, None)
+            assert not machine.to_host(gradients.g)[0, 5:].any()
+            assert (machine.to_host(gradients.h)[0, 1:5] > 0.0).all()
+
+
+class TestUnbiasedLambdaMART(ListLossContract):
+    loss = UnbiasedLambdaMART()
+    outside = ([0.0, 32.0], [1.0, 0.5], [-1.0, 1.0])
 
 
 class TestStochasticRank(ListLossContract):
@@ -210,6 +253,19 @@ class TestStochasticRank(ListLossContract):
 class TestStochasticRankOfSeveralDraws(ListLossContract):
     loss = StochasticRank(sigma=5.0, truncation=None, gain=(0.0, 1.0, 1.0, 7.0, 20.0), mu=0.5, samples=2)
     outside = ([0.0, 5.0],)
+
+
+class TestXENDCG(ListLossContract):
+    loss = XENDCG()
+    outside = ([0.0, 32.0], [1.0, 0.5], [-1.0, 1.0])
+
+    def test_a_list_of_one_label_has_no_derivatives(self) -> None:
+        """It has, as its labels are perturbed; a list of one document has none."""
+        data = TrainingSet(None, None, np.full(30, 2.0), query_start=np.arange(31))
+        for machine in (Reference(), *self.machines()):
+            gradients = self._gradients(machine, np.linspace(-3.0, 3.0, 30)[None], data, None)
+            assert not machine.to_host(gradients.g).any()
+            assert not machine.to_host(gradients.h).any()
 
 
 SUITES = [one for name, one in list(globals().items()) if name.startswith("Test")]

@@ -39,6 +39,8 @@ LOSSES: list[ListLoss] = [
     LambdaMART(truncation=None, gain=(0.0, 1.0, 1.0, 7.0, 20.0)),
     PairwiseLogistic(),
     PairwiseLogistic(truncation=20, normalise=False),
+    LambdaMART(metric="map"),
+    LambdaMART(truncation=4, normalise=False, metric="map"),
 ]
 ORDERS = ["forward", "reverse", "random"]
 
@@ -59,6 +61,11 @@ def listed(sizes: list[int], seed: int, digits: int = 12, spread: float = 1.0) -
     return TrainingSet(None, None, rng.integers(0, 5, n).astype(np.float64), query_start=start), scores
 
 
+def labelled_for(loss: ListLoss, data: TrainingSet) -> TrainingSet:
+    """The data with labels 0 and 1 if the loss is of MAP."""
+    return replace(data, y=(data.y > 2.0).astype(np.float64)) if loss.weighs_precision else data
+
+
 def assert_same(
     machine: str,
     loss: ListLoss,
@@ -67,6 +74,7 @@ def assert_same(
     curvature: float | None = None,
     order: str = "forward",
 ) -> None:
+    data = labelled_for(loss, data)
     expected = Reference().gradients(loss, scores, data, curvature)
     if machine == "cuda":
         backend, runtime = Cuda(device(order)), device(order)
@@ -116,7 +124,8 @@ def test_lists_of_all_kinds(
 @pytest.mark.parametrize("size", [15, 16, 17, 127, 128, 129, 255, 256, 257, 511, 512, 513])
 def test_lists_about_as_long_as_lanes_and_sorted_runs(size: int, machine: str) -> None:
     for digits in (0, 2, 12):
-        assert_same(machine, LOSSES[0], *listed([size, 3, 1, size, 1, 1], size, digits))
+        for loss in (LOSSES[0], LOSSES[5]):
+            assert_same(machine, loss, *listed([size, 3, 1, size, 1, 1], size, digits))
 
 
 @EACH
@@ -235,6 +244,12 @@ def test_one_model_on_every_machine(loss: ListLoss, weights: str, growth: type[D
         sampling = UniformSampling(0.7)  # of documents, after the gradients of complete lists
         recipe = Recipe(loss=loss, rounds=5, growth=growth(limits), sampling=sampling, step=step)
         assert_parity(recipe, data, machine, seed=3, threads=(1, 2, 3, 4))
+
+
+@EACH
+def test_one_model_of_map_on_every_machine(machine: str) -> None:
+    data = labelled_for(LOSSES[5], ranking_case())
+    assert_parity(Recipe(LOSSES[5], 4, growth=DepthWise(Limits(8, 3))), data, machine)
 
 
 @EACH

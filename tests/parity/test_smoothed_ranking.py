@@ -52,17 +52,17 @@ def listed(sizes: list[int], seed: int, spread: float) -> tuple[TrainingSet, Arr
 
 
 def assert_same(machine: str, loss: StochasticRank, data: TrainingSet, scores: Array, key: Key) -> None:
-    expected = Reference().smoothed_gradients(loss, scores, data, 1.0, key)
+    expected = Reference().drawn_gradients(loss, scores, data, 1.0, key)
     assert np.isfinite(expected.g).all()
     if machine == "cuda":
         runtime = device()
         backend = Cuda(runtime)
-        computed = backend.smoothed_gradients(loss, runtime.upload(scores), data, 1.0, key)
+        computed = backend.drawn_gradients(loss, runtime.upload(scores), data, 1.0, key)
         assert backend.to_host(computed.g).tobytes() == expected.g.tobytes()
         assert backend.to_host(computed.h).tobytes() == expected.h.tobytes()
         return
     for threads, backend in TEAMS.items():
-        computed = backend.smoothed_gradients(loss, scores, data, 1.0, key)
+        computed = backend.drawn_gradients(loss, scores, data, 1.0, key)
         assert computed.g.tobytes() == expected.g.tobytes(), threads
         assert computed.h.tobytes() == expected.h.tobytes(), threads
         assert computed.multiplicity is data.multiplicity
@@ -115,9 +115,9 @@ def test_langevin_boosting_of_a_smoothed_metric(machine: str) -> None:
 def test_part_of_the_rows_has_the_noise_of_all() -> None:
     data, scores = listed([30, 20, 25], 4, 1.0)
     key = Key.root(2) / Stream.SCORE_NOISE / 1
-    whole = Cpu(1).smoothed_gradients(LOSSES[1], scores, data, 1.0, key)
+    whole = Cpu(1).drawn_gradients(LOSSES[1], scores, data, 1.0, key)
     rest = TrainingSet(None, None, data.y[50:], query_start=np.array([0, 25]))  # type: ignore[arg-type]
-    part = Cpu(1).smoothed_gradients(LOSSES[1], scores[:, 50:].copy(), rest, 1.0, key, 50)
+    part = Cpu(1).drawn_gradients(LOSSES[1], scores[:, 50:].copy(), rest, 1.0, key, 50)
     assert part.g.tobytes() == whole.g[:, 50:].tobytes()
 
 

@@ -31,7 +31,7 @@ from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
 from gpuboost.learners import Linear, RandomByNode
-from gpuboost.losses import AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, StochasticRank, registry
+from gpuboost.losses import XENDCG, AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, StochasticRank, registry
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
@@ -73,6 +73,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
         (some, replace(controlled, sampling=ImportanceSampling(0.5, frozen_from=0))),
         (ranked, Recipe(LambdaMART(), 2, growth=DepthWise(Limits(8, 3)))),
         (ranked, Recipe(StochasticRank(scale_free=True), 2, step=GradientStep())),
+        (ranked, Recipe(XENDCG(), 2)),
         (some, drawn),
         (some, replace(drawn, langevin=Langevin())),
         (some, stumps),

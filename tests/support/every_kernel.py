@@ -251,6 +251,9 @@ def _rankings() -> Iterator[tuple[str, Callable[[], object]]]:
             )
     smoothed = gb.losses.StochasticRank(scale_free=True, samples=2)
     yield "stochastic_rank", lambda: gb.GradientBoostingRanker(smoothed, n_estimators=3).fit(x, grades, group=group)
+    yield "xendcg", lambda: gb.GradientBoostingRanker("xendcg", n_estimators=3).fit(x, grades, group=group)
+    clicks = gb.losses.UnbiasedLambdaMART(normalise=True)
+    yield "clicks", lambda: gb.GradientBoostingRanker(clicks, n_estimators=3, n_jobs=2).fit(x, grades, group=group)
     one, names = np.zeros(400), np.arange(400) // 200
     yield "long lists", lambda: gb.GradientBoostingRanker(n_estimators=3).fit(x, grades, group=names)
     yield "equal grades", lambda: gb.GradientBoostingRanker(n_estimators=3).fit(x, one, group=names)

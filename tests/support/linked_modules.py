@@ -28,16 +28,16 @@ from gpuboost.backends.cuda import (
     target,
     user_kernels,
 )
-from gpuboost.backends.cuda.codegen.formulas import density_formulas, formulas, list_formulas
+from gpuboost.backends.cuda.codegen.formulas import cross_entropy_formulas, density_formulas, formulas, list_formulas
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.linking import link
 from gpuboost.backends.cuda.codegen.options import FLUSH, LINK, OPTIONS
 from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.sources import source
-from gpuboost.backends.cuda.rankings import ranking, smoothed_ranking
+from gpuboost.backends.cuda.rankings import cross_entropy, ranking, smoothed_ranking
 from gpuboost.losses import registry
 from gpuboost.losses.custom import Custom
-from gpuboost.losses.protocol import is_list_loss, is_smoothed
+from gpuboost.losses.protocol import is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import NoiseScale, RowScore
 
 TABLE = Path(__file__).resolve().parents[2] / "kernels" / "LINKED.md"
@@ -58,9 +58,15 @@ def modules() -> Iterator[Linked]:
     """Every module with a loss of the library, with its random numbers and probabilities, or with a user's function."""
     for name in registry.NAMES:
         loss = registry.get(name, n_classes=3)
+        if is_on_host(loss):
+            continue
         if is_list_loss(loss):
             asked = list_formulas(loss)
             yield Linked(name, ranking.FILES[-1], source(*ranking.FILES, before=asked.text), asked.functions)
+            if perturbs_labels(loss):
+                softmax, files = cross_entropy_formulas(), cross_entropy.FILES
+                text = source(*files, before=softmax.text)
+                yield Linked(name, files[-1], text, (*softmax.functions, *called_by(*files)))
             if is_smoothed(loss):
                 density = density_formulas()
                 text = source(*smoothed_ranking.FILES, before=density.text)

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from emulator.functions import on_the_cpu
 
-from gpuboost.backends.cuda.codegen.formulas import density_formulas, functions_of
+from gpuboost.backends.cuda.codegen.formulas import cross_entropy_formulas, density_formulas, functions_of
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.row_functions import CALLED
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.losses import registry
+from gpuboost.losses.protocol import is_on_host
 
 WRITTEN = Path(__file__).resolve().parents[2] / "kernels" / "PARITY.md"
 INPUTS, OUTPUTS = 20_000, 3
@@ -31,9 +32,11 @@ def functions() -> Iterator[tuple[str, DeviceFunction, float]]:
     for file, called in CALLED.items():
         yield from ((file, function, 0.0) for function in called)
     yield from (("gradients/smoothed_ranking.cu", function, 0.0) for function in density_formulas().functions)
+    yield from (("gradients/cross_entropy.cu", function, 0.0) for function in cross_entropy_formulas().functions)
     for name in registry.NAMES:
         loss = registry.get(name, n_classes=OUTPUTS)
-        yield from ((name, function, getattr(loss, "parameter", 0.0)) for function in functions_of(loss))
+        of_device = () if is_on_host(loss) else functions_of(loss)
+        yield from ((name, function, getattr(loss, "parameter", 0.0)) for function in of_device)
 
 
 def disagreements(function: DeviceFunction, parameter: float, inputs: int, seed: int = 0) -> int:

@@ -25,7 +25,15 @@ LOSSES = {
         losses.GaussianNLL(),
     ),
     CLASSIFIER: (losses.Logistic(), losses.Exponential(), losses.LogitBoost(), losses.Softmax(2), losses.Softmax(4)),
-    RANKER: (losses.LambdaMART(), losses.PairwiseLogistic(), losses.StochasticRank(samples=2, scale_free=True)),
+    RANKER: (
+        losses.LambdaMART(),
+        losses.LambdaMART(metric="map"),
+        losses.PairwiseLogistic(),
+        losses.StochasticRank(samples=2, scale_free=True),
+        losses.XENDCG(),
+        losses.UnbiasedLambdaMART(bias_norm=0.5),
+        losses.PairLogit(2.0),
+    ),
 }
 LABELS = {
     "bool": [False, True],

@@ -390,7 +390,8 @@ def _fits() -> list[Call]:
     table = []
     for kind, target in (("Regressor", "y"), ("Classifier", "labels"), ("Ranker", "grades")):
         valid = {"X": data["x"], "y": data[target]}
-        more = {"group": "weight"} if kind == "Ranker" else {}
+        facts = {"pairs": "anything", "pairs_weight": "weight", "position": "weight"}
+        more = {"group": "weight", **facts} if kind == "Ranker" else {}
         valid |= {"group": data["group"]} if kind == "Ranker" else {}
 
         def fit(kind: str = kind, **given: Any) -> object:
@@ -406,6 +407,8 @@ def _fits() -> list[Call]:
 def _data_is_right(name: str, value: Any) -> bool:
     if name in ("init_model", "resume_from"):
         return value is None or isinstance(value, (str, Path))  # a path, of no file
+    if name in ("pairs", "pairs_weight", "position"):
+        return value is None
     if name == "group":
         return not (isinstance(value, np.ndarray) and value.shape in ((3,), (60, 2)))
     if name == "y" and value is None:
@@ -622,6 +625,8 @@ def _policies() -> list[Call]:
     chain = dict.fromkeys(("inverse_temperature", "temperature", "shrinkage", "prior_variance"), "anything")
     weights = {"t": "anything", "weights": "anything", "groups": "anything"}
     smoothed = {"sigma": "positive", "truncation": "count or None", "gain": "anything", "mu": "real or 0"}
+    unbiased = {name: smoothed[name] for name in ("sigma", "truncation", "gain")}
+    unbiased |= {"normalise": "flag", "bias_norm": "real or 0"}
     smoothed |= {"samples": "count", "scale_free": "flag"}
     spline = {
         "df": "positive",
@@ -724,7 +729,13 @@ def _policies() -> list[Call]:
         (losses.SmoothedZeroOne, {"scale": "positive"}, {}),
         (losses.Softmax, {"n_classes": "count"}, {"n_classes": 3}),
         (losses.StochasticRank, smoothed, {}),
-        (losses.LambdaMART, {"sigma": "positive", "truncation": "count or None", "gain": "anything"}, {}),
+        (
+            losses.LambdaMART,
+            {"sigma": "positive", "truncation": "count or None", "gain": "anything", "metric": "word"},
+            {},
+        ),
+        (losses.PairLogit, {"sigma": "positive"}, {}),
+        (losses.UnbiasedLambdaMART, unbiased, {}),
         (losses.PairwiseLogistic, {"sigma": "positive", "truncation": "count or None"}, {}),
         (families.Linear, {"columns": "anything"}, {}),
         (families.Spline, spline, {}),

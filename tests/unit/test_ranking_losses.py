@@ -22,6 +22,7 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses import LambdaMART, PairwiseLogistic
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.losses.ranking import pair_derivatives
+from gpuboost.metrics import default_metric
 from gpuboost.types import TrainingSet
 
 Array = np.ndarray
@@ -35,6 +36,8 @@ LOSSES: list[ListLoss] = [
     LambdaMART(truncation=None, gain=(0.0, 1.0, 1.0, 7.0, 20.0)),
     PairwiseLogistic(normalise=False),
     PairwiseLogistic(sigma=0.5, truncation=4),
+    LambdaMART(normalise=False, truncation=None, metric="map"),
+    LambdaMART(sigma=2.0, truncation=3, metric="map"),
 ]
 
 
@@ -44,13 +47,39 @@ def one_list(n: int, seed: int = 0, labels: int = 5, digits: int = 6) -> tuple[A
 
 
 def of(loss: ListLoss, y: Array, f: Array) -> tuple[Array, Array]:
-    """g and h of one list."""
-    return lambdas(loss, y, f, np.array([0, len(y)]))
+    """g and h of one list; of labels above 2 for MAP."""
+    return lambdas(loss, labels_for(loss, y), f, np.array([0, len(y)]))
+
+
+def labels_for(loss: ListLoss, y: Array) -> Array:
+    return (y > 2.0).astype(np.float64) if loss.weighs_precision else y
+
+
+def average_precision(y: Array, order: Array) -> float:
+    """Mean over relevant documents of the precision at their places."""
+    relevant = y[order] > 0.0
+    return float((np.cumsum(relevant) / np.arange(1, len(y) + 1))[relevant].mean())
+
+
+def map_weights(loss: ListLoss, y: Array, f: Array) -> Array:
+    """``weights`` of MAP: the two are exchanged, and average precision is computed anew."""
+    order, w = np.lexsort((np.arange(len(y)), -f)), np.zeros((len(y), len(y)))
+    places = np.argsort(order)
+    for i in np.flatnonzero(y > 0.0):
+        for j in np.flatnonzero(y == 0.0):
+            exchanged = order.copy()
+            exchanged[[places[i], places[j]]] = j, i
+            if min(places[i], places[j]) < (loss.truncation or len(y)):
+                close = 0.01 + abs(f[i] - f[j]) if loss.normalise else 1.0
+                w[i, j] = abs(average_precision(y, exchanged) - average_precision(y, order)) / close
+    return w
 
 
 def weights(loss: ListLoss, y: Array, f: Array) -> Array:
     """(n, n) w_ij where i is better than j, by the definition; 0 elsewhere."""
-    n = len(y)
+    n, y = len(y), labels_for(loss, y)
+    if loss.weighs_precision:
+        return map_weights(loss, y, f)
     rank = np.empty(n, int)
     rank[np.lexsort((np.arange(n), -f))] = np.arange(1, n + 1)
     table = loss.gains()
@@ -94,7 +123,7 @@ def test_derivatives_are_those_of_all_pairs_one_by_one(loss: ListLoss, n: int) -
             np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("loss", [PLAIN, LOSSES[2], LOSSES[4]], ids=repr)
+@pytest.mark.parametrize("loss", [PLAIN, LOSSES[2], LOSSES[4], LOSSES[6]], ids=repr)
 def test_derivatives_are_finite_differences_of_the_cost_with_weights_held_still(loss: ListLoss) -> None:
     y, f = one_list(12, 3)
     w, (g, h) = weights(loss, y, f), of(loss, y, f)
@@ -146,7 +175,7 @@ def test_the_order_of_rows_does_not_matter_without_ties(loss: ListLoss) -> None:
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_lists_know_nothing_of_each_other(loss: ListLoss) -> None:
     y, f = one_list(40, 5)
-    together = lambdas(loss, y, f, np.array([0, 13, 14, 40]))
+    together = lambdas(loss, labels_for(loss, y), f, np.array([0, 13, 14, 40]))
     apart = [of(loss, y[a:b], f[a:b]) for a, b in ((0, 13), (13, 14), (14, 40))]
     for i in (0, 1):
         assert together[i].tobytes() == np.concatenate([one[i] for one in apart]).tobytes()
@@ -179,7 +208,7 @@ def test_scores_that_lie_far_apart_give_finite_derivatives_and_no_denormal_float
     y, f = np.array([1.0, 0.0, 2.0, 0.0, 3.0]), np.array([1e6, 0.0, -1e6, 300.0, 80.0])
     tiny = 2.0**-126
     for loss in LOSSES:
-        data = TrainingSet(None, None, y, query_start=np.array([0, 5]))
+        data = TrainingSet(None, None, labels_for(loss, y), query_start=np.array([0, 5]))
         gradients = Reference().gradients(loss, f[None], data, None)
         for values in (gradients.g, gradients.h):
             assert values.dtype == np.float32
@@ -238,6 +267,8 @@ def test_losses_by_name() -> None:
         (LambdaMART, {"gain": [1.0]}, "gain: LambdaMART needs two numbers or more"),
         (LambdaMART, {"gain": [0.0, math.inf]}, "gain: LambdaMART needs a finite number"),
         (LambdaMART, {"normalise": 1}, "normalise: LambdaMART needs True or False; got 1"),
+        (LambdaMART, {"metric": "mrr"}, "metric: LambdaMART has pair weights of 'ndcg' or 'map'; got 'mrr'"),
+        (LambdaMART, {"metric": "map", "gain": [0.0, 1.0]}, "gain: MAP has no gains of labels; got"),
         (PairwiseLogistic, {"sigma": -1.0}, "sigma: PairwiseLogistic needs a positive number"),
         (PairwiseLogistic, {"truncation": True}, "truncation: PairwiseLogistic needs a whole number"),
     ],
@@ -255,6 +286,7 @@ def test_parameters_are_checked(kind: type, parameters: dict[str, object], words
         (PLAIN, [0.0, 32.0], "LambdaMART knows the gain of labels 0 to 31; row 1 holds 32.0. Pass LambdaMART.gain="),
         (LambdaMART(gain=(0.0, 1.0)), [0.0, 2.0], "labels 0 to 1; row 1 holds 2.0"),
         (PLAIN, [0.0, math.nan], "LambdaMART needs finite numbers; row 1 holds nan"),
+        (LambdaMART(metric="map"), [0.0, 2.0], r"metric='map'\) needs labels 0 and 1; row 1 holds 2.0. Pass y > 0"),
         (PairwiseLogistic(), [0.5, 1.0], "PairwiseLogistic needs labels that are whole numbers"),
     ],
 )
@@ -267,6 +299,19 @@ def test_labels_up_to_31_and_beyond_where_only_their_order_counts() -> None:
     PLAIN.check_target(np.arange(32.0))
     PairwiseLogistic().check_target(np.array([0.0, 1000.0]))
     LambdaMART(gain=tuple(range(50))).check_target(np.arange(50.0))
+
+
+def test_a_parameter_of_a_later_version_is_in_files_only_where_it_differs() -> None:
+    """A file of NDCG is that of earlier versions; their pickles are read too."""
+    assert "metric" not in losses.to_json(LambdaMART())
+    assert losses.to_json(LambdaMART(metric="map"))["metric"] == "map"
+    earlier = LambdaMART.__new__(LambdaMART)
+    earlier.__setstate__([2.0, 5, None, True])
+    assert earlier == LambdaMART(sigma=2.0, truncation=5)
+
+
+def test_the_metric_of_a_loss_of_map_is_map() -> None:
+    assert [default_metric(loss).name for loss in (PLAIN, LOSSES[6])] == ["ndcg", "map"]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def copies(loss: StochasticRank, y: Array, z: Array, draws: int) -> Array:
     n = len(y)
     data = TrainingSet(None, None, np.tile(y, draws), query_start=np.arange(0, draws * n + 1, n))
     key = Key.root(5) / Stream.SCORE_NOISE / 3
-    g = MACHINE.smoothed_gradients(loss, np.tile(z, draws)[None], data, 1.0, key).g
+    g = MACHINE.drawn_gradients(loss, np.tile(z, draws)[None], data, 1.0, key).g
     return g.reshape(draws, n).astype(np.float64)
 
 

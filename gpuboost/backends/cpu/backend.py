@@ -15,6 +15,7 @@ from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.growth import CpuGrowth
 from gpuboost.backends.cpu.leaves import with_values
+from gpuboost.backends.cpu.rankings import cross_entropy as cpu_cross_entropy
 from gpuboost.backends.cpu.rankings import ranking as cpu_lists
 from gpuboost.backends.cpu.rankings import smoothed_ranking as cpu_smoothed
 from gpuboost.backends.cpu.sampling import control_variates as cpu_controls
@@ -23,6 +24,7 @@ from gpuboost.backends.cpu.sampling import noise as cpu_noise
 from gpuboost.backends.cpu.smoothing import CpuSmoothing
 from gpuboost.backends.cpu.warm_up import HELPER, load_numba
 from gpuboost.backends.host import threads as host_threads
+from gpuboost.backends.host.ranking_losses import HostLosses
 from gpuboost.backends.host.threads import RowShares, ThreadPool, share
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics import line_search
@@ -41,7 +43,16 @@ from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
-from gpuboost.losses.protocol import ListLoss, Loss, SmoothedLoss, is_list_loss
+from gpuboost.losses.protocol import (
+    DrawnLoss,
+    ListLoss,
+    Loss,
+    SmoothedLoss,
+    is_list_loss,
+    is_on_host,
+    is_smoothed,
+    perturbs_labels,
+)
 from gpuboost.types import (
     Array,
     Bins,
@@ -78,6 +89,8 @@ class Cpu:
         self._growth = CpuGrowth(self._pool, self._workspaces)
         self._last_lists: cpu_lists.QueryConstants | None = None
         self._last_smoothed: cpu_smoothed.SmoothedQueries | None = None
+        self._of_host = HostLosses(self._pool)
+        self._last_perturbed: cpu_cross_entropy.PerturbedQueries | None = None
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._forests, self._explainers, self._additives = (
             Memo(predictor.ForestPredictor.of),
@@ -114,6 +127,8 @@ class Cpu:
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_of_arrays(loss):
             return Gradients(*loss.host_derivatives(scores, data, curvature), data.multiplicity)
+        if is_on_host(loss):
+            return Gradients(*self._of_host.derivatives(loss, scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
             return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
         run, g, constant = formulas.gradients(loss), np.empty(scores.shape, np.float32), curvature is not None
@@ -126,12 +141,18 @@ class Cpu:
         self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), times)
         return Gradients(g, h, data.multiplicity)
 
-    def smoothed_gradients(
-        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key, first: int = 0
+    def drawn_gradients(
+        self, loss: DrawnLoss, scores: Array, data: TrainingSet, curvature: float | None, key: Key, first: int = 0
     ) -> Gradients:
         """See the verb. first: number of the first row in the stream, for a part of the rows."""
-        queries = self._smoothed_lists_of(loss, data)
-        return cpu_smoothed.smoothed_gradients(queries, scores, data, curvature, key, first, self._pool)
+        if is_smoothed(loss):
+            queries = self._smoothed_lists_of(loss, data)
+            return cpu_smoothed.smoothed_gradients(queries, scores, data, curvature or 0.0, key, first, self._pool)
+        assert perturbs_labels(loss)
+        perturbed = self._last_perturbed
+        if perturbed is None or not perturbed.serves(data):
+            perturbed = self._last_perturbed = cpu_cross_entropy.PerturbedQueries.made_of(data)
+        return cpu_cross_entropy.gradients(perturbed, scores, data, curvature, key, first, self._pool)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         room = self._workspaces.take()

@@ -15,6 +15,7 @@ from gpuboost.backends.python_functions import python_function, registered, why_
 from gpuboost.backends.reference.smoothed_ranking import FARTHEST
 from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
+from gpuboost.kernels.gradients import cross_entropy as cross_entropies
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.gradients import ranking as lists
 from gpuboost.kernels.gradients import smoothed_ranking as smoothed_lists
@@ -25,6 +26,7 @@ from gpuboost.losses import ranking, softmax
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
 from gpuboost.losses.softmax import Softmax
+from gpuboost.losses.xendcg import LEAST_REST
 from gpuboost.types import NoiseScale, RowScore
 
 LossKernel = Callable[..., None]
@@ -92,6 +94,14 @@ def smoothed() -> LossKernel:
     """The kernel of the gradient estimates of smoothed ranking metrics."""
     exp = elementary.exp
     compiled: LossKernel = smoothed_lists.smoothed_of(registered(exp), FARTHEST, _stamp(exp), kernel)
+    return compiled
+
+
+@cache
+def cross_entropy() -> LossKernel:
+    """The kernel of the derivatives of XE-NDCG."""
+    exp, limits = elementary.exp, (ranking.FARTHEST, LEAST_REST)
+    compiled: LossKernel = cross_entropies.cross_entropy_of(registered(exp), *limits, _stamp(exp), kernel)
     return compiled
 
 

@@ -38,6 +38,8 @@ from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.backends.cuda.prediction.contributions import CudaExplainer
 from gpuboost.backends.cuda.prediction.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
+from gpuboost.backends.cuda.rankings.cross_entropy import CrossEntropyGradients
+from gpuboost.backends.cuda.rankings.on_host import GradientsOfHost
 from gpuboost.backends.cuda.rankings.ranking import RankingGradients
 from gpuboost.backends.cuda.rankings.smoothed_ranking import SmoothedRankingGradients
 from gpuboost.backends.cuda.streams import CudaSlot, Side
@@ -51,7 +53,7 @@ from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
-from gpuboost.losses.protocol import Loss, SmoothedLoss, is_list_loss
+from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import (
     Array,
     Bins,
@@ -91,6 +93,9 @@ class Cuda:
         self._targets = Targets(self._runtime, self._arrays, self._rounds, all_reduce)
         self._lists = RankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._smoothed = SmoothedRankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
+        of_host = self._runtime, self._arrays, self._rounds, self._targets, ThreadPool(threads)
+        self._of_host = GradientsOfHost(*of_host)
+        self._perturbed = CrossEntropyGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._of_arrays = ArrayGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._arrays, self._rounds)
         self._subsets = Subsets(self._runtime, self._rounds)
@@ -140,14 +145,19 @@ class Cuda:
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_of_arrays(loss):
             return self._of_arrays.gradients(loss, scores, data, curvature).as_gradients()
+        if is_on_host(loss):
+            return self._of_host.gradients(loss, scores, data, curvature).as_gradients()
         if is_list_loss(loss):
             return self._lists.gradients(loss, scores, data, curvature).as_gradients()
         return self._targets.gradients(loss, scores, data, curvature).as_gradients()
 
-    def smoothed_gradients(
-        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    def drawn_gradients(
+        self, loss: DrawnLoss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
     ) -> Gradients:
-        return self._smoothed.gradients(loss, scores, data, curvature, key).as_gradients()
+        if is_smoothed(loss):
+            return self._smoothed.gradients(loss, scores, data, curvature or 0.0, key).as_gradients()
+        assert perturbs_labels(loss)
+        return self._perturbed.gradients(loss, scores, data, curvature, key).as_gradients()
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         return self._targets.sample(probability, n_rows, key).as_sample()

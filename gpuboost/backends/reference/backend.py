@@ -20,7 +20,9 @@ from gpuboost.backends.prediction import additive
 from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_definition, interactions_by_definition
 from gpuboost.backends.protocol import Capabilities
+from gpuboost.backends.reference import cross_entropy as reference_cross_entropy
 from gpuboost.backends.reference import growth as reference_growth
+from gpuboost.backends.reference import host_losses
 from gpuboost.backends.reference import ranking as reference_lists
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.reference import smoothed_ranking as reference_smoothed
@@ -28,7 +30,7 @@ from gpuboost.backends.reference.smoothing import ReferenceSmoothing
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
-from gpuboost.losses.protocol import Loss, SmoothedLoss, is_list_loss
+from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import (
     Array,
     Bins,
@@ -81,6 +83,8 @@ class Reference:
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_of_arrays(loss):
             return Gradients(*loss.host_derivatives(scores, data, curvature), data.multiplicity)
+        if is_on_host(loss):
+            return Gradients(*host_losses.derivatives(loss, scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
             return reference_lists.gradients(loss, scores, data, curvature)
         g, h = np.empty(scores.shape), np.empty(scores.shape)
@@ -95,10 +99,13 @@ class Reference:
             g, h = g * data.weight, h * data.weight
         return Gradients(g.astype(np.float32), h.astype(np.float32), data.multiplicity)
 
-    def smoothed_gradients(
-        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    def drawn_gradients(
+        self, loss: DrawnLoss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
     ) -> Gradients:
-        return reference_smoothed.smoothed_gradients(loss, scores, data, curvature, key)
+        if is_smoothed(loss):
+            return reference_smoothed.smoothed_gradients(loss, scores, data, curvature or 0.0, key)
+        assert perturbs_labels(loss)
+        return reference_cross_entropy.gradients(loss, scores, data, curvature, key)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         drawn = uniform_bits(n_rows, key) < np.uint64(int(probability * 2.0**32))

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from gpuboost.elementary import exp_array, log, log_array
-from gpuboost.losses.protocol import DiscountedGain, ListLoss
+from gpuboost.losses.protocol import DiscountedGain, ListLoss, weighs_precision
 from gpuboost.losses.ranking import FARTHEST, FURTHEST, NEAR, pair_derivatives
 from gpuboost.types import Array, Gradients, TrainingSet
 
 LANES = 16
 TALL, WIDE = 32, 512  # documents of a tile, and those below them
+SHARE, MARK = 2.0**44, 2.0**24  # 1 / step of sums of 1 / rank, and of marks
 LARGEST = 31  # gains are rounded to steps of 2^-31 of their range
 SMALLEST = 1e-30  # below it float32 would be denormal, or close to it
 
@@ -79,6 +80,23 @@ def discount(place: int) -> float:
     return log(2.0) / log(place + 2.0)
 
 
+def precision_marks(relevant: Array) -> tuple[Array, Array]:
+    """(n,) float32 marks of places: the change of the sum of precisions if two documents are exchanged, one of which is
+    relevant, is the mark of the upper one, in the first array, less that of the lower one, in the second.
+
+    relevant: (n,) bool, in order of places. With N relevant documents up to a rank r, and A the sum of 1 / rank over
+    them, the mark is N / r - A; with the document itself in N if it is not relevant and above, and not in A if it is
+    and below. A is an integer times 2^-44, and marks are multiples of 2^-24, so no difference is a denormal number.
+    """
+    rank = np.arange(1, len(relevant) + 1)
+    shares = np.where(relevant, np.rint(SHARE / rank), 0.0).astype(np.int64)
+    count, total = np.cumsum(relevant), np.cumsum(shares)
+    upper = (count + ~relevant) / rank - total.astype(np.float64) * (1.0 / SHARE)
+    lower = count / rank - (total - shares).astype(np.float64) * (1.0 / SHARE)
+    first, second = (np.rint(mark * MARK) * (1.0 / MARK) for mark in (upper, lower))
+    return first.astype(np.float32), second.astype(np.float32)
+
+
 @lru_cache(maxsize=4)
 def discounts_of(longest: int) -> Array:
     """(longest,) ``discount`` of each place, read-only."""
@@ -119,7 +137,8 @@ class Places:
     score: Array
     power: Array  # e^(sigma f), up to a factor
     gain: Array
-    discount: Array
+    upper: Array  # discounts, or marks of precision, of the upper of two documents
+    lower: Array
 
     @classmethod
     def made_of(cls, loss: ListLoss, gain: Array, f: Array) -> Places:
@@ -128,11 +147,13 @@ class Places:
             steps = loss.parameter * below
         power = exp_array(np.where(steps < FARTHEST, FARTHEST, steps)).astype(np.float32)
         score = np.where(below < FURTHEST, FURTHEST, below).astype(np.float32)
-        return cls(np.float32(NEAR) + score, score, power, gain, discounts_of(len(f)).astype(np.float32))
+        discounts = discounts_of(len(f)).astype(np.float32)
+        marks = precision_marks(gain > 0.0) if loss.weighs_precision else (discounts, discounts)
+        return cls(np.float32(NEAR) + score, score, power, gain, *marks)
 
     def lambdas_below(self, loss: ListLoss, a: int) -> tuple[Array, Array, Array]:
         """Pairs of place a with each place below: lambdas (positive ones raise a), second derivatives, |lambdas|."""
-        over, apart = self.gain[a] - self.gain[a + 1 :], self.discount[a] - self.discount[a + 1 :]
+        over, apart = self.gain[a] - self.gain[a + 1 :], self.upper[a] - self.lower[a + 1 :]
         pairs = zip(over.tolist(), apart.tolist(), strict=True)
         weights = [loss.pair_weight(abs(x), d) if x != 0.0 else 0.0 for x, d in pairs]
         close: Any = self.reach[a] - self.score[a + 1 :] if loss.prefers_close else np.float32(1.0)
@@ -168,10 +189,12 @@ def _of_list(loss: ListLoss, gain: Array, scale: float, f: Array) -> tuple[Array
 
 
 def scale_of(loss: DiscountedGain, y: list[float], gains: list[float]) -> float:
-    """Factor of the query's pair weights: 1 / ideal DCG, 0 if no document has a gain."""
+    """Factor of the query's pair weights: 1 / ideal DCG (MAP: / relevant documents), 0 if no document has a gain."""
     if not loss.uses_ideal:
         return 1.0
     best = sorted((gains[int(label)] for label in y), reverse=True)
+    if weighs_precision(loss):
+        return 1.0 / sum(best) if sum(best) > 0.0 else 0.0
     ideal = 0.0
     for place, gain in enumerate(best[: _most(loss, len(y))]):
         ideal += gain * discount(place)

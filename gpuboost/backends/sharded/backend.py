@@ -32,7 +32,7 @@ from gpuboost.backends.sharded.shard_data import ShardSource
 from gpuboost.backends.sharded.worker_group import Kept, WorkerGroup
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss, SmoothedLoss
+from gpuboost.losses.protocol import DrawnLoss, Loss
 from gpuboost.types import (
     Array,
     Bins,
@@ -113,10 +113,10 @@ class Sharded(Machine):
         g, h = self._driver.keep(2, Shard.differentiate, self._remote_loss(loss), scores, curvature)
         return Gradients(self._array(g, scores.shape), self._array(h, scores.shape), self._multiplicity)
 
-    def smoothed_gradients(
-        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    def drawn_gradients(
+        self, loss: DrawnLoss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
     ) -> Gradients:
-        g, h = self._driver.keep(2, Shard.differentiate_smoothed, loss, scores, curvature, key)
+        g, h = self._driver.keep(2, Shard.differentiate_drawn, loss, scores, curvature, key)
         return Gradients(self._array(g, scores.shape), self._array(h, scores.shape), self._multiplicity)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:

@@ -23,7 +23,7 @@ from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.shard_data import ShardSource
 from gpuboost.backends.sharded.worker_group import WorkerGroup
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss, SmoothedLoss
+from gpuboost.losses.protocol import DrawnLoss, Loss
 from gpuboost.types import (
     Array,
     Bins,
@@ -111,8 +111,8 @@ class ShardedGpus(Machine):
         both = self._array(number, scores.shape)
         return Gradients(both, both)
 
-    def smoothed_gradients(
-        self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
+    def drawn_gradients(
+        self, loss: DrawnLoss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
     ) -> Gradients:
         raise AssertionError("losses of lists are not offered")
 

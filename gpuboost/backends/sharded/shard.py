@@ -34,7 +34,7 @@ from gpuboost.kernels.common import fixed_point, philox
 from gpuboost.kernels.sampling import importance as sampling
 from gpuboost.kernels.sampling.probability import inverse, is_below, is_drawn
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import Loss, SmoothedLoss
+from gpuboost.losses.protocol import DrawnLoss, Loss
 from gpuboost.types import (
     Array,
     Candidates,
@@ -104,11 +104,11 @@ class Shard:
         found = self._cpu.gradients(loss, scores, self._data, curvature)
         return (found.g, found.h), None
 
-    def differentiate_smoothed(
-        self, loss: SmoothedLoss, scores: Array, curvature: float, key: Key
+    def differentiate_drawn(
+        self, loss: DrawnLoss, scores: Array, curvature: float | None, key: Key
     ) -> tuple[tuple[Array, Array], None]:
         """Row numbers in the stream count the rows of all shards."""
-        found = self._cpu.smoothed_gradients(loss, scores, self._data, curvature, key, self._first)
+        found = self._cpu.drawn_gradients(loss, scores, self._data, curvature, key, self._first)
         return (found.g, found.h), None
 
     def row_losses(self, loss: Loss, scores: Array) -> tuple[tuple[Array], None]:

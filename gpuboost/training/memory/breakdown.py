@@ -40,7 +40,7 @@ _IN_THE_ARENA = {
 }  # fmt: skip
 
 _OF_VERB = {
-    "quantise": "bins", "start": "scores", "gradients": "gradients", "smoothed_gradients": "gradients",
+    "quantise": "bins", "start": "scores", "gradients": "gradients", "drawn_gradients": "gradients",
     "sample": "sample", "weigh": "sample",
     "draw": "sample", "losses": "sample", "keep_gradients": "sample", "node_control_variate": "sample",
     "leaf_control_variate": "sample",

@@ -37,7 +37,8 @@ class QueryConstants:
         truncation = longest if loss.truncation is None else loss.truncation
         discounts, scales = discounts_of(longest + ranking.LANES), np.ones(len(lengths))
         if loss.uses_ideal:
-            ranking.scales(data.y, gains, start, discounts, truncation, scales)
+            worth = (np.ones(longest), longest) if loss.weighs_precision else (discounts, truncation)
+            ranking.scales(data.y, gains, start, *worth, scales)
         ends = np.cumsum(lengths * (np.minimum(lengths, truncation) + PER_DOCUMENT))
         gain = document_gains(gains, data.y)
         return cls((data.y, start, loss), gain, discounts.astype(np.float32), scales, ends, truncation)
@@ -61,7 +62,7 @@ def gradients(
     weight = NO_WEIGHT if data.weight is None else data.weight
     arrays = queries.gain, scores[0], data.lists(), queries.discounts, queries.scales, weight
     second = -1.0 if curvature is None else curvature
-    options = loss.parameter, queries.truncation, loss.prefers_close, loss.evens_lists, second
+    options = loss.parameter, queries.truncation, loss.weighs_precision, loss.prefers_close, loss.evens_lists, second
     parts = 1 if queries.ends[-1] < SMALL else pool.size
     bounds = queries.bounds(parts)
     if parts == 1:

@@ -16,6 +16,7 @@ from gpuboost.backends.reference.ranking import SMALLEST
 from gpuboost.backends.reference.smoothed_ranking import FARTHEST
 from gpuboost.losses import ranking
 from gpuboost.losses.protocol import DiscountedGain, Loss, is_list_loss
+from gpuboost.losses.xendcg import LEAST_REST
 
 _ONE = """
 #define MANY_OUTPUTS 0
@@ -93,6 +94,14 @@ def _of_lists(pair_weight: Any) -> Formulas:
     )
     limits = {"NEAR": ranking.NEAR, "FARTHEST": ranking.FARTHEST, "FURTHEST": ranking.FURTHEST, "SMALLEST": SMALLEST}
     return Formulas("".join(f"#define {name} ({float(x).hex()})\n" for name, x in limits.items()), functions)
+
+
+@cache
+def cross_entropy_formulas() -> Formulas:
+    """``exp_of``, for the softmax in ``cross_entropy.cu``."""
+    limits = {"FARTHEST": ranking.FARTHEST, "LEAST_REST": LEAST_REST}
+    text = "".join(f"#define {name} ({x.hex()})\n" for name, x in limits.items())
+    return Formulas(text, (DeviceFunction("exp_of", elementary.exp, ("f64",)),))
 
 
 @cache

@@ -68,10 +68,17 @@ class RankingGradients:
             keys=a["keys"], rows=a["rows"], scores=scores, gain=lists.gain, **of_row, sigma=loss.parameter, n=n,
             place_of=a["place_of"], **placed,
         )  # fmt: skip
+        marks = {"upper": lists.discounts, "lower": lists.discounts}
+        if loss.weighs_precision:
+            names, q = ("upper", "lower"), lists.scales.shape[0]
+            marks = {name: self._rounds.buffer((name, n), lambda: self._runtime.empty(n, np.float32)) for name in names}
+            self._kernel("mark_places", *formulas)(
+                self._blocks(32 * q), (THREADS,), placed_gain=a["gain"], start=lists.start, lists=q, **marks
+            )
         self._kernel("pair_lambdas", *formulas)(
             self._blocks(max(n, 16 * lists.n_leaders), 16), (THREADS,),
-            **placed, discounts=lists.discounts, **of_row, leaders=lists.leaders, **leaders, n=n, most=lists.most,
-            **how, closer=loss.prefers_close, **sums, arrived=a["arrived"],
+            **placed, **marks, of_lists=loss.weighs_precision, **of_row, leaders=lists.leaders, **leaders, n=n,
+            most=lists.most, **how, closer=loss.prefers_close, **sums, arrived=a["arrived"],
         )  # fmt: skip
         rows = self._targets.rows_of(data)
         self._kernel("finish_lists", *formulas)(
@@ -95,7 +102,8 @@ class RankingGradients:
         discounts, scales = discounts_of(longest), np.ones(len(lengths))
         y = data.y if isinstance(data.y, np.ndarray) else self._runtime.download(self._arrays.array(data.y, float))
         if loss.uses_ideal:
-            ranking.scales(y, gains, start, discounts, most, scales)
+            worth = (np.ones(longest), longest) if loss.weighs_precision else (discounts, most)
+            ranking.scales(y, gains, start, *worth, scales)
         return _QueryConstants(
             start=upload(start.astype(np.int32)),
             list_of=upload(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)),

@@ -17,7 +17,8 @@ from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.rankings.ranking import FILES as RANKING_FILES
 from gpuboost.backends.cuda.rankings.ranking import RUN, THREADS
-from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
+from gpuboost.backends.cuda.rankings.sums_of_rows import SumsOfRows
+from gpuboost.backends.cuda.target import DeviceGradients, Targets
 from gpuboost.backends.reference.ranking import discounts_of, document_gains, gains_of
 from gpuboost.backends.reference.smoothed_ranking import NU, drops_of, shifts_of
 from gpuboost.kernels.common.normal_table import TABLE
@@ -39,19 +40,17 @@ class _SmoothedLists:
     drops: Array  # (longest + 1,) float64
     gain: Array  # (n,) float32
     shift: Array  # (n,) float64
-    rows: Array  # (n,) int32: the number of each row
-    zeros: Array  # (q + 1,) int32
     truncation: int
     count: int  # q
 
 
 class SmoothedRankingGradients:
-    """The verb ``smoothed_gradients``."""
+    """The verb ``drawn_gradients`` for smoothed metrics."""
 
     def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets) -> None:
-        self._runtime, self._arrays, self._rounds, self._targets = runtime, arrays, rounds, targets
+        self._runtime, self._arrays, self._rounds = runtime, arrays, rounds
         self._lists_kernel, self._kernel = Kernels(runtime, *RANKING_FILES), Kernels(runtime, *FILES)
-        self._key = KeyInput(rounds)
+        self._key, self._finish = KeyInput(rounds), SumsOfRows(runtime, arrays, rounds, targets)
 
     def gradients(
         self, loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key
@@ -77,7 +76,7 @@ class SmoothedRankingGradients:
             self._kernel("project_lists", *density_formulas())(
                 blocks, (THREADS,), scores=scores, start=lists.start, lists=lists.count, nu=NU, sums=a["sums"]
             )
-        return self._finished(loss, lists, a["sums"], data, curvature)
+        return self._finish(loss, a["sums"], a["sums"], data, curvature, lists.scales)
 
     # parts of the above
 
@@ -108,21 +107,6 @@ class SmoothedRankingGradients:
             sums=a["sums"],
         )  # fmt: skip
 
-    def _finished(
-        self, loss: SmoothedLoss, lists: _SmoothedLists, sums: Array, data: TrainingSet, curvature: float
-    ) -> DeviceGradients:
-        """The sums as weighted float32 gradients. No place is a leader, and places are rows: sums are per row."""
-        n, rows = data.n_rows, self._targets.rows_of(data)
-        made, scratch = self._targets.room(1, n)
-        self._lists_kernel("finish_lists", *list_formulas(loss))(
-            (max(1, min(-(-n // STRETCH), 4 * self._runtime.sm_count)),), (EXTENT_THREADS,),
-            above_g=sums, above_h=sums, below=sums, factors=lists.scales, scales=lists.scales, start=lists.start,
-            list_of=lists.list_of, leader_start=lists.zeros, place_of=lists.rows, n_leaders=0, even=False, sigma=1.0,
-            **self._arrays.weight(data.weight), **self._arrays.times(rows.times), curvature=curvature, n=n,
-            **rows.sizes, g=made.g, h=made.h, **scratch, state=made.states,
-        )  # fmt: skip
-        return DeviceGradients(made.g, made.h, rows.times, states=made.states)
-
     def _lists_of(self, loss: SmoothedLoss, data: TrainingSet) -> _SmoothedLists:
         start = np.ascontiguousarray(data.lists(), np.int64)
         lengths, gains, upload = np.diff(start), gains_of(loss), self._runtime.upload
@@ -138,8 +122,6 @@ class SmoothedRankingGradients:
             drops=upload(drops_of(loss, longest)),
             gain=upload(document_gains(gains, y)),
             shift=upload(shifts_of(loss, y)),
-            rows=upload(np.arange(len(y), dtype=np.int32)),
-            zeros=upload(np.zeros(len(start), np.int32)),
             truncation=truncation,
             count=len(lengths),
         )
