@@ -37,6 +37,7 @@ class Stream(StrEnum):
 
     # within a tree
     NODE = "node"  # features of a node, followed by its number
+    LEVEL = "level"  # features of a level, followed by its depth
     SETS = "sets"  # sets of categories of a tree whose shape is random
 
     # of a simulated cluster, followed by the number of the order

@@ -14,6 +14,7 @@ from gpuboost.composition.findings import Finding
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import (
     CyclicGroups,
+    RandomByLevel,
     RandomByNode,
     RandomLearners,
     Selection,
@@ -68,7 +69,7 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
     if _is_of_nodes(selection) and not trees:
         why = "draws cuts or features of nodes, and base_learner is no tree. Use RandomGroups(t)."
         yield Finding("refused", f"learners: {selection!r} {why}")
-    elif _is_of_nodes(selection) and limits.symmetric:
+    elif _is_of_nodes(selection) and limits.symmetric and not isinstance(selection, RandomByLevel):
         why = "treats one node unlike others, and all nodes of a level of an oblivious tree share a split."
         yield Finding("refused", f"learners: {selection!r} {why} Use growth='depthwise', or RandomGroups(t).")
     if isinstance(selection, SemiGreedyGroups) and not trees:
@@ -80,15 +81,16 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
 
 
 def _is_of_nodes(selection: Any) -> bool:
-    """True if the rule draws cuts, or features per node: ``Candidates.root`` or ``by_node``."""
+    """True if the rule draws cuts, or features per node or level: ``Candidates.root`` or ``by_node``."""
     return (
-        isinstance(selection, (RandomLearners, RandomByNode)) or declared(SelectionTraits, selection).groups == "root"
+        isinstance(selection, (RandomLearners, RandomByNode, RandomByLevel))
+        or declared(SelectionTraits, selection).groups == "root"
     )
 
 
 def _rates(selection: Any, limits: Limits) -> Iterator[Finding]:
     if isinstance(selection, (CyclicGroups, SemiGreedyGroups, WeightedGroups)) or (
-        isinstance(selection, RandomByNode) and not is_stump(limits)
+        isinstance(selection, (RandomByNode, RandomByLevel)) and not is_stump(limits)
     ):
         yield Finding("heuristic", f"learners: no rate is known of {selection!r}.")
 

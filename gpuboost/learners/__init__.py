@@ -3,6 +3,7 @@
 Also the built-in families of base learners, for ``base_learner=``: those of ``gpuboost.public``.
 """
 
+from gpuboost.learners.by_level import RandomByLevel
 from gpuboost.learners.by_node import RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups
 from gpuboost.learners.families import FAMILIES
@@ -22,6 +23,7 @@ __all__ = [
     "CyclicGroups",
     "FeatureViews",
     "GainNoise",
+    "RandomByLevel",
     "RandomByNode",
     "RandomGroup",
     "RandomGroups",

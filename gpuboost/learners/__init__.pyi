@@ -1,4 +1,5 @@
 # Written by tests/support/stubs.py from gpuboost/public.py.
+from gpuboost.learners.by_level import RandomByLevel as RandomByLevel
 from gpuboost.learners.by_node import RandomByNode as RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups as CyclicGroups
 from gpuboost.learners.families.categorical import CategoricalRidge as CategoricalRidge

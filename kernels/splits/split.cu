@@ -83,8 +83,8 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // cell is among those of a histogram, in units of CELLS. deviation and what follows: GainNoise (random_strength.cuh).
 // selection[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
 // With shards, partials are the sums of all of them (shards.cu), and a last argument tells the rows that are here.
-// chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (feature_subsets.cu); 0:
-// all do.
+// chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node, or to a level
+// (feature_subsets.cu); 0: all do.
 // Where leaf values have bounds, bounds are those of every node that was searched, and directions those of all features.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
@@ -137,7 +137,8 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
             const i64 child = 2 * which + part;
             Candidate *candidate = candidates + child * t + j;
             Found found = {0.0, 0, 0, 0, 0};
-            if (may && (!words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1))) {
+            const i64 draw = rule->draws == OF_LEVELS ? node.depth : v;
+            if (may && (!words || (chosen[draw * words + (j >> 5)] >> (j & 31) & 1))) {
 #if SETS
                 if (kind >> 16)
                     found = best_set(cells, terms, bits, limits, rooms[warp].ends, candidate);

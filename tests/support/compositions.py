@@ -83,6 +83,7 @@ def composition(rng: np.random.Generator) -> Composition:
             gb.RandomGroup(),
             gb.RandomLearners(5),
             gb.RandomByNode(1),
+            gb.RandomByLevel(1),
             gb.CyclicGroups(),
             gb.SemiGreedyGroups(),
         ),

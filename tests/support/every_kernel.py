@@ -165,6 +165,7 @@ def _learners() -> Iterator[tuple[str, Callable[[], object]]]:
         (2, 3),
         (0.5, 3),
         (gb.RandomByNode(2), 3),
+        (gb.RandomByLevel(2), 3),
         (gb.RandomLearners(50), 1),
         (gb.WeightedGroups(2, [1.0, 2.0, 3.0, 1.0, 1.0]), 3),
         (gb.CyclicGroups(1), 1),

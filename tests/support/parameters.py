@@ -684,6 +684,7 @@ def _policies() -> list[Call]:
             {},
         ),
         (gb.LineSearchStep, {"per": "word"}, {}),
+        (gb.RandomByLevel, {"t": "anything"}, {"t": 2}),
         (gb.RandomByNode, {"t": "anything"}, {"t": 2}),
         (gb.RandomGroup, {"groups": "anything"}, {}),
         (gb.RandomGroups, {"t": "anything", "groups": "anything"}, {"t": 2}),

@@ -51,7 +51,7 @@ class Search:
         all_packed: every node's histogram is packed.
         """
         self.root = NO_CUTS if candidates.root is None else candidates.root
-        self.by_node, self._node_key = candidates.by_node, candidates.node_key
+        self._candidates = candidates
         self.gain_noise = candidates.gain_noise(output)
         self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
         self._bounds = Bounds(cuts, layout.features, limits, units) if limits.bounded else None
@@ -71,9 +71,14 @@ class Search:
         return min(parts, len(self._layout.features))
 
     @property
+    def by_number(self) -> bool:
+        """True if a node's features are drawn by its number, so that nodes must be numbered as they are split."""
+        return self._candidates.by_node is not None and not self._candidates.by_level
+
+    @property
     def independent(self) -> bool:
         """True if ``small_trees.grow`` suffices: no split depends on other nodes or on random numbers."""
-        drawn = self.by_node is not None or self.gain_noise is not None
+        drawn = self._candidates.by_node is not None or self.gain_noise is not None
         return self.plain and not drawn and self._paths is None and not self._limits.symmetric
 
     def nodes(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
@@ -167,21 +172,23 @@ class Search:
 
     def _competing(self, tree: NodeTable, new_pairs: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(lines, t): the features by which each of these nodes may be split; (0, 0) for all."""
-        drawn = self._drawn_for(lines)
+        drawn = self._drawn_for(lines, tree.node)
         if self._paths is None:
             return drawn
         self._paths.lengthen(new_pairs, tree.node)
         allowed = self._paths.allowed(lines, tree.node)
-        return allowed if self.by_node is None else drawn & allowed
+        return drawn & allowed if len(drawn) else allowed
 
-    def _drawn_for(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(nodes, t): the features drawn for each node; (0, 0) for all."""
-        if self.by_node is None:
+    def _drawn_for(self, lines: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(c, t): the features drawn for each node of ``lines`` (c,), in which -1 stands for none; (0, 0) for all."""
+        candidates, t = self._candidates, len(self._layout.features)
+        if candidates.by_node is None:
             return NO_FEATURES
-        count, t = self.by_node[0], len(self._layout.features)
-        may = np.zeros((len(nodes), t), np.bool_)
-        for line, v in enumerate(nodes.tolist()):
-            may[line, subset(count, t, self._node_key(v))] = True
+        may = np.zeros((len(lines), t), np.bool_)
+        for line, v in enumerate(lines.tolist()):
+            if v >= 0:
+                key = candidates.node_key(v, int(node[v, table.DEPTH]))
+                may[line, subset(candidates.by_node[0], t, key)] = True
         return may
 
     def _disturb_gains(self, gains: Array, sums: Array) -> None:

@@ -205,7 +205,7 @@ class StumpGrower:
             return ALL_FEATURES
         t = len(self._candidates.features)
         may = np.zeros((2, t), np.bool_)
-        may[0, subset(self._candidates.by_node[0], t, self._candidates.node_key(0))] = True
+        may[0, subset(self._candidates.by_node[0], t, self._candidates.node_key(0, 0))] = True
         return may
 
     def _routed(self) -> NDArray[np.int32]:

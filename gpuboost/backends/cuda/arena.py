@@ -14,6 +14,7 @@ from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.plan import ArenaPlan
+from gpuboost.backends.cuda.subsets import OF_TREE
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import of_features
@@ -49,8 +50,9 @@ class Arena:
 
     def __init__(
         self, runtime: Runtime, plan: ArenaPlan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False,
-        by_node: bool = False, shard: RowsOfGpu | None = None,
+        draws: int = OF_TREE, shard: RowsOfGpu | None = None,
     ) -> None:  # fmt: skip
+        """draws: what draws features, of ``Draws`` in ``tree.cuh``."""
         self.runtime, self.plan = runtime, plan
         self.array: dict[str, Array] = {
             name: empty_records(runtime, length, dtype) if dtype.names else runtime.zeros(max(1, length), dtype)
@@ -64,7 +66,7 @@ class Arena:
             "deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": runtime.zeros(1, np.uint32), "name": 0,
             "table": runtime.zeros(1, np.float64),
         }  # fmt: skip
-        self.rule = runtime.upload(as_bytes(_rule(plan, by_node)))
+        self.rule = runtime.upload(as_bytes(_rule(plan, draws)))
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
         self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
         length = HEAD + 2 * plan.d + 2 * plan.tiles + (8 * plan.d if restricted else 0)
@@ -193,14 +195,14 @@ def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: A
     return out
 
 
-def _rule(plan: ArenaPlan, by_node: bool) -> NDArray[np.void]:
+def _rule(plan: ArenaPlan, draws: int) -> NDArray[np.void]:
     limits, rule = plan.limits, np.zeros(1, RULE)
     for name in ("reg_lambda", "min_child_weight", "min_split_gain"):
         rule[name] = getattr(limits, name)
     rule["categories"] = limits.categories
     rule["reg_alpha"], rule["max_delta_step"] = limits.reg_alpha, limits.largest_value
     rule["max_leaves"], rule["symmetric"] = plan.most_leaves, limits.symmetric
-    rule["one_value"], rule["one_at_a_time"] = limits.signed, by_node
+    rule["one_value"], rule["draws"] = limits.signed, draws
     rule["max_depth"] = min(limits.max_depth, 2**30)
     rule["min_samples_leaf"] = min(limits.min_samples_leaf, 2**30)
     return rule

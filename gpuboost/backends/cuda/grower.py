@@ -69,7 +69,7 @@ class TreeOnDevice:
         """The candidates of the tree are in the arena (``Arena.compete``).
 
         gain_noise: fields of the kernels' ``GainNoise``, if gains are compared with noise. chosen: the features that
-        compete in each node, if not all.
+        compete in each node or level, if not all.
         """
         self.nodes, self.leaf_of_row = arena.nodes[output], arena.leaf_of_row[output]
         self.state = target.state
@@ -236,7 +236,7 @@ class TreeOnDevice:
         arena = self._arena
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
         histograms = self._histograms(arena.array["partials"])
-        arena.evaluate_level(grid, (256,), **histograms, **self._choice(), **arena.paths)
+        arena.evaluate_level(grid, (256,), **histograms, **self._choice(), **self._chosen, **arena.paths)
 
     def _histograms(self, partials: Array) -> dict[str, Any]:
         """Kernels' arguments: sums of stretches, histograms, and the features that compete."""
