@@ -29,6 +29,7 @@ class Stream(StrEnum):
     ROWS = "rows"
     LEARNERS = "learners"
     RANDOM_STRENGTH = "random strength"
+    EXTRA_TREES = "extra trees"
     STRUCTURE_NOISE = "structure noise"
     LEAF_NOISE = "leaf noise"
     SCORE_NOISE = "score noise"

@@ -41,6 +41,7 @@ def learner_findings(
     """Findings; () if the rule does not change the verdict on the recipe. trees: True if the base learner is trees."""
     parts = (
         _refused(selection, limits, trees),
+        _of_extra_trees(selection, limits) if limits.extra_trees and trees else (),
         _rates(selection, limits),
         _of_sign_stumps(limits, step, langevin),
         _of_random_shapes(selection, langevin),
@@ -78,6 +79,13 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
     if isinstance(selection, (CyclicGroups, SemiGreedyGroups)) and trees and not is_stump(limits):
         why = "a tree with several splits of one group at a time never joins features of two groups. "
         yield Finding("refused", f"learners: {selection!r} is for stumps: {why}Use RandomGroups(t), or max_depth=1.")
+
+
+def _of_extra_trees(selection: Any, limits: Limits) -> Iterator[Finding]:
+    if isinstance(selection, RandomLearners) or declared(SelectionTraits, selection).groups == "root":
+        why = "draws the cuts of the root, and so does extra_trees. Use RandomGroups(t), or extra_trees=False."
+        yield Finding("refused", f"learners: {selection!r} {why}")
+    yield Finding("heuristic", "extra_trees: no rate is known of a search among random cuts.")
 
 
 def _is_of_nodes(selection: Any) -> bool:

@@ -10,6 +10,7 @@ from gpuboost.learners.families import FAMILIES
 from gpuboost.learners.gain_noise import GainNoise, gain_noise
 from gpuboost.learners.groups import RandomGroup, RandomGroups
 from gpuboost.learners.pairs import RandomLearners
+from gpuboost.learners.random_cuts import CutRule, cut_rule
 from gpuboost.learners.selection import AllLearners, Selection, prepared
 from gpuboost.learners.semi_greedy import SemiGreedyGroups
 from gpuboost.learners.views import FeatureViews
@@ -20,6 +21,7 @@ globals().update(_families)
 
 __all__ = [
     "AllLearners",
+    "CutRule",
     "CyclicGroups",
     "FeatureViews",
     "GainNoise",
@@ -31,6 +33,7 @@ __all__ = [
     "Selection",
     "SemiGreedyGroups",
     "WeightedGroups",
+    "cut_rule",
     "gain_noise",
     "prepared",
 ]

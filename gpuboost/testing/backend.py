@@ -30,7 +30,7 @@ from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
-from gpuboost.learners import Linear, RandomByNode, RandomGroups, Spline
+from gpuboost.learners import Linear, RandomByLevel, RandomByNode, RandomGroups, Spline
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, MVS, ImportanceSampling, Sampling, ThresholdRule, UniformSampling, WeightTrimming
@@ -597,6 +597,8 @@ class BackendContract(ABC):
         self._fit(case, Recipe(loss, self.rounds, 0.3, DepthWise(Limits(8, 3)), learners=RandomByNode(2)))
         self._fit(case, Recipe(loss, self.rounds, 0.3, LeafWise(Limits(6, 4)), learners=RandomGroups(2)))
         self._fit(case, Recipe(loss, self.rounds, 0.3, Oblivious(Limits(8, 3, random_strength=1.0))))
+        extra = LeafWise(Limits(6, 4, extra_trees=True))
+        self._fit(case, Recipe(loss, self.rounds, 0.3, extra, learners=RandomByLevel(2)))
 
     @needs("sampling")
     def test_a_fit_to_drawn_rows(self) -> None:

@@ -103,6 +103,7 @@ LIGHTGBM = [
     Row("`min_child_weight`", {"min_child_weight": 400}, {"min_child_weight": 400.0}),
     Row("`reg_lambda`", {"reg_lambda": 500}, {"reg_lambda": 500}),
     Row("`min_split_gain`", {"min_split_gain": 2000}, {"min_split_gain": 2000}),
+    Row("`extra_trees", {"extra_trees": True}, {"extra_trees": True}),
     Row("`max_bin`", {"max_bin": 8, "min_data_in_bin": 1}, {"max_bins": 7}),
     Row("`subsample=0.5`", {"subsample": 0.5, "subsample_freq": 1}, {"sampling": 0.5}),
     Row('"goss"', GOSS, {"sampling": gb.GOSS(0.3, 0.2)}),

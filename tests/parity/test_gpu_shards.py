@@ -84,6 +84,8 @@ DRAWN: list[tuple[Any, Growth]] = [
     (AllLearners(), SignStump(Limits(2, 1))),
     (AllLearners(), LeafWise(Limits(9, 6, random_strength=0.5))),
     (AllLearners(), Oblivious(Limits(16, 4, random_strength=1.0))),
+    (AllLearners(), LeafWise(Limits(9, 6, extra_trees=True))),
+    (AllLearners(), Oblivious(Limits(16, 4, extra_trees=True))),
 ]
 
 

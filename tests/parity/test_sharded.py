@@ -143,10 +143,12 @@ DRAWN: list[tuple[Selection, Growth, bool]] = [  # and whether features may be c
     (AllLearners(), DepthWise(Limits(12, 4, 3, random_strength=1.0)), True),
     (RandomByNode(3), LeafWise(Limits(9, 6, random_strength=0.5)), True),
     (AllLearners(), Oblivious(Limits(16, 4, random_strength=1.0)), True),
+    (AllLearners(), LeafWise(Limits(9, 6, extra_trees=True)), True),
+    (AllLearners(), Oblivious(Limits(16, 4, extra_trees=True)), True),
 ]
 
 
-PLAIN = {"random_strength": 0.0}
+PLAIN = {"random_strength": 0.0, "extra_trees": False}
 
 
 @pytest.mark.parametrize(

@@ -253,6 +253,7 @@ ESTIMATOR = {
     "max_delta_step": "real or 0",
     "min_split_gain": "real or 0",
     "random_strength": "real or 0",
+    "extra_trees": "flag",
     "max_bins": "bins",
     "binning": "word",
     "categorical_features": "anything",

@@ -18,7 +18,7 @@ from gpuboost.backends.cuda.subsets import OF_TREE
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import of_features
-from gpuboost.types import Array, Cuts
+from gpuboost.types import Array, Cuts, Limits
 
 HEAD = 4  # numbers in front of ``selection``
 NO_CUTS = np.empty((0, 8), np.uint32)
@@ -30,15 +30,16 @@ STATIC_BYTES = 512  # upper bound on these kernels' static shared memory
 
 _TREE = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
 _SEARCH = (
-    "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/search.cuh", "splits/categories.cuh",
-    "histograms/cells.cuh", "splits/warp_groups.cuh",
+    "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/extra_trees.cuh", "splits/search.cuh",
+    "splits/categories.cuh", "histograms/cells.cuh", "splits/warp_groups.cuh",
 )  # fmt: skip
 
 
-def searching(disturbed: bool) -> tuple[str, ...]:
-    """Headers of the split search. disturbed: True where gains have noise."""
-    random_numbers = ("common/philox.cuh", "common/normal.cuh") * disturbed
-    return (*_TREE, *_SEARCH, *random_numbers, "splits/random_strength.cuh")
+def searching(limits: Limits) -> tuple[str, ...]:
+    """Headers of the split search."""
+    disturbed = limits.random_strength > 0.0
+    random_numbers = ("common/philox.cuh",) * (disturbed or limits.extra_trees) + ("common/normal.cuh",) * disturbed
+    return (*_TREE, *random_numbers, *_SEARCH, "splits/random_strength.cuh")
 
 
 class Arena:
@@ -95,15 +96,15 @@ class Arena:
         plan, kernel = self.plan, partial(Launcher, self.runtime)
         shared = "" if self.tree_all_reduce is None else SHARDED
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
-        disturbed = plan.limits.random_strength > 0.0
-        search, functions = searching(disturbed), called_by(*searching(disturbed))
+        search, functions = searching(plan.limits), called_by(*searching(plan.limits))
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
         planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES[plan.counts]
         passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
         self.shared = planes // passes + stages
         macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
         histogram = source(*_TREE, "histograms/histogram.cu", before=macros)
-        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * disturbed
+        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
+        sets += "#define EXTRA_TREES 1\n" * plan.limits.extra_trees
         sets += "#define INTERACTIONS 1\n" * (plan.limits.interactions is not None)
         sets += "#define BOUNDED 1\n" * plan.limits.bounded
         sets += "#define SOFT_THRESHOLD 1\n" * (plan.limits.reg_alpha > 0.0)

@@ -25,7 +25,7 @@ from gpuboost.backends.cuda.array_gradients import ArrayGradients
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control_variates import Control
-from gpuboost.backends.cuda.device.inputs import RoundKey, RoundNoise
+from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey, RoundNoise
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -93,7 +93,7 @@ class Cuda:
         self._smoothed = SmoothedRankingGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._of_arrays = ArrayGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._arrays, self._rounds)
-        self._subsets = Subsets(self._runtime, self._rounds)
+        self._subsets, self._cuts = Subsets(self._runtime, self._rounds), KeyInput(self._rounds)
         self._control = Control(self._runtime, self._arrays, self._rounds, self._targets)
         self._importance = Importance(self._runtime, self._arrays, self._rounds)
         self._leaves = Leaves(self._runtime, self._arrays, self._rounds, self._shapes, all_reduce)
@@ -218,7 +218,9 @@ class Cuda:
 
         arena = self._rounds.buffer(shape, make)
         arena.compete(features, root)
-        grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, draw)
+        stream = candidates.random_cuts(output)
+        cuts = None if stream is None else self._cuts.set(stream)
+        grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, draw, cuts)
         return cast(Structure, DeviceStructure(grown, target.version))
 
     def leaf_values(
@@ -336,7 +338,7 @@ class Cuda:
     @recorded_verb()
     def _grow(
         self, data: TrainingSet, gradients: DeviceGradients, output: int, arena: Arena, n_candidates: int,
-        own_sums: bool, noise: RoundNoise | None, draw: Draw | None,
+        own_sums: bool, noise: RoundNoise | None, draw: Draw | None, cuts: RoundKey | None,
     ) -> Grown:  # fmt: skip
         """A tree of the first ``n_candidates`` candidates in the arena."""
         rows = self._rows_to_grow(data, gradients, output)
@@ -344,7 +346,7 @@ class Cuda:
         drawn = gradients.sample is not None
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
         wait = wait and self._shard is None  # rows are counted everywhere before a tree ends
-        grower = TreeOnDevice(arena, rows, output, self._targets.gain_noise(noise), chosen)
+        grower = TreeOnDevice(arena, rows, output, self._targets.gain_noise(noise), chosen, cuts)
         grower.grow(wait)
         if grower.waits:
             self._rounds.postpone(FusedLeafUpdate(grower))

@@ -154,7 +154,8 @@ class GrowingTree:
             return None
         histograms, cuts = self._competing(node)
         noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
-        return best_split(histograms, node.totals, self.units, self.limits, *rest, cuts, noise, self._within(node))
+        draws, within = self.candidates.random_cuts(self.output), self._within(node)
+        return best_split(histograms, node.totals, self.units, self.limits, *rest, cuts, noise, within, draws)
 
     def share_a_split(self, level: list[Node]) -> None:
         """Find the split that all these nodes are to share, if any gains in sum."""
@@ -162,7 +163,8 @@ class GrowingTree:
             return
         histograms, totals = [self._histograms(node) for node in level], [node.totals for node in level]
         noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
-        shared = shared_splits(histograms, totals, self.units, self.limits, *rest, noise, level[0].depth)
+        draws, depth = self.candidates.random_cuts(self.output), level[0].depth
+        shared = shared_splits(histograms, totals, self.units, self.limits, *rest, noise, depth, draws)
         for i, node in enumerate(level):
             node.split = shared[i] if shared else None
 
